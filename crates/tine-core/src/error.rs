@@ -1,0 +1,100 @@
+//! The one list of error kinds that every surface uses.
+//!
+//! A kind is a stable code. What went wrong in a particular call is said by the error that
+//! carries the kind; this file only maps kinds to the numbers of HTTP, JSON-RPC and the shell.
+
+use std::fmt;
+
+/// What sort of failure a caller is looking at. The codes are part of the public contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The request itself is wrong; sending it again unchanged will fail again.
+    Invalid,
+    /// A named thing does not exist.
+    NotFound,
+    /// A reference matches several things.
+    Ambiguous,
+    /// Somebody else got there first; the error carries the present state.
+    Conflict,
+    /// An idempotency key was used before for a different request.
+    IdempotencyMismatch,
+    /// The thing is referred to, or is the root, and is not given up.
+    Protected,
+    /// The operation makes no sense for this kind of record.
+    Unsupported,
+    /// A named limit was exceeded; nothing was stored.
+    TooLarge,
+    /// No valid token was given.
+    Unauthorized,
+    /// The token does not reach this far.
+    Forbidden,
+    /// Temporarily unable; try again.
+    Busy,
+    /// A stored record does not say what its hash says it said.
+    Corrupt,
+    /// A defect or an I/O failure on this side.
+    Internal,
+}
+
+impl Kind {
+    /// Every kind, in the order of the documentation's table.
+    pub const ALL: [Kind; 13] = [
+        Kind::Invalid,
+        Kind::NotFound,
+        Kind::Ambiguous,
+        Kind::Conflict,
+        Kind::IdempotencyMismatch,
+        Kind::Protected,
+        Kind::Unsupported,
+        Kind::TooLarge,
+        Kind::Unauthorized,
+        Kind::Forbidden,
+        Kind::Busy,
+        Kind::Corrupt,
+        Kind::Internal,
+    ];
+
+    /// The stable code, as it appears on every wire.
+    pub const fn code(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The HTTP status. `conflict` becomes 412 where the request was conditional (`If-Match`).
+    pub const fn http_status(self) -> u16 {
+        self.row().1
+    }
+
+    /// The JSON-RPC error code.
+    pub const fn json_rpc_code(self) -> i32 {
+        self.row().2
+    }
+
+    /// The exit code of the `tine` command.
+    pub const fn exit_code(self) -> u8 {
+        self.row().3
+    }
+
+    const fn row(self) -> (&'static str, u16, i32, u8) {
+        match self {
+            Kind::Invalid => ("invalid", 400, -32602, 2),
+            Kind::NotFound => ("not_found", 404, -32002, 3),
+            Kind::Ambiguous => ("ambiguous", 409, -32011, 4),
+            Kind::Conflict => ("conflict", 409, -32009, 5),
+            Kind::IdempotencyMismatch => ("idempotency_mismatch", 409, -32012, 6),
+            Kind::Protected => ("protected", 409, -32013, 7),
+            Kind::Unsupported => ("unsupported", 422, -32014, 8),
+            Kind::TooLarge => ("too_large", 413, -32015, 9),
+            Kind::Unauthorized => ("unauthorized", 401, -32000, 10),
+            Kind::Forbidden => ("forbidden", 403, -32003, 11),
+            Kind::Busy => ("busy", 503, -32004, 12),
+            Kind::Corrupt => ("corrupt", 500, -32005, 13),
+            Kind::Internal => ("internal", 500, -32603, 1),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}

@@ -1,0 +1,271 @@
+//! Ids and names, parsed at the edge and carried as types of their own.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::limits::Limits;
+use crate::time::Timestamp;
+
+/// An id or a name that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// Nothing was given.
+    #[error("a {what} must not be empty")]
+    Empty {
+        /// What the text was meant to name.
+        what: &'static str,
+    },
+    /// Longer than the limit.
+    #[error("a {what} holds at most {limit} bytes; this one has {bytes}")]
+    TooLong {
+        /// What the text was meant to name.
+        what: &'static str,
+        /// The limit in force.
+        limit: usize,
+        /// What was given.
+        bytes: usize,
+    },
+    /// Control characters would break every listing.
+    #[error("a {what} must not hold control characters")]
+    ControlCharacter {
+        /// What the text was meant to name.
+        what: &'static str,
+    },
+    /// The name means something else in a reference.
+    #[error("`{name}` cannot be the name of a branch or bookmark: {why}")]
+    Reserved {
+        /// The name.
+        name: String,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+    /// Not a UUID.
+    #[error("`{text}` is not an id of the form 01890a5d-ac96-774b-bcce-b302099a8057")]
+    NotAnId {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl NameError {
+    /// Whether a limit was exceeded, as opposed to a malformed name.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, NameError::TooLong { .. })
+    }
+}
+
+/// Checks a free-form key: not empty, within the limit, no control characters.
+pub fn check_key(what: &'static str, text: &str, limits: &Limits) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    if text.len() > limits.name_bytes {
+        let (limit, bytes) = (limits.name_bytes, text.len());
+        return Err(NameError::TooLong { what, limit, bytes });
+    }
+    if text.chars().any(char::is_control) {
+        return Err(NameError::ControlCharacter { what });
+    }
+    Ok(())
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks and takes a text.
+            pub fn new(text: impl Into<String>, limits: &Limits) -> Result<Self, NameError> {
+                let text = text.into();
+                check_key($what, &text, limits)?;
+                Ok(Self(text))
+            }
+
+            /// A text that was checked when it was stored.
+            pub fn from_stored(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text itself.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// A namespace: the unit of access and of sharding.
+    ProjectId, "project id"
+}
+text_id! {
+    /// A conversation's id, unique in its project, the caller's own or minted here.
+    ConversationId, "conversation id"
+}
+
+impl Default for ProjectId {
+    fn default() -> Self {
+        ProjectId("default".to_owned())
+    }
+}
+
+/// The name of a branch or a bookmark.
+///
+/// Names share one space with turn references, so a name is not `root`, not eight or more
+/// hexadecimal digits (a hash prefix), not an id, and holds no `~`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// Checks and takes a name.
+    pub fn new(text: impl Into<String>, limits: &Limits) -> Result<Self, NameError> {
+        let name = text.into();
+        check_key("name", &name, limits)?;
+        let hex = name.strip_prefix(crate::hash::PREFIX).unwrap_or(&name);
+        let why = if name == "root" {
+            "it means the root of the conversation"
+        } else if name.contains('~') {
+            "`~` counts turns backwards, as in main~2"
+        } else if hex.len() >= 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            "eight or more hexadecimal digits are read as a hash"
+        } else if Uuid::parse_str(&name).is_ok() {
+            "it has the form of an id"
+        } else if name.trim() != name {
+            "it begins or ends with white space"
+        } else {
+            return Ok(Name(name));
+        };
+        Err(NameError::Reserved { name, why })
+    }
+
+    /// The branch that every conversation begins with.
+    pub fn main() -> Self {
+        Name("main".to_owned())
+    }
+
+    /// A name that was checked when it was stored.
+    pub fn from_stored(text: impl Into<String>) -> Self {
+        Name(text.into())
+    }
+
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// The sixteen bytes, whose order is the order of creation.
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+
+            /// An id from its bytes.
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text)
+                    .map(Self)
+                    .map_err(|_| NameError::NotAnId { text: text.to_owned() })
+            }
+        }
+    };
+}
+
+uuid_id! {
+    /// One turn, for ever: a UUIDv7 that is never reused.
+    TurnId
+}
+uuid_id! {
+    /// One branch, also when it is renamed.
+    BranchId
+}
+
+/// Makes UUIDv7 ids from a time and random bytes that the caller brings.
+///
+/// Ids from one source always increase, also within a millisecond and when the clock goes
+/// back: appends then land at the right edge of every index over ids.
+#[derive(Debug, Default)]
+pub struct IdSource {
+    last: u128,
+}
+
+impl IdSource {
+    /// The next id.
+    pub fn next(&mut self, now: Timestamp, random: [u8; 10]) -> Uuid {
+        let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+        let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
+        let mut bits = fresh.as_u128();
+        if bits <= self.last {
+            bits = successor(self.last, &random);
+        }
+        self.last = bits;
+        Uuid::from_u128(bits)
+    }
+
+    /// A turn id.
+    pub fn turn(&mut self, now: Timestamp, random: [u8; 10]) -> TurnId {
+        TurnId(self.next(now, random))
+    }
+
+    /// A branch id.
+    pub fn branch(&mut self, now: Timestamp, random: [u8; 10]) -> BranchId {
+        BranchId(self.next(now, random))
+    }
+}
+
+/// The same timestamp and version with a larger tail: the 62 random bits go up by a random
+/// step, carrying into the 12 bits above the variant.
+fn successor(last: u128, random: &[u8; 10]) -> u128 {
+    const TAIL: u128 = (1 << 62) - 1;
+    let step = u128::from(u32::from_be_bytes([random[0], random[1], random[2], random[3]])) + 1;
+    let tail = (last & TAIL) + step;
+    if tail <= TAIL {
+        return (last & !TAIL) | tail;
+    }
+    // Carry over the two variant bits and the four version bits into time and counter.
+    let counter = (last >> 64 & 0xfff) + 1;
+    let time = (last >> 80) + (counter >> 12);
+    time << 80 | 0x7 << 76 | (counter & 0xfff) << 64 | 0b10 << 62 | (tail & TAIL)
+}

@@ -1,0 +1,27 @@
+//! The pure part of Tine: ids, messages, canonical bytes, hashes, errors and limits.
+//!
+//! Everything here is a function of its arguments. There is no file, no socket, no clock,
+//! no random number and no lock in this crate; callers bring those in. There is no wire
+//! form either, except the two that are part of the contract: a message as JSON and the
+//! canonical bytes that are hashed.
+
+pub mod error;
+pub mod hash;
+pub mod ids;
+pub mod json;
+pub mod limits;
+pub mod message;
+pub mod metadata;
+pub mod reference;
+pub mod text;
+pub mod time;
+
+pub use error::Kind;
+pub use hash::{Digest, OperationHash, RootHash, TurnHash};
+pub use ids::{BranchId, ConversationId, IdSource, Name, ProjectId, TurnId};
+pub use json::Json;
+pub use limits::Limits;
+pub use message::{Body, Message, Role, Status};
+pub use metadata::Metadata;
+pub use reference::Reference;
+pub use time::Timestamp;

@@ -1,0 +1,31 @@
+//! Every bound on what a client may send, by name.
+
+/// The limits in force. Over a limit the answer is `too_large` and nothing is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A whole request body, and a whole line of a bundle.
+    pub body_bytes: usize,
+    /// One content block, in canonical form.
+    pub block_bytes: usize,
+    /// Messages in one append.
+    pub messages_per_append: usize,
+    /// Nesting of JSON.
+    pub json_depth: usize,
+    /// Keys and names: projects, conversations, branches, bookmarks, tags, idempotency keys.
+    pub name_bytes: usize,
+    /// Rows in one page of an answer.
+    pub page_rows: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            body_bytes: 32 << 20,
+            block_bytes: 16 << 20,
+            messages_per_append: 10_000,
+            json_depth: 128,
+            name_bytes: 512,
+            page_rows: 1_000,
+        }
+    }
+}

@@ -1,0 +1,542 @@
+//! Messages as they come in, brought into the one canonical form.
+//!
+//! A [`Body`] is always canonical: exactly one plain text block is kept as its bare text,
+//! everything else as the RFC 8785 bytes of the block array. Two bodies are therefore equal
+//! when they are equal byte for byte, and nothing has to be canonicalised twice.
+//!
+//! Unknown block types pass through value for value. Unknown fields of a *message* are
+//! refused: dropping them would lose something silently, keeping them has no place to go.
+
+use std::str::FromStr;
+
+use crate::hash::{self, Digest};
+use crate::ids::{NameError, check_key};
+use crate::json::{self, Json, JsonError, Object, write_canonical_string};
+use crate::limits::Limits;
+use crate::metadata::{Metadata, MetadataError};
+use crate::text::preview;
+use crate::time::{Timestamp, TimestampError};
+
+/// Who is speaking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// A person.
+    User,
+    /// A model.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+    /// Instructions in the middle of a conversation; the root has its own.
+    System,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 4] = [Role::User, Role::Assistant, Role::Tool, Role::System];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::System => "system",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = MessageError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Role::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| MessageError::UnknownRole { role: text.to_owned() })
+    }
+}
+
+/// Whether the message is all that was meant to be said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It is.
+    #[default]
+    Complete,
+    /// A stream broke off.
+    Partial,
+}
+
+impl Status {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Complete => "complete",
+            Status::Partial => "partial",
+        }
+    }
+}
+
+/// What was said, in canonical form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Body {
+    /// Exactly one plain text block.
+    Text(String),
+    /// The canonical JSON of any other block array.
+    Blocks(String),
+}
+
+impl Body {
+    /// Checks and canonicalises a `content` value: a string or an array of blocks.
+    pub fn from_content(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
+        match content {
+            Json::String(text) => {
+                // A tool may print nothing; a person or a model that says nothing says nothing.
+                if text.is_empty() && role != Role::Tool {
+                    return Err(MessageError::Empty);
+                }
+                check_size(text.len(), limits)?;
+                Ok(Body::Text(text))
+            }
+            Json::Array(blocks) => Body::from_blocks(blocks, role, limits),
+            other => Err(MessageError::ContentType { found: other.type_name() }),
+        }
+    }
+
+    fn from_blocks(blocks: Vec<Json>, role: Role, limits: &Limits) -> Result<Self, MessageError> {
+        if blocks.is_empty() {
+            return Err(MessageError::Empty);
+        }
+        let mut canonical = String::from("[");
+        for (index, block) in blocks.iter().enumerate() {
+            check_block(index, block, role)?;
+            if index > 0 {
+                canonical.push(',');
+            }
+            let start = canonical.len();
+            block.write_canonical(&mut canonical);
+            check_size(canonical.len() - start, limits)?;
+        }
+        canonical.push(']');
+        if let [block] = blocks.as_slice()
+            && let Some(text) = plain_text(block)
+        {
+            return Ok(Body::Text(text.to_owned()));
+        }
+        Ok(Body::Blocks(canonical))
+    }
+
+    /// The blocks, parsed.
+    pub fn blocks(&self) -> Result<Vec<Json>, JsonError> {
+        match self {
+            Body::Text(text) => Ok(vec![text_block(text)]),
+            Body::Blocks(canonical) => match json::parse(canonical.as_bytes(), STORED_DEPTH)? {
+                Json::Array(blocks) => Ok(blocks),
+                other => Ok(vec![other]),
+            },
+        }
+    }
+
+    /// The text of a body that consists of text blocks alone, joined by nothing.
+    pub fn text_only(&self) -> Option<String> {
+        match self {
+            Body::Text(text) => Some(text.clone()),
+            Body::Blocks(_) => {
+                let blocks = self.blocks().ok()?;
+                blocks.iter().map(plain_text).collect()
+            }
+        }
+    }
+
+    /// The beginning of what was said, on one line, for listings.
+    pub fn preview(&self, limit: usize) -> String {
+        match self {
+            Body::Text(text) => preview(text, limit),
+            Body::Blocks(_) => {
+                let blocks = self.blocks().unwrap_or_default();
+                let texts: Vec<String> = blocks.iter().map(block_preview).collect();
+                preview(&texts.join(" "), limit)
+            }
+        }
+    }
+
+    /// The canonical block array, as `content` is returned and exported.
+    pub fn write_blocks(&self, out: &mut String) {
+        match self {
+            Body::Text(text) => {
+                out.push_str("[{\"text\":");
+                write_canonical_string(out, text);
+                out.push_str(",\"type\":\"text\"}]");
+            }
+            Body::Blocks(canonical) => out.push_str(canonical),
+        }
+    }
+
+    /// The canonical block array as a string of its own.
+    pub fn to_blocks_string(&self) -> String {
+        let mut out = String::with_capacity(self.stored_len() + 32);
+        self.write_blocks(&mut out);
+        out
+    }
+
+    /// The form that enters the turn hash: the bare string of a single plain text block.
+    pub(crate) fn write_hashed_form(&self, out: &mut String) {
+        match self {
+            Body::Text(text) => write_canonical_string(out, text),
+            Body::Blocks(canonical) => out.push_str(canonical),
+        }
+    }
+
+    /// Bytes that the body takes in a store.
+    pub fn stored_len(&self) -> usize {
+        match self {
+            Body::Text(text) | Body::Blocks(text) => text.len(),
+        }
+    }
+}
+
+/// Stored bodies passed a depth check on the way in; this only bounds the recursion.
+const STORED_DEPTH: usize = json::MAX_DEPTH;
+
+/// One message to append.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub body: Body,
+    /// The call that a tool turn answers.
+    pub tool_call_id: Option<String>,
+    /// The message's own time, if it brings one.
+    pub created_at: Option<Timestamp>,
+    /// Whether the message is whole.
+    pub status: Status,
+    /// What is known besides.
+    pub metadata: Metadata,
+}
+
+/// Why a message is refused. Nothing of the call that brought it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// Not an object.
+    #[error("a message must be an object with `role` and `content`, not {found}")]
+    NotAnObject {
+        /// What it is.
+        found: &'static str,
+    },
+    /// A field is missing.
+    #[error("the message has no `{field}`")]
+    Missing {
+        /// Its name.
+        field: &'static str,
+    },
+    /// A field that messages do not have.
+    #[error("unknown field `{field}`; own data belongs under `metadata.custom_data`")]
+    UnknownField {
+        /// Its name.
+        field: String,
+    },
+    /// A field holds the wrong type.
+    #[error("`{field}` must be {expected}, not {found}")]
+    FieldType {
+        /// Its name.
+        field: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// Not one of the four roles.
+    #[error("unknown role `{role}`; use user, assistant, tool or system")]
+    UnknownRole {
+        /// What was given.
+        role: String,
+    },
+    /// Not one of the two states.
+    #[error("unknown status `{status}`; use complete or partial")]
+    UnknownStatus {
+        /// What was given.
+        status: String,
+    },
+    /// Nothing was said.
+    #[error("the content is empty; give a text or at least one block")]
+    Empty,
+    /// Neither a string nor an array.
+    #[error("`content` must be a string or an array of blocks, not {found}")]
+    ContentType {
+        /// What it is.
+        found: &'static str,
+    },
+    /// A block is malformed.
+    #[error("block {index}: {why}")]
+    Block {
+        /// Its position, from 0.
+        index: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Tool use by somebody who cannot use tools.
+    #[error("block {index}: only an assistant's turn may hold `tool-use`, this one is {role}'s")]
+    ToolUseRole {
+        /// The block's position, from 0.
+        index: usize,
+        /// Who speaks.
+        role: &'static str,
+    },
+    /// A tool turn answers nothing.
+    #[error("a tool turn needs `tool_call_id`, the id of the tool-use block it answers")]
+    ToolCallIdMissing,
+    /// Another turn answers a tool call.
+    #[error("only a tool turn has `tool_call_id`; this one is {role}'s")]
+    ToolCallIdRole {
+        /// Who speaks.
+        role: &'static str,
+    },
+    /// A block over the limit.
+    #[error("a block holds at most {limit} bytes; this one has {bytes}")]
+    BlockTooLarge {
+        /// The limit in force.
+        limit: usize,
+        /// What was given.
+        bytes: usize,
+    },
+    /// A time that is none.
+    #[error(transparent)]
+    Time(#[from] TimestampError),
+    /// A key that is none.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Malformed metadata.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// Arguments of a legacy tool call that are no JSON.
+    #[error("the arguments of tool call {index} are not valid JSON: {error}")]
+    Arguments {
+        /// Position among the calls, from 0.
+        index: usize,
+        /// What the reader said.
+        error: JsonError,
+    },
+}
+
+impl MessageError {
+    /// Whether a limit was exceeded, as opposed to a malformed message.
+    pub fn is_too_large(&self) -> bool {
+        match self {
+            MessageError::BlockTooLarge { .. } => true,
+            MessageError::Name(error) | MessageError::Metadata(MetadataError::Name(error)) => {
+                error.is_too_long()
+            }
+            MessageError::Arguments { error, .. } => error.is_too_deep(),
+            _ => false,
+        }
+    }
+}
+
+impl Message {
+    /// A message of one text block.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Message {
+            role,
+            body: Body::Text(text.into()),
+            tool_call_id: None,
+            created_at: None,
+            status: Status::Complete,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// The answer of a tool.
+    pub fn tool(call: impl Into<String>, text: impl Into<String>) -> Self {
+        let tool_call_id = Some(call.into());
+        Message { tool_call_id, ..Message::text(Role::Tool, text) }
+    }
+
+    /// Reads a message in canonical or legacy form (`content: string|null`, `tool_calls`).
+    ///
+    /// ```
+    /// use tine_core::{json, Limits, Message, Role};
+    /// let limits = Limits::default();
+    /// let value = json::parse(br#"{"role":"user","content":"Hi"}"#, limits.json_depth).unwrap();
+    /// assert_eq!(Message::from_json(value, &limits).unwrap(), Message::text(Role::User, "Hi"));
+    /// ```
+    pub fn from_json(json: Json, limits: &Limits) -> Result<Self, MessageError> {
+        let Json::Object(mut fields) = json else {
+            return Err(MessageError::NotAnObject { found: json.type_name() });
+        };
+        let role: Role = text_field(&mut fields, "role")?
+            .ok_or(MessageError::Missing { field: "role" })?
+            .parse()?;
+        let calls = fields.remove("tool_calls").filter(|calls| !calls.is_null());
+        let content = fields.remove("content").unwrap_or(Json::Null);
+        let tool_call_id = text_field(&mut fields, "tool_call_id")?;
+        let created_at = text_field(&mut fields, "created_at")?.map(|at| at.parse()).transpose()?;
+        let status = match text_field(&mut fields, "status")?.as_deref() {
+            None | Some("complete") => Status::Complete,
+            Some("partial") => Status::Partial,
+            Some(other) => {
+                return Err(MessageError::UnknownStatus { status: other.to_owned() });
+            }
+        };
+        let metadata = match fields.remove("metadata") {
+            Some(metadata) => Metadata::from_json(&metadata, limits)?,
+            None => Metadata::default(),
+        };
+        // A null says nothing, so nothing is lost by passing over it.
+        if let Some((field, _)) = fields.iter().find(|(_, value)| !value.is_null()) {
+            return Err(MessageError::UnknownField { field: field.to_owned() });
+        }
+        let content = match calls {
+            Some(calls) => legacy_content(content, calls, limits)?,
+            None if content.is_null() => return Err(MessageError::Missing { field: "content" }),
+            None => content,
+        };
+        let body = Body::from_content(content, role, limits)?;
+        let message = Message { role, body, tool_call_id, created_at, status, metadata };
+        message.check_call(limits)?;
+        Ok(message)
+    }
+
+    /// Checks what the type does not: a tool turn names its call, and no other turn does.
+    pub fn check_call(&self, limits: &Limits) -> Result<(), MessageError> {
+        match (self.role, &self.tool_call_id) {
+            (Role::Tool, None) => Err(MessageError::ToolCallIdMissing),
+            (Role::Tool, Some(call)) => Ok(check_key("tool_call_id", call, limits)?),
+            (role, Some(_)) => Err(MessageError::ToolCallIdRole { role: role.as_str() }),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// What makes two messages equal.
+    pub fn digest(&self) -> Digest {
+        hash::message_digest(self.role, &self.body, self.tool_call_id.as_deref())
+    }
+}
+
+/// One plain text block.
+pub fn text_block(text: &str) -> Json {
+    json::object([("type", "text".into()), ("text", text.into())])
+}
+
+fn plain_text(block: &Json) -> Option<&str> {
+    let object = block.as_object()?;
+    let plain = object.len() == 2 && object.get("type")?.as_str()? == "text";
+    plain.then(|| object.get("text")?.as_str()).flatten()
+}
+
+fn block_preview(block: &Json) -> String {
+    let kind = block.get("type").and_then(Json::as_str).unwrap_or("?");
+    let member = |name| block.get(name).and_then(Json::as_str).unwrap_or_default();
+    match kind {
+        "text" => member("text").to_owned(),
+        "tool-use" => format!("→ {}", member("name")),
+        "thinking" => format!("({})", member("text")),
+        other => format!("[{other}]"),
+    }
+}
+
+fn check_size(bytes: usize, limits: &Limits) -> Result<(), MessageError> {
+    let limit = limits.block_bytes;
+    if bytes > limit {
+        return Err(MessageError::BlockTooLarge { limit, bytes });
+    }
+    Ok(())
+}
+
+fn check_block(index: usize, block: &Json, role: Role) -> Result<(), MessageError> {
+    let wrong = |why: String| MessageError::Block { index, why };
+    let Json::Object(object) = block else {
+        return Err(wrong(format!("a block must be an object, not {}", block.type_name())));
+    };
+    let kind = match object.get("type") {
+        Some(Json::String(kind)) if !kind.is_empty() => kind.as_str(),
+        Some(other) => {
+            return Err(wrong(format!(
+                "`type` must be a non-empty string, not {}",
+                other.type_name()
+            )));
+        }
+        None => return Err(wrong("a block needs a `type`".to_owned())),
+    };
+    let required: &[&str] = match kind {
+        "text" | "thinking" => &["text"],
+        "tool-use" => &["id", "name"],
+        _ => &[],
+    };
+    for name in required {
+        match object.get(name) {
+            Some(Json::String(text)) if !text.is_empty() || *name == "text" => {}
+            Some(Json::String(_)) => return Err(wrong(format!("`{name}` must not be empty"))),
+            Some(other) => {
+                let found = other.type_name();
+                return Err(wrong(format!("`{name}` must be a string, not {found}")));
+            }
+            None => return Err(wrong(format!("a `{kind}` block needs `{name}`"))),
+        }
+    }
+    if kind == "tool-use" {
+        if role != Role::Assistant {
+            return Err(MessageError::ToolUseRole { index, role: role.as_str() });
+        }
+        if !matches!(object.get("parameters"), Some(Json::Object(_))) {
+            return Err(wrong("a `tool-use` block needs an object as `parameters`".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn text_field(fields: &mut Object, field: &'static str) -> Result<Option<String>, MessageError> {
+    match fields.remove(field) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(other) => {
+            let (expected, found) = ("a string", other.type_name());
+            Err(MessageError::FieldType { field, expected, found })
+        }
+    }
+}
+
+/// Text first, then one `tool-use` for each call.
+fn legacy_content(content: Json, calls: Json, limits: &Limits) -> Result<Json, MessageError> {
+    let mut blocks = match content {
+        Json::Null => Vec::new(),
+        Json::String(text) if text.is_empty() => Vec::new(),
+        Json::String(text) => vec![text_block(&text)],
+        Json::Array(blocks) => blocks,
+        other => {
+            return Err(MessageError::ContentType { found: other.type_name() });
+        }
+    };
+    let Json::Array(calls) = calls else {
+        let (field, expected, found) = ("tool_calls", "an array", calls.type_name());
+        return Err(MessageError::FieldType { field, expected, found });
+    };
+    for (index, call) in calls.iter().enumerate() {
+        blocks.push(legacy_call(index, call, limits)?);
+    }
+    Ok(Json::Array(blocks))
+}
+
+/// `{id, function: {name, arguments}}`, or the same without the wrapper.
+fn legacy_call(index: usize, call: &Json, limits: &Limits) -> Result<Json, MessageError> {
+    let wrong = |why: &str| MessageError::Block { index, why: format!("tool call: {why}") };
+    let inner = call.get("function").unwrap_or(call);
+    let id = call.get("id").and_then(Json::as_str).ok_or_else(|| wrong("it has no `id`"))?;
+    let name = inner.get("name").and_then(Json::as_str).ok_or_else(|| wrong("it has no `name`"))?;
+    let parameters = match inner.get("arguments").or_else(|| inner.get("parameters")) {
+        None | Some(Json::Null) => Json::Object(Object::new()),
+        Some(Json::String(text)) if text.trim().is_empty() => Json::Object(Object::new()),
+        Some(Json::String(text)) => json::parse(text.trim().as_bytes(), limits.json_depth)
+            .map_err(|error| MessageError::Arguments { index, error })?,
+        Some(value) => value.clone(),
+    };
+    if parameters.as_object().is_none() {
+        return Err(wrong("its arguments must be a JSON object"));
+    }
+    Ok(json::object([
+        ("type", "tool-use".into()),
+        ("id", id.into()),
+        ("name", name.into()),
+        ("parameters", parameters),
+    ]))
+}

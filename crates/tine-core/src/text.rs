@@ -1,0 +1,88 @@
+//! Cutting text without breaking what people see as one character.
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+/// Why a text cannot be split at an offset.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SplitError {
+    /// Both halves must hold something.
+    #[error("the offset must lie between 1 and {last}; {offset} leaves one half empty")]
+    OutOfRange {
+        /// What was asked for.
+        offset: usize,
+        /// The last offset that leaves something on the right.
+        last: usize,
+    },
+    /// The offset would tear a user-perceived character apart.
+    #[error("the offset {offset} lies inside the character `{cluster}`; use {before} or {after}")]
+    InsideCharacter {
+        /// What was asked for.
+        offset: usize,
+        /// The grapheme cluster around it.
+        cluster: String,
+        /// The boundary before it.
+        before: usize,
+        /// The boundary behind it.
+        after: usize,
+    },
+}
+
+/// Cuts a text at an offset counted in Unicode scalar values.
+///
+/// ```
+/// use tine_core::text::split_at_scalar;
+/// assert_eq!(split_at_scalar("naïve", 3).unwrap(), ("naï", "ve"));
+/// assert!(split_at_scalar("👩‍🚀 up", 1).is_err());
+/// ```
+pub fn split_at_scalar(text: &str, offset: usize) -> Result<(&str, &str), SplitError> {
+    let byte = match text.char_indices().nth(offset) {
+        Some((byte, _)) if byte > 0 => byte,
+        _ => {
+            let last = text.chars().count().saturating_sub(1);
+            return Err(SplitError::OutOfRange { offset, last });
+        }
+    };
+    let boundary = GraphemeCursor::new(byte, text.len(), true)
+        .is_boundary(text, 0)
+        .expect("the whole text is given as one chunk, and char_indices yields a char boundary");
+    if boundary {
+        return Ok(text.split_at(byte));
+    }
+    let (start, cluster) = text
+        .grapheme_indices(true)
+        .take_while(|(start, _)| *start < byte)
+        .last()
+        .expect("a byte behind the first has a cluster before it");
+    let before = text[..start].chars().count();
+    let after = before + cluster.chars().count();
+    let cluster = cluster.to_owned();
+    Err(SplitError::InsideCharacter { offset, cluster, before, after })
+}
+
+/// The beginning of a text on one line: white space collapsed, at most `limit` characters,
+/// with an ellipsis in the last place when something was cut off.
+pub fn preview(text: &str, limit: usize) -> String {
+    let mut out = String::new();
+    let mut clusters = text
+        .split_whitespace()
+        .flat_map(|word| [" ", word])
+        .skip(1)
+        .flat_map(|piece| piece.graphemes(true));
+    let mut taken = 0;
+    for cluster in clusters.by_ref() {
+        let size = cluster.chars().count();
+        if taken + size > limit {
+            let mut cut: Vec<char> = out.chars().collect();
+            cut.truncate(limit.saturating_sub(1));
+            out = cut.into_iter().collect();
+            out.push('…');
+            break;
+        }
+        taken += size;
+        if !cluster.chars().any(char::is_control) {
+            out.push_str(cluster);
+        }
+    }
+    out
+}

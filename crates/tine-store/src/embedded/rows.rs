@@ -1,0 +1,341 @@
+//! Between records and columns.
+
+use rusqlite::Row;
+use rusqlite::types::{Type, ValueRef};
+use tine_core::json::{self, Json};
+use tine_core::{
+    Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
+    RootHash, Status, Timestamp, TurnHash, TurnId,
+};
+
+use crate::records::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
+    HiddenBy, Idempotency, Operation, Origin, Root, SEGMENT_TURNS, Segment, SegmentNo, Split, Turn,
+    TurnLoc, Visibility,
+};
+use crate::{Result, StoreError};
+
+/// Bodies of this size and more are stored once for all turns that hold them.
+pub(super) const SHARED_BODY_BYTES: usize = 8192;
+
+/// A turn's key in the table of turns.
+pub(super) fn place(loc: TurnLoc) -> i64 {
+    loc.segment.0 * i64::from(SEGMENT_TURNS) + i64::from(loc.index)
+}
+
+pub(super) fn loc(place: i64) -> TurnLoc {
+    let segment = SegmentNo(place / i64::from(SEGMENT_TURNS));
+    let index = u32::try_from(place % i64::from(SEGMENT_TURNS)).unwrap_or(0);
+    TurnLoc { segment, index }
+}
+
+/// Segments are numbered from 1, so that place 0 is free to mean the root.
+pub(super) fn root_or_place(at: Option<TurnLoc>) -> i64 {
+    at.map_or(0, place)
+}
+
+pub(super) fn root_or_loc(place: i64) -> Option<TurnLoc> {
+    (place != 0).then(|| loc(place))
+}
+
+/// The first eight bytes of a digest as a number whose order is the order of the bytes.
+pub(super) fn prefix(digest: &Digest) -> i64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&digest.0[..8]);
+    i64::from_be_bytes(bytes) ^ i64::MIN
+}
+
+pub(super) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// How a body is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyForm {
+    Text,
+    Blocks,
+    SharedText,
+    SharedBlocks,
+    Purged,
+}
+
+pub(super) fn form(role: Role, body: BodyForm, status: Status) -> i64 {
+    let role = match role {
+        Role::User => 0,
+        Role::Assistant => 1,
+        Role::Tool => 2,
+        Role::System => 3,
+    };
+    let status = i64::from(status == Status::Partial);
+    role | (body as i64) << 2 | status << 5
+}
+
+/// The bits of `form` that say how the body is kept.
+pub(super) const BODY_FORM_MASK: i64 = 7 << 2;
+
+pub(super) fn with_body_form(form: i64, body: BodyForm) -> i64 {
+    form & !BODY_FORM_MASK | (body as i64) << 2
+}
+
+fn read_form(form: i64) -> Option<(Role, BodyForm, Status)> {
+    let role =
+        [Role::User, Role::Assistant, Role::Tool, Role::System][usize::try_from(form & 3).ok()?];
+    let body = match form >> 2 & 7 {
+        0 => BodyForm::Text,
+        1 => BodyForm::Blocks,
+        2 => BodyForm::SharedText,
+        3 => BodyForm::SharedBlocks,
+        4 => BodyForm::Purged,
+        _ => return None,
+    };
+    let status = if form >> 5 & 1 == 1 { Status::Partial } else { Status::Complete };
+    Some((role, body, status))
+}
+
+pub(super) fn origin_bytes(origin: &Origin) -> Option<Vec<u8>> {
+    let fields = [origin.edited_from, origin.derived_from, origin.part_of];
+    let mut bytes = vec![0];
+    for (bit, id) in fields.iter().enumerate() {
+        if let Some(id) = id {
+            bytes[0] |= 1 << bit;
+            bytes.extend_from_slice(id.as_bytes());
+        }
+    }
+    (bytes[0] != 0).then_some(bytes)
+}
+
+fn read_origin(bytes: &[u8]) -> Option<Origin> {
+    let (flags, mut rest) = bytes.split_first()?;
+    let mut fields = [None; 3];
+    for (bit, field) in fields.iter_mut().enumerate() {
+        if flags >> bit & 1 == 1 {
+            let (id, behind) = rest.split_first_chunk::<16>()?;
+            *field = Some(TurnId::from_bytes(*id));
+            rest = behind;
+        }
+    }
+    let [edited_from, derived_from, part_of] = fields;
+    rest.is_empty().then_some(Origin { edited_from, derived_from, part_of })
+}
+
+pub(super) fn visibility_number(visibility: Visibility) -> i64 {
+    match visibility {
+        Visibility::Shown => 0,
+        Visibility::Archived => 1,
+        Visibility::Undone => 2,
+    }
+}
+
+pub(super) fn hidden_by_number(by: HiddenBy) -> i64 {
+    match by {
+        HiddenBy::Cascade => 0,
+        HiddenBy::Reparent => 1,
+        HiddenBy::Undo => 2,
+    }
+}
+
+/// Reads the columns of `turn_sql!`; the last is a shared body.
+pub(super) fn turn(row: &Row<'_>) -> Result<Turn> {
+    let place: i64 = row.get(0)?;
+    let damaged = |why: &str| StoreError::Corrupt {
+        record: format!("turn at place {place}"),
+        why: why.to_owned(),
+    };
+    let form: i64 = row.get(5)?;
+    let (role, body, status) = read_form(form).ok_or_else(|| damaged("unknown form"))?;
+    let text = |column: usize| -> Result<String> {
+        match row.get_ref(column)? {
+            ValueRef::Text(bytes) => {
+                let text =
+                    std::str::from_utf8(bytes).map_err(|_| damaged("its text is not UTF-8"))?;
+                Ok(text.to_owned())
+            }
+            _ => Err(damaged("its content is missing")),
+        }
+    };
+    let content = match body {
+        BodyForm::Text => Content::Kept(Body::Text(text(7)?)),
+        BodyForm::Blocks => Content::Kept(Body::Blocks(text(7)?)),
+        BodyForm::SharedText => Content::Kept(Body::Text(text(11)?)),
+        BodyForm::SharedBlocks => Content::Kept(Body::Blocks(text(11)?)),
+        BodyForm::Purged => Content::Purged(Digest(row.get(7)?)),
+    };
+    let metadata = match row.get_ref(9)? {
+        ValueRef::Null => Metadata::default(),
+        value => {
+            let text = value.as_str().map_err(|_| damaged("its metadata is not text"))?;
+            stored_json(text)
+                .and_then(|json| Metadata::from_json(&json, &STORED_LIMITS).ok())
+                .ok_or_else(|| damaged("its metadata cannot be read"))?
+        }
+    };
+    let origin = match row.get_ref(10)? {
+        ValueRef::Null => Origin::default(),
+        value => value
+            .as_blob()
+            .ok()
+            .and_then(read_origin)
+            .ok_or_else(|| damaged("its origin cannot be read"))?,
+    };
+    Ok(Turn {
+        loc: loc(place),
+        id: TurnId::from_bytes(row.get(1)?),
+        hash: TurnHash(Digest(row.get(2)?)),
+        depth: u32::try_from(row.get::<_, i64>(4)?)
+            .map_err(|_| damaged("its depth is negative"))?,
+        role,
+        content,
+        tool_call_id: row.get(8)?,
+        created_at: Timestamp::from_millis(row.get(6)?),
+        status,
+        metadata,
+        operation: unsigned(row.get(3)?),
+        origin,
+    })
+}
+
+/// What was accepted under larger limits, once, is still readable.
+const STORED_LIMITS: Limits = Limits {
+    body_bytes: usize::MAX,
+    block_bytes: usize::MAX,
+    messages_per_append: usize::MAX,
+    json_depth: json::MAX_DEPTH,
+    name_bytes: usize::MAX,
+    page_rows: usize::MAX,
+};
+
+fn stored_json(text: &str) -> Option<Json> {
+    json::parse(text.as_bytes(), STORED_LIMITS.json_depth).ok()
+}
+
+pub(super) fn conversation(row: &Row<'_>) -> Result<Conversation> {
+    let no: i64 = row.get(0)?;
+    let damaged = |why: &str| StoreError::Corrupt {
+        record: format!("conversation {no}"),
+        why: why.to_owned(),
+    };
+    let root = match row.get::<_, Option<String>>(5)? {
+        None => None,
+        Some(config) => Some(Root {
+            system_prompt: row.get(4)?,
+            config: stored_json(&config).ok_or_else(|| damaged("its config cannot be read"))?,
+        }),
+    };
+    let metadata: String = row.get(7)?;
+    let derived_from = match row.get::<_, Option<String>>(9)? {
+        None => None,
+        Some(id) => Some(DerivedFrom {
+            conversation: ConversationId::from_stored(id),
+            turn: row.get::<_, Option<[u8; 16]>>(10)?.map(TurnId::from_bytes),
+        }),
+    };
+    Ok(Conversation {
+        key: ConversationKey(no),
+        project: ProjectId::from_stored(row.get::<_, String>(1)?),
+        id: ConversationId::from_stored(row.get::<_, String>(2)?),
+        root_hash: RootHash(Digest(row.get(3)?)),
+        root,
+        title: row.get(6)?,
+        metadata: stored_json(&metadata).ok_or_else(|| damaged("its metadata cannot be read"))?,
+        created_at: Timestamp::from_millis(row.get(8)?),
+        derived_from,
+        visibility: match row.get::<_, i64>(11)? {
+            0 => Visibility::Shown,
+            1 => Visibility::Archived,
+            2 => Visibility::Undone,
+            _ => return Err(damaged("unknown visibility")),
+        },
+    })
+}
+
+pub(super) fn segment(row: &Row<'_>) -> rusqlite::Result<Segment> {
+    Ok(Segment {
+        no: SegmentNo(row.get(0)?),
+        conversation: ConversationKey(row.get(1)?),
+        parent: root_or_loc(row.get(2)?),
+        base_depth: row.get(3)?,
+    })
+}
+
+pub(super) fn split(row: &Row<'_>) -> rusqlite::Result<Split> {
+    Ok(Split {
+        conversation: ConversationKey(row.get(0)?),
+        whole: loc(row.get(1)?),
+        left: loc(row.get(2)?),
+        right: loc(row.get(3)?),
+        operation: unsigned(row.get(4)?),
+    })
+}
+
+pub(super) fn hidden(row: &Row<'_>) -> rusqlite::Result<Hidden> {
+    let by = match row.get::<_, i64>(5)? {
+        0 => HiddenBy::Cascade,
+        1 => HiddenBy::Reparent,
+        2 => HiddenBy::Undo,
+        other => return Err(rusqlite::Error::IntegralValueOutOfRange(5, other)),
+    };
+    Ok(Hidden {
+        conversation: ConversationKey(row.get(0)?),
+        segment: SegmentNo(row.get(1)?),
+        from: row.get(2)?,
+        to: row.get(3)?,
+        operation: unsigned(row.get(4)?),
+        by,
+        root: loc(row.get(6)?),
+    })
+}
+
+pub(super) fn branch(row: &Row<'_>) -> rusqlite::Result<Branch> {
+    Ok(Branch {
+        conversation: ConversationKey(row.get(0)?),
+        name: Name::from_stored(row.get::<_, String>(1)?),
+        id: BranchId::from_bytes(row.get(2)?),
+        tip: root_or_loc(row.get(3)?),
+        forked_from: row.get::<_, Option<[u8; 16]>>(4)?.map(TurnId::from_bytes),
+        created_at: Timestamp::from_millis(row.get(5)?),
+        version: unsigned(row.get(6)?),
+    })
+}
+
+pub(super) fn bookmark(row: &Row<'_>) -> rusqlite::Result<Bookmark> {
+    Ok(Bookmark {
+        project: ProjectId::from_stored(row.get::<_, String>(0)?),
+        name: Name::from_stored(row.get::<_, String>(1)?),
+        conversation: ConversationKey(row.get(2)?),
+        turn: loc(row.get(3)?),
+        created_at: Timestamp::from_millis(row.get(4)?),
+    })
+}
+
+pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
+    let detail = match row.get_ref(6)? {
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Detail::Kept(text.to_owned()),
+            Err(error) => {
+                return Err(rusqlite::Error::FromSqlConversionFailure(6, Type::Text, error.into()));
+            }
+        },
+        _ => Detail::Purged(Digest(row.get(6)?)),
+    };
+    let idempotency = match row.get::<_, Option<String>>(9)? {
+        None => None,
+        Some(key) => {
+            Some(Idempotency { key, fingerprint: Digest(row.get(10)?), answer: row.get(11)? })
+        }
+    };
+    Ok(Operation {
+        conversation: ConversationKey(row.get(1)?),
+        seq: unsigned(row.get(2)?),
+        kind: row.get(3)?,
+        actor: row.get(4)?,
+        at: Timestamp::from_millis(row.get(5)?),
+        detail,
+        hash: OperationHash(Digest(row.get(7)?)),
+        undone: row.get::<_, i64>(8)? != 0,
+        idempotency,
+    })
+}

@@ -1,0 +1,722 @@
+//! The records' side of a transaction: each method of the contract as a statement or two.
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use tine_core::{Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+
+use super::rows::{self, BodyForm};
+use crate::records::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
+    Operation, Project, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
+};
+use crate::traits::{Read, Write};
+use crate::{Result, StoreError};
+
+/// Statements over one record type share their columns; only the conditions differ.
+macro_rules! turn_sql {
+    ($rest:literal) => {
+        concat!(
+            "SELECT turn.place, turn.id, hash, operation, depth, form, created_at, turn.body, \
+             tool_call_id, metadata, origin, shared_body.body FROM turn LEFT JOIN shared_body \
+             ON shared_body.no = CASE WHEN (form >> 2 & 7) IN (2, 3) THEN turn.body END ",
+            $rest
+        )
+    };
+}
+
+macro_rules! branch_sql {
+    ($rest:literal) => {
+        concat!(
+            "SELECT branch.conversation, branch.name, branch.id, tip, forked_from, \
+             branch.created_at, version FROM branch ",
+            $rest
+        )
+    };
+}
+
+macro_rules! bookmark_sql {
+    ($rest:literal) => {
+        concat!(
+            "SELECT project.id, bookmark.name, bookmark.conversation, bookmark.place, \
+             bookmark.created_at FROM bookmark JOIN project ON project.no = bookmark.project ",
+            $rest
+        )
+    };
+}
+
+macro_rules! operation_sql {
+    ($rest:literal) => {
+        concat!(
+            "SELECT operation.no, operation.conversation, seq, kind, actor, at, detail, \
+             operation.hash, undone, operation.key, fingerprint, answer FROM operation ",
+            $rest
+        )
+    };
+}
+
+macro_rules! conversation_sql {
+    ($rest:literal) => {
+        concat!(
+            "SELECT conversation.no, project.id, conversation.id, root_hash, system_prompt, \
+             config, title, metadata, conversation.created_at, derived_from, derived_turn, \
+             visibility FROM conversation JOIN project ON project.no = conversation.project ",
+            $rest
+        )
+    };
+}
+
+pub(super) struct Txn<'c> {
+    connection: &'c Connection,
+    disk_bytes: u64,
+}
+
+impl<'c> Txn<'c> {
+    pub(super) fn new(connection: &'c Connection, disk_bytes: u64) -> Self {
+        Txn { connection, disk_bytes }
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row(params, read).optional()?)
+    }
+
+    fn many<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Rows whose reading can find damage: visits each until told to stop.
+    fn visit<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> Result<T>,
+        visit: &mut dyn FnMut(T) -> Result<bool>,
+    ) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        while let Some(row) = rows.next()? {
+            if !visit(read(row)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn conversations_by(&self, sql: &str, params: impl Params) -> Result<Vec<Conversation>> {
+        let mut found = Vec::new();
+        self.visit(sql, params, rows::conversation, &mut |conversation| {
+            found.push(conversation);
+            Ok(true)
+        })?;
+        Ok(found)
+    }
+
+    fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    }
+
+    fn change_one(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
+        match self.execute(sql, params)? {
+            1 => Ok(()),
+            changed => Err(StoreError::Contract(format!("{what}: changed {changed} rows, not 1"))),
+        }
+    }
+
+    fn project_no(&self, id: &ProjectId) -> Result<Option<i64>> {
+        self.one("SELECT no FROM project WHERE id = ?1", [id.as_str()], |row| row.get(0))
+    }
+
+    fn required_project_no(&self, id: &ProjectId) -> Result<i64> {
+        self.project_no(id)?
+            .ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
+    }
+
+    /// The body as it goes into the turn's row; large ones are put aside first.
+    fn keep_body(&self, place: i64, body: &Body) -> Result<(BodyForm, rusqlite::types::Value)> {
+        let (text, inline, shared) = match body {
+            Body::Text(text) => (text, BodyForm::Text, BodyForm::SharedText),
+            Body::Blocks(text) => (text, BodyForm::Blocks, BodyForm::SharedBlocks),
+        };
+        if text.len() < rows::SHARED_BODY_BYTES {
+            return Ok((inline, text.clone().into()));
+        }
+        let digest = Digest::of(text.as_bytes()).0;
+        let known: Option<i64> =
+            self.one("SELECT no FROM shared_body WHERE digest = ?1", [digest], |row| row.get(0))?;
+        let no = match known {
+            Some(no) => no,
+            None => {
+                let sql = "INSERT INTO shared_body (digest, body) VALUES (?1, ?2)";
+                self.execute(sql, params![digest, text])?;
+                self.connection.last_insert_rowid()
+            }
+        };
+        let sql = "INSERT INTO shared_body_holder (body, place) VALUES (?1, ?2)";
+        self.execute(sql, [no, place])?;
+        Ok((shared, no.into()))
+    }
+}
+
+impl Read for Txn<'_> {
+    fn projects(&self) -> Result<Vec<Project>> {
+        self.many("SELECT id, created_at FROM project ORDER BY id", [], project)
+    }
+
+    fn project(&self, id: &ProjectId) -> Result<Option<Project>> {
+        let sql = "SELECT id, created_at FROM project WHERE id = ?1";
+        self.one(sql, [id.as_str()], project)
+    }
+
+    fn conversation(
+        &self,
+        project: &ProjectId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>> {
+        let sql = conversation_sql!("WHERE project.id = ?1 AND conversation.id = ?2");
+        Ok(self.conversations_by(sql, [project.as_str(), id.as_str()])?.pop())
+    }
+
+    fn conversation_by_key(&self, key: ConversationKey) -> Result<Option<Conversation>> {
+        let sql = conversation_sql!("WHERE conversation.no = ?1");
+        Ok(self.conversations_by(sql, [key.0])?.pop())
+    }
+
+    fn conversations(
+        &self,
+        project: &ProjectId,
+        after: Option<ConversationKey>,
+        limit: usize,
+    ) -> Result<Vec<Conversation>> {
+        let sql = conversation_sql!(
+            "WHERE project.id = ?1 AND conversation.no > ?2 ORDER BY conversation.no LIMIT ?3"
+        );
+        let after = after.map_or(0, |key| key.0);
+        self.conversations_by(sql, params![project.as_str(), after, limit_number(limit)])
+    }
+
+    fn derivatives(&self, project: &ProjectId, of: &ConversationId) -> Result<Vec<Conversation>> {
+        let sql = conversation_sql!(
+            "WHERE project.id = ?1 AND derived_from = ?2 ORDER BY conversation.no"
+        );
+        self.conversations_by(sql, [project.as_str(), of.as_str()])
+    }
+
+    fn segment(&self, no: SegmentNo) -> Result<Segment> {
+        let sql = "SELECT no, conversation, parent, base_depth FROM segment WHERE no = ?1";
+        let found = self.one(sql, [no.0], rows::segment)?;
+        crate::required(found, || format!("segment {}", no.0))
+    }
+
+    fn segments(&self, conversation: ConversationKey) -> Result<Vec<SegmentExtent>> {
+        let sql = "SELECT no, conversation, parent, base_depth, \
+                   (SELECT max(place) FROM turn \
+                    WHERE place >= no << 20 AND place < (no + 1) << 20) \
+                   FROM segment WHERE conversation = ?1 ORDER BY no";
+        self.many(sql, [conversation.0], |row| {
+            let last: Option<i64> = row.get(4)?;
+            let turns = last.map_or(0, |place| rows::loc(place).index + 1);
+            Ok(SegmentExtent { segment: rows::segment(row)?, turns })
+        })
+    }
+
+    fn forks(
+        &self,
+        conversation: ConversationKey,
+        parent: Option<TurnLoc>,
+    ) -> Result<Vec<Segment>> {
+        let sql = "SELECT no, conversation, parent, base_depth FROM segment \
+                   WHERE conversation = ?1 AND parent = ?2 ORDER BY no";
+        self.many(sql, [conversation.0, rows::root_or_place(parent)], rows::segment)
+    }
+
+    fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>> {
+        let sql = "SELECT no, conversation, parent, base_depth FROM segment \
+                   WHERE conversation = ?1 AND parent >= ?2 AND parent < ?3 ORDER BY no";
+        let end = TurnLoc { segment: SegmentNo(at.segment.0 + 1), index: 0 };
+        self.many(sql, [conversation.0, rows::place(at), rows::place(end)], rows::segment)
+    }
+
+    fn last_index(&self, segment: SegmentNo) -> Result<u32> {
+        let sql = "SELECT max(place) FROM turn WHERE place >= ?1 << 20 AND place < (?1 + 1) << 20";
+        let last: Option<i64> = self.one(sql, [segment.0], |row| row.get(0))?.flatten();
+        let place = crate::required(last, || format!("first turn of segment {}", segment.0))?;
+        Ok(rows::loc(place).index)
+    }
+
+    fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
+        let sql = turn_sql!("WHERE turn.place = ?1");
+        let mut found = None;
+        self.visit(sql, [rows::place(loc)], rows::turn, &mut |turn| {
+            found = Some(turn);
+            Ok(false)
+        })?;
+        Ok(found)
+    }
+
+    fn turns(
+        &self,
+        segment: SegmentNo,
+        from: u32,
+        to: u32,
+        visit: &mut dyn FnMut(Turn) -> Result<bool>,
+    ) -> Result<()> {
+        let sql = turn_sql!("WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
+        let place = |index| rows::place(TurnLoc { segment, index });
+        self.visit(sql, [place(from), place(to)], rows::turn, visit)
+    }
+
+    fn find_turn(
+        &self,
+        project: &ProjectId,
+        id: &TurnId,
+    ) -> Result<Option<(ConversationKey, TurnLoc)>> {
+        let sql = "SELECT conversation.no, turn_id.place FROM turn_id \
+                   JOIN segment ON segment.no = turn_id.place >> 20 \
+                   JOIN conversation ON conversation.no = segment.conversation \
+                   JOIN project ON project.no = conversation.project \
+                   WHERE turn_id.id = ?1 AND project.id = ?2";
+        self.one(sql, params![id.as_bytes(), project.as_str()], |row| {
+            Ok((ConversationKey(row.get(0)?), rows::loc(row.get(1)?)))
+        })
+    }
+
+    fn find_hashes(
+        &self,
+        conversation: ConversationKey,
+        low: &Digest,
+        high: &Digest,
+        limit: usize,
+    ) -> Result<Vec<TurnLoc>> {
+        let sql = "SELECT turn.place FROM turn_hash JOIN turn ON turn.place = turn_hash.place \
+                   WHERE conversation = ?1 AND prefix BETWEEN ?2 AND ?3 \
+                   AND turn.hash BETWEEN ?4 AND ?5 ORDER BY turn.hash LIMIT ?6";
+        let (from, to) = (rows::prefix(low), rows::prefix(high));
+        let params = params![conversation.0, from, to, low.0, high.0, limit_number(limit)];
+        self.many(sql, params, |row| Ok(rows::loc(row.get(0)?)))
+    }
+
+    fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
+        // Bodies are stored in one form each, so equal content means equal columns. Without an
+        // index this reads the whole table: it serves erasure, which is rare.
+        let sql = "SELECT segment.conversation, other.place FROM turn AS this \
+                   JOIN turn AS other ON other.body = this.body AND other.place <> this.place \
+                        AND other.form & ?2 = this.form & ?2 \
+                   JOIN segment ON segment.no = other.place >> 20 \
+                   WHERE this.place = ?1 ORDER BY other.place LIMIT ?3";
+        let params = params![rows::place(loc), rows::BODY_FORM_MASK, limit_number(limit)];
+        self.many(sql, params, |row| Ok((ConversationKey(row.get(0)?), rows::loc(row.get(1)?))))
+    }
+
+    fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
+        let sql = "SELECT conversation, whole, left_half, right_half, operation FROM split \
+                   WHERE conversation = ?1 ORDER BY whole";
+        self.many(sql, [conversation.0], rows::split)
+    }
+
+    fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>> {
+        let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root \
+                   FROM hidden WHERE conversation = ?1 AND segment = ?2 ORDER BY first, operation";
+        self.many(sql, [conversation.0, segment.0], rows::hidden)
+    }
+
+    fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>> {
+        let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root \
+                   FROM hidden WHERE conversation = ?1 ORDER BY segment, first, operation";
+        self.many(sql, [conversation.0], rows::hidden)
+    }
+
+    fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>> {
+        let sql = branch_sql!("WHERE branch.conversation = ?1 AND branch.name = ?2");
+        self.one(sql, params![conversation.0, name.as_str()], rows::branch)
+    }
+
+    fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
+        let sql = branch_sql!(
+            "JOIN conversation ON conversation.no = branch.conversation \
+             JOIN project ON project.no = conversation.project \
+             WHERE branch.id = ?1 AND project.id = ?2"
+        );
+        self.one(sql, params![id.as_bytes(), project.as_str()], rows::branch)
+    }
+
+    fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>> {
+        let sql = branch_sql!("WHERE branch.conversation = ?1 ORDER BY branch.name");
+        self.many(sql, [conversation.0], rows::branch)
+    }
+
+    fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>> {
+        let sql = bookmark_sql!("WHERE project.id = ?1 AND bookmark.name = ?2");
+        self.one(sql, [project.as_str(), name.as_str()], rows::bookmark)
+    }
+
+    fn bookmarks(
+        &self,
+        project: &ProjectId,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<Bookmark>> {
+        let sql = bookmark_sql!(
+            "WHERE project.id = ?1 AND bookmark.name > ?2 ORDER BY bookmark.name LIMIT ?3"
+        );
+        let after = after.map_or("", Name::as_str);
+        self.many(sql, params![project.as_str(), after, limit_number(limit)], rows::bookmark)
+    }
+
+    fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>> {
+        let sql = bookmark_sql!("WHERE bookmark.conversation = ?1 ORDER BY bookmark.name");
+        self.many(sql, [conversation.0], rows::bookmark)
+    }
+
+    fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
+        let sql = operation_sql!("WHERE operation.conversation = ?1 ORDER BY seq DESC LIMIT 1");
+        self.one(sql, [conversation.0], rows::operation)
+    }
+
+    fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>> {
+        let sql = operation_sql!("WHERE operation.conversation = ?1 AND seq = ?2");
+        self.one(sql, [conversation.0, rows::number(seq)], rows::operation)
+    }
+
+    fn operations(
+        &self,
+        conversation: ConversationKey,
+        from: u64,
+        to: u64,
+        visit: &mut dyn FnMut(Operation) -> Result<bool>,
+    ) -> Result<()> {
+        let sql = operation_sql!(
+            "WHERE operation.conversation = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq"
+        );
+        let params = [conversation.0, rows::number(from), rows::number(to)];
+        self.visit(sql, params, |row| Ok(rows::operation(row)?), visit)
+    }
+
+    fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>> {
+        let sql = operation_sql!("WHERE operation.no > ?1 ORDER BY operation.no LIMIT ?2");
+        let params = [rows::number(after.0), limit_number(limit)];
+        self.many(sql, params, |row| {
+            Ok((FeedPosition(rows::unsigned(row.get(0)?)), rows::operation(row)?))
+        })
+    }
+
+    fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
+        let sql = operation_sql!(
+            "JOIN idempotency ON idempotency.operation = operation.no \
+             JOIN project ON project.no = idempotency.project \
+             WHERE project.id = ?1 AND prefix = ?2 AND operation.key = ?3"
+        );
+        let params = params![project.as_str(), key_prefix(key), key];
+        self.one(sql, params, rows::operation)
+    }
+
+    fn totals(&self) -> Result<Totals> {
+        let count = |table: &str| -> Result<u64> {
+            let sql = format!("SELECT count(*) FROM {table}");
+            let rows: i64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
+            Ok(rows::unsigned(rows))
+        };
+        Ok(Totals {
+            projects: count("project")?,
+            conversations: count("conversation")?,
+            turns: count("turn_id")?,
+            branches: count("branch")?,
+            bookmarks: count("bookmark")?,
+            operations: count("operation")?,
+            disk_bytes: self.disk_bytes,
+        })
+    }
+}
+
+impl Write for Txn<'_> {
+    fn insert_project(&mut self, project: &Project) -> Result<()> {
+        let sql = "INSERT INTO project (id, created_at) VALUES (?1, ?2)";
+        self.execute(sql, params![project.id.as_str(), project.created_at.as_millis()])?;
+        Ok(())
+    }
+
+    fn insert_conversation(&mut self, conversation: &Conversation) -> Result<ConversationKey> {
+        let project = self.required_project_no(&conversation.project)?;
+        let derived = conversation.derived_from.as_ref();
+        let root = conversation.root.as_ref();
+        let sql = "INSERT INTO conversation (project, id, root_hash, system_prompt, config, title, \
+                   metadata, created_at, derived_from, derived_turn, visibility) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        self.execute(
+            sql,
+            params![
+                project,
+                conversation.id.as_str(),
+                conversation.root_hash.0.0,
+                root.and_then(|root| root.system_prompt.as_deref()),
+                root.map(|root| root.config.to_canonical()),
+                conversation.title,
+                conversation.metadata.to_canonical(),
+                conversation.created_at.as_millis(),
+                derived.map(|from| from.conversation.as_str()),
+                derived.and_then(|from| from.turn).map(|turn| *turn.as_bytes()),
+                rows::visibility_number(conversation.visibility),
+            ],
+        )?;
+        Ok(ConversationKey(self.connection.last_insert_rowid()))
+    }
+
+    fn update_conversation(&mut self, conversation: &Conversation) -> Result<()> {
+        let root = conversation.root.as_ref();
+        let sql = "UPDATE conversation SET title = ?2, metadata = ?3, visibility = ?4, \
+                   system_prompt = ?5, config = ?6 WHERE no = ?1";
+        self.change_one(
+            "conversation",
+            sql,
+            params![
+                conversation.key.0,
+                conversation.title,
+                conversation.metadata.to_canonical(),
+                rows::visibility_number(conversation.visibility),
+                root.and_then(|root| root.system_prompt.as_deref()),
+                root.map(|root| root.config.to_canonical()),
+            ],
+        )
+    }
+
+    fn insert_segment(
+        &mut self,
+        conversation: ConversationKey,
+        parent: Option<TurnLoc>,
+        base_depth: u32,
+    ) -> Result<SegmentNo> {
+        let sql = "INSERT INTO segment (conversation, parent, base_depth) VALUES (?1, ?2, ?3)";
+        self.execute(sql, params![conversation.0, rows::root_or_place(parent), base_depth])?;
+        Ok(SegmentNo(self.connection.last_insert_rowid()))
+    }
+
+    fn insert_turn(&mut self, conversation: ConversationKey, turn: &Turn) -> Result<()> {
+        let place = rows::place(turn.loc);
+        let (body_form, body) = match &turn.content {
+            Content::Kept(body) => self.keep_body(place, body)?,
+            Content::Purged(digest) => (BodyForm::Purged, digest.0.to_vec().into()),
+        };
+        let metadata = (!turn.metadata.is_empty()).then(|| turn.metadata.to_json().to_canonical());
+        let sql = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
+                   tool_call_id, metadata, origin) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        self.execute(
+            sql,
+            params![
+                place,
+                turn.id.as_bytes(),
+                turn.hash.0.0,
+                rows::number(turn.operation),
+                turn.depth,
+                rows::form(turn.role, body_form, turn.status),
+                turn.created_at.as_millis(),
+                body,
+                turn.tool_call_id,
+                metadata,
+                rows::origin_bytes(&turn.origin),
+            ],
+        )?;
+        let sql = "INSERT INTO turn_id (id, place) VALUES (?1, ?2)";
+        self.execute(sql, params![turn.id.as_bytes(), place])?;
+        let sql = "INSERT INTO turn_hash (conversation, prefix, place) VALUES (?1, ?2, ?3)";
+        self.execute(sql, [conversation.0, rows::prefix(&turn.hash.0), place])?;
+        Ok(())
+    }
+
+    fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
+        let text = (!metadata.is_empty()).then(|| metadata.to_json().to_canonical());
+        let sql = "UPDATE turn SET metadata = ?2 WHERE place = ?1";
+        self.change_one("metadata", sql, params![rows::place(loc), text])
+    }
+
+    fn purge_turn(&mut self, loc: TurnLoc, digest: &Digest) -> Result<()> {
+        let place = rows::place(loc);
+        let form: i64 = self
+            .one("SELECT form FROM turn WHERE place = ?1", [place], |row| row.get(0))?
+            .ok_or_else(|| StoreError::Contract(format!("no turn at place {place}")))?;
+        let form = rows::with_body_form(form, BodyForm::Purged);
+        let sql = "UPDATE turn SET form = ?2, body = ?3, metadata = NULL WHERE place = ?1";
+        self.change_one("purge", sql, params![place, form, digest.0])?;
+        self.execute("DELETE FROM shared_body_holder WHERE place = ?1", [place])?;
+        let sql = "DELETE FROM shared_body WHERE NOT EXISTS \
+                   (SELECT 1 FROM shared_body_holder WHERE shared_body_holder.body = no)";
+        self.execute(sql, [])?;
+        Ok(())
+    }
+
+    fn insert_split(&mut self, split: &Split) -> Result<()> {
+        let sql = "INSERT INTO split (conversation, whole, left_half, right_half, operation) \
+                   VALUES (?1, ?2, ?3, ?4, ?5)";
+        let places = [split.whole, split.left, split.right].map(rows::place);
+        let operation = rows::number(split.operation);
+        let conversation = split.conversation.0;
+        self.execute(sql, [conversation, places[0], places[1], places[2], operation])?;
+        Ok(())
+    }
+
+    fn delete_split(&mut self, conversation: ConversationKey, whole: TurnLoc) -> Result<()> {
+        let sql = "DELETE FROM split WHERE conversation = ?1 AND whole = ?2";
+        self.change_one("split", sql, [conversation.0, rows::place(whole)])
+    }
+
+    fn insert_hidden(&mut self, hidden: &Hidden) -> Result<()> {
+        let sql = "INSERT INTO hidden (conversation, segment, first, last, operation, hidden_by, \
+                   root) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        self.execute(
+            sql,
+            params![
+                hidden.conversation.0,
+                hidden.segment.0,
+                hidden.from,
+                hidden.to,
+                rows::number(hidden.operation),
+                rows::hidden_by_number(hidden.by),
+                rows::place(hidden.root),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn delete_hidden(&mut self, conversation: ConversationKey, operation: u64) -> Result<()> {
+        let sql = "DELETE FROM hidden WHERE conversation = ?1 AND operation = ?2";
+        self.execute(sql, [conversation.0, rows::number(operation)])?;
+        Ok(())
+    }
+
+    fn put_branch(&mut self, branch: &Branch) -> Result<()> {
+        // The common case touches only the branch's own row, not the index over ids.
+        let sql = "UPDATE branch SET tip = ?3, version = ?4 \
+                   WHERE conversation = ?1 AND name = ?2 AND id = ?5";
+        let changed = self.execute(
+            sql,
+            params![
+                branch.conversation.0,
+                branch.name.as_str(),
+                rows::root_or_place(branch.tip),
+                rows::number(branch.version),
+                branch.id.as_bytes(),
+            ],
+        )?;
+        if changed == 1 {
+            return Ok(());
+        }
+        self.execute("DELETE FROM branch WHERE id = ?1", [branch.id.as_bytes()])?;
+        let sql = "INSERT INTO branch (conversation, name, id, tip, forked_from, created_at, \
+                   version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        self.execute(
+            sql,
+            params![
+                branch.conversation.0,
+                branch.name.as_str(),
+                branch.id.as_bytes(),
+                rows::root_or_place(branch.tip),
+                branch.forked_from.map(|turn| *turn.as_bytes()),
+                branch.created_at.as_millis(),
+                rows::number(branch.version),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn delete_branch(&mut self, conversation: ConversationKey, id: &BranchId) -> Result<()> {
+        let sql = "DELETE FROM branch WHERE conversation = ?1 AND id = ?2";
+        self.change_one("branch", sql, params![conversation.0, id.as_bytes()])
+    }
+
+    fn put_bookmark(&mut self, bookmark: &Bookmark) -> Result<()> {
+        let project = self.required_project_no(&bookmark.project)?;
+        let sql = "INSERT OR REPLACE INTO bookmark (project, name, conversation, place, created_at) \
+                   VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.execute(
+            sql,
+            params![
+                project,
+                bookmark.name.as_str(),
+                bookmark.conversation.0,
+                rows::place(bookmark.turn),
+                bookmark.created_at.as_millis(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn delete_bookmark(&mut self, project: &ProjectId, name: &Name) -> Result<()> {
+        let project = self.required_project_no(project)?;
+        let sql = "DELETE FROM bookmark WHERE project = ?1 AND name = ?2";
+        self.change_one("bookmark", sql, params![project, name.as_str()])
+    }
+
+    fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition> {
+        let sql = "INSERT INTO operation (conversation, seq, kind, actor, at, detail, hash, \
+                   undone, key, fingerprint, answer) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let detail: rusqlite::types::Value = match &operation.detail {
+            Detail::Kept(text) => text.clone().into(),
+            Detail::Purged(digest) => digest.0.to_vec().into(),
+        };
+        let idempotency = operation.idempotency.as_ref();
+        self.execute(
+            sql,
+            params![
+                operation.conversation.0,
+                rows::number(operation.seq),
+                operation.kind,
+                operation.actor,
+                operation.at.as_millis(),
+                detail,
+                operation.hash.0.0,
+                i64::from(operation.undone),
+                idempotency.map(|first| first.key.as_str()),
+                idempotency.map(|first| first.fingerprint.0),
+                idempotency.map(|first| first.answer.as_str()),
+            ],
+        )?;
+        let no = self.connection.last_insert_rowid();
+        if let Some(first) = idempotency {
+            let sql = "INSERT INTO idempotency (project, prefix, operation) \
+                       SELECT project, ?2, ?3 FROM conversation WHERE no = ?1";
+            let params = [operation.conversation.0, key_prefix(&first.key), no];
+            self.change_one("idempotency key", sql, params)?;
+        }
+        Ok(FeedPosition(rows::unsigned(no)))
+    }
+
+    fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {
+        let sql = "UPDATE operation SET undone = ?3 WHERE conversation = ?1 AND seq = ?2";
+        let params = [conversation.0, rows::number(seq), i64::from(undone)];
+        self.change_one("operation", sql, params)
+    }
+
+    fn purge_operation(&mut self, conversation: ConversationKey, seq: u64) -> Result<()> {
+        let operation = self.operation(conversation, seq)?;
+        let operation = crate::required(operation, || format!("operation {seq}"))?;
+        let sql = "UPDATE operation SET detail = ?3 WHERE conversation = ?1 AND seq = ?2";
+        let digest = operation.detail.digest().0;
+        self.change_one("operation", sql, params![conversation.0, rows::number(seq), digest])
+    }
+}
+
+fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
+    Ok(Project {
+        id: ProjectId::from_stored(row.get::<_, String>(0)?),
+        created_at: tine_core::Timestamp::from_millis(row.get(1)?),
+    })
+}
+
+fn key_prefix(key: &str) -> i64 {
+    rows::prefix(&Digest::of(key.as_bytes()))
+}
+
+fn limit_number(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

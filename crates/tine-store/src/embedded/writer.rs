@@ -1,0 +1,233 @@
+//! One writer, shared syncs.
+//!
+//! Every caller runs its own closure on the one writing connection, one after the other, inside
+//! a common transaction. Who finds nobody waiting behind it commits for all, with one sync, and
+//! wakes the others. A lone writer therefore pays one sync and no hand-over; eight concurrent
+//! ones share theirs.
+//!
+//! Nobody is answered before the commit, not even those whose closure asked for a rollback: what
+//! they saw may come from a neighbour in the same batch.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::turnstile::{Pass, Turnstile};
+use crate::traits::Verdict;
+use crate::{Result, StoreError};
+
+/// Writers in one batch at most: bounds the work that one failed commit throws away, and lets
+/// other processes in.
+const BATCH_MEMBERS: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    core: Mutex<Core>,
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Core {
+    connection: Connection,
+    turnstile: Turnstile,
+    batch: Option<Batch>,
+    stopped: Option<String>,
+}
+
+#[derive(Debug)]
+struct Batch {
+    members: usize,
+    outcome: Arc<Outcome>,
+    _pass: Pass,
+}
+
+/// How a batch ended, for those who left it to somebody else to commit.
+#[derive(Debug, Default)]
+struct Outcome {
+    ended: Mutex<Option<std::result::Result<(), Failure>>>,
+    told: Condvar,
+}
+
+#[derive(Clone, Debug)]
+enum Failure {
+    DiskFull,
+    Unknown(String),
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::DiskFull => StoreError::DiskFull,
+            Failure::Unknown(why) => StoreError::Stopped { why },
+        }
+    }
+}
+
+/// What a caller does inside the common transaction.
+type Body<'a> = &'a mut dyn FnMut(&Connection) -> Result<Verdict>;
+
+impl Writer {
+    pub(super) fn new(connection: Connection, turnstile: Turnstile) -> Self {
+        let core = Core { connection, turnstile, batch: None, stopped: None };
+        Writer { core: Mutex::new(core), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Runs a closure in a transaction; when this returns `Ok`, what it committed is on disk.
+    pub(super) fn write(&self, body: Body<'_>) -> Result<()> {
+        let mut core = self.enter();
+        if let Some(why) = &core.stopped {
+            return Err(StoreError::Stopped { why: why.clone() });
+        }
+        let answer = core.run(body);
+        let Some(batch) = &core.batch else {
+            return answer;
+        };
+        if self.waiting.load(Ordering::SeqCst) > 0 && batch.members < BATCH_MEMBERS {
+            // Somebody has announced itself and will pass through here: it, or one behind it,
+            // commits.
+            let outcome = Arc::clone(&batch.outcome);
+            drop(core);
+            outcome.wait()?;
+        } else {
+            core.commit()?;
+        }
+        answer
+    }
+
+    /// Runs something that cannot be part of a transaction while nobody writes.
+    pub(super) fn exclusively(
+        &self,
+        body: &mut dyn FnMut(&Connection) -> Result<()>,
+    ) -> Result<()> {
+        let mut core = self.enter();
+        if core.batch.is_some() {
+            core.commit()?;
+        }
+        let core = &mut *core;
+        let _pass = core.turnstile.enter()?;
+        body(&core.connection)
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Core> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        // A panic in a closure ends its batch on the way out (see `Unwinding`), so the state
+        // behind a poisoned lock is whole.
+        let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        core
+    }
+}
+
+impl Core {
+    /// Joins the open batch, or opens one, and runs the closure in it. Leaves `batch` empty when
+    /// there is nothing to commit.
+    fn run(&mut self, body: Body<'_>) -> Result<()> {
+        let first = self.batch.is_none();
+        if first {
+            let pass = self.turnstile.enter()?;
+            self.execute("BEGIN IMMEDIATE")?;
+            self.batch = Some(Batch { members: 0, outcome: Arc::default(), _pass: pass });
+        } else {
+            self.execute("SAVEPOINT member")?;
+        }
+        let verdict = {
+            let guarded = Unwinding(self);
+            body(&guarded.0.connection)
+        };
+        match (first, &verdict) {
+            (true, Ok(Verdict::Commit)) => {}
+            (true, _) => {
+                self.abandon(Ok(()));
+                return verdict.map(|_| ());
+            }
+            (false, Ok(Verdict::Commit)) => self.execute("RELEASE member")?,
+            (false, _) => {
+                self.execute("ROLLBACK TO member")?;
+                self.execute("RELEASE member")?;
+            }
+        }
+        if let Some(batch) = &mut self.batch {
+            batch.members += 1;
+        }
+        verdict.map(|_| ())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        match self.execute("COMMIT") {
+            Ok(()) => {
+                self.close(Ok(()));
+                Ok(())
+            }
+            Err(error) => {
+                let failure = match &error {
+                    StoreError::DiskFull => Failure::DiskFull,
+                    other => Failure::Unknown(other.to_string()),
+                };
+                if let Failure::Unknown(why) = &failure {
+                    // The log may or may not hold the commit: only a recovery can tell.
+                    self.stopped = Some(why.clone());
+                }
+                self.abandon(Err(failure));
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes back everything in the open transaction and tells the batch's members.
+    fn abandon(&mut self, ended: std::result::Result<(), Failure>) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            self.stopped = Some(error.to_string());
+        }
+        self.close(ended);
+    }
+
+    fn close(&mut self, ended: std::result::Result<(), Failure>) {
+        if let Some(batch) = self.batch.take() {
+            batch.outcome.tell(ended);
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<()> {
+        let done =
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        match done {
+            Ok(_) => Ok(()),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                Err(StoreError::DiskFull)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Ends the batch when a closure panics, so that nobody waits for it for ever.
+struct Unwinding<'a>(&'a mut Core);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let why = "a writer in the same batch panicked".to_owned();
+            self.0.abandon(Err(Failure::Unknown(why)));
+        }
+    }
+}
+
+impl Outcome {
+    fn tell(&self, ended: std::result::Result<(), Failure>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        self.told.notify_all();
+    }
+
+    fn wait(&self) -> Result<()> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(ended) = &*ended {
+                return ended.clone().map_err(StoreError::from);
+            }
+            ended = self.told.wait(ended).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

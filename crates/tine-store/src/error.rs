@@ -1,0 +1,117 @@
+//! What can go wrong underneath the rules.
+
+use std::path::PathBuf;
+
+use tine_core::Kind;
+
+/// A failure of the store itself, as opposed to a request that the rules refuse.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is nothing at this place.
+    #[error("there is no store at {path}; `tine new` or `tine demo` makes one")]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Something else lives there.
+    #[error("{path} is not a Tine store ({why}); give a new or an empty folder")]
+    NotAStore {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// How that was seen.
+        why: String,
+    },
+    /// Written by a later release.
+    #[error(
+        "the store at {path} has format {found}, and this release knows formats up to {known}; \
+         install a newer release"
+    )]
+    NewerFormat {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format that this release knows.
+        known: i64,
+    },
+    /// Somebody else holds the store for longer than anybody should.
+    #[error("the store is busy: another program has held it for {waited_ms} ms; try again")]
+    Busy {
+        /// How long this call waited.
+        waited_ms: u64,
+    },
+    /// A record is not what it must be.
+    #[error("the record {record} is damaged: {why}; `tine verify` lists all that is")]
+    Corrupt {
+        /// Which one.
+        record: String,
+        /// How that was seen.
+        why: String,
+    },
+    /// The disk is full. Nothing of the call was stored.
+    #[error("the disk is full; free some space and try again")]
+    DiskFull,
+    /// An earlier write failed half-way and the outcome is unknown until the store is reopened.
+    #[error("the store stopped after a failed write ({why}); reopen it")]
+    Stopped {
+        /// The first failure.
+        why: String,
+    },
+    /// The store may not be changed.
+    #[error("the store at {path} is read-only")]
+    ReadOnly {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The rules asked for something that the contract forbids: a defect in Tine.
+    #[error("defect: {0}")]
+    Contract(String),
+    /// The file system said no.
+    #[error("{doing} {path}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// SQLite said no.
+    #[error("the embedded store failed: {0}")]
+    Sqlite(rusqlite::Error),
+}
+
+impl StoreError {
+    /// The kind that surfaces report.
+    pub fn kind(&self) -> Kind {
+        match self {
+            StoreError::Missing { .. } => Kind::NotFound,
+            StoreError::NotAStore { .. } | StoreError::NewerFormat { .. } => Kind::Invalid,
+            StoreError::Busy { .. } => Kind::Busy,
+            StoreError::Corrupt { .. } => Kind::Corrupt,
+            StoreError::ReadOnly { .. } => Kind::Forbidden,
+            StoreError::DiskFull
+            | StoreError::Stopped { .. }
+            | StoreError::Contract(_)
+            | StoreError::Io { .. }
+            | StoreError::Sqlite(_) => Kind::Internal,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::DiskFull,
+            Some(ErrorCode::DatabaseCorrupt) => {
+                StoreError::Corrupt { record: "database file".to_owned(), why: error.to_string() }
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StoreError::Busy { waited_ms: crate::embedded::BUSY_TIMEOUT_MS }
+            }
+            _ => StoreError::Sqlite(error),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Where Tine's records live.
+//!
+//! A [`Store`] keeps records and changes them in atomic transactions. It knows what a turn, a
+//! branch or an operation looks like and how to find one; it does not know what an append or a
+//! merge is. The rules exist once, in the engine, and run inside the transactions of whichever
+//! store was chosen: [`memory`] (strict, for tests) or [`embedded`] (SQLite).
+//!
+//! Turns live in *segments*: linear runs in which every turn is the parent of the next. The
+//! first child of a turn extends its segment, every further child starts a new one. A path is
+//! therefore a few range scans, and a fork copies nothing.
+
+pub mod embedded;
+mod error;
+pub mod memory;
+pub mod records;
+mod traits;
+
+pub use embedded::EmbeddedStore;
+pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use records::*;
+pub use traits::{Check, Problem, Read, Store, Verdict, Write, required};
+
+/// What every method of a store answers.
+pub type Result<T> = std::result::Result<T, StoreError>;
