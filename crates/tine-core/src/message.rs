@@ -397,14 +397,35 @@ impl Message {
         Ok(message)
     }
 
-    /// Checks what the type does not: a tool turn names its call, and no other turn does.
-    pub fn check_call(&self, limits: &Limits) -> Result<(), MessageError> {
+    /// A tool turn names its call, and no other turn does.
+    fn check_call(&self, limits: &Limits) -> Result<(), MessageError> {
         match (self.role, &self.tool_call_id) {
             (Role::Tool, None) => Err(MessageError::ToolCallIdMissing),
             (Role::Tool, Some(call)) => Ok(check_key("tool_call_id", call, limits)?),
             (role, Some(_)) => Err(MessageError::ToolCallIdRole { role: role.as_str() }),
             (_, None) => Ok(()),
         }
+    }
+
+    /// Checks a message that was built in code as strictly as one that was read.
+    pub fn check(&self, limits: &Limits) -> Result<(), MessageError> {
+        match &self.body {
+            Body::Text(text) if text.is_empty() && self.role != Role::Tool => {
+                return Err(MessageError::Empty);
+            }
+            Body::Text(text) => check_size(text.len(), limits)?,
+            // Blocks can only have come through the checks above; the role may have changed since.
+            Body::Blocks(canonical)
+                if self.role != Role::Assistant && canonical.contains("\"tool-use\"") =>
+            {
+                let blocks = self.body.blocks().unwrap_or_default();
+                for (index, block) in blocks.iter().enumerate() {
+                    check_block(index, block, self.role)?;
+                }
+            }
+            Body::Blocks(_) => {}
+        }
+        self.check_call(limits)
     }
 
     /// What makes two messages equal.

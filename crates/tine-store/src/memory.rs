@@ -72,7 +72,7 @@ struct State {
     conversations: BTreeMap<ConversationKey, Conversation>,
     segments: BTreeMap<SegmentNo, Segment>,
     turns: BTreeMap<TurnLoc, Turn>,
-    turn_ids: BTreeMap<TurnId, TurnLoc>,
+    turn_ids: BTreeSet<(TurnId, TurnLoc)>,
     hashes: BTreeSet<(ConversationKey, Digest, TurnLoc)>,
     splits: BTreeMap<(ConversationKey, TurnLoc), Split>,
     hidden: BTreeSet<Hidden>,
@@ -231,12 +231,14 @@ impl Read for State {
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
-        let Some(&loc) = self.turn_ids.get(id) else {
-            return Ok(None);
-        };
-        let key = crate::required(self.conversation_of(loc), || format!("segment of turn {id}"))?;
-        let own = self.conversations.get(&key).is_some_and(|found| found.project == *project);
-        Ok(own.then_some((key, loc)))
+        let none = TurnLoc { segment: SegmentNo(i64::MIN), index: 0 };
+        for (_, loc) in self.turn_ids.range((*id, none)..).take_while(|(known, _)| known == id) {
+            let key = crate::required(self.conversation_of(*loc), || format!("turn {id}"))?;
+            if self.conversations.get(&key).is_some_and(|found| found.project == *project) {
+                return Ok(Some((key, *loc)));
+            }
+        }
+        Ok(None)
     }
 
     fn find_hashes(
@@ -287,13 +289,11 @@ impl Read for State {
     }
 
     fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
-        let found = self.branches.values().find(|branch| branch.id == *id);
-        Ok(found
-            .filter(|branch| {
-                let owner = self.conversations.get(&branch.conversation);
-                owner.is_some_and(|owner| owner.project == *project)
-            })
-            .cloned())
+        let found = self.branches.values().find(|branch| {
+            let owner = self.conversations.get(&branch.conversation);
+            branch.id == *id && owner.is_some_and(|owner| owner.project == *project)
+        });
+        Ok(found.cloned())
     }
 
     fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>> {
@@ -457,9 +457,13 @@ impl Write for State {
         if turn.loc.index >= SEGMENT_TURNS || turn.depth != segment.base_depth + turn.loc.index {
             return breach(format!("turn {} has a wrong place or depth", turn.id));
         }
-        if self.turn_ids.insert(turn.id, turn.loc).is_some() {
+        let Some(owner) = self.conversations.get(&conversation) else {
+            return breach(format!("turn {} has no conversation", turn.id));
+        };
+        if self.find_turn(&owner.project, &turn.id)?.is_some() {
             return breach(format!("turn {} is there already", turn.id));
         }
+        self.turn_ids.insert((turn.id, turn.loc));
         let twins = self.find_hashes(conversation, &turn.hash.0, &turn.hash.0, 1)?;
         if !twins.is_empty() {
             return breach(format!("hash {} is there already", turn.hash));
@@ -522,10 +526,12 @@ impl Write for State {
     }
 
     fn put_branch(&mut self, branch: &Branch) -> Result<()> {
-        let older = self.branches.iter().find(|(_, known)| known.id == branch.id);
+        let older = self
+            .branches
+            .iter()
+            .find(|(_, known)| known.id == branch.id && known.conversation == branch.conversation);
         if let Some((key, known)) = older {
-            let fixed =
-                |record: &Branch| (record.conversation, record.forked_from, record.created_at);
+            let fixed = |record: &Branch| (record.forked_from, record.created_at);
             if fixed(known) != fixed(branch) {
                 return breach(format!("branch {}: an immutable field changed", branch.name));
             }

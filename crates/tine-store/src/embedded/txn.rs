@@ -610,7 +610,8 @@ impl Write for Txn<'_> {
         if changed == 1 {
             return Ok(());
         }
-        self.execute("DELETE FROM branch WHERE id = ?1", [branch.id.as_bytes()])?;
+        let sql = "DELETE FROM branch WHERE conversation = ?1 AND id = ?2";
+        self.execute(sql, params![branch.conversation.0, branch.id.as_bytes()])?;
         let sql = "INSERT INTO branch (conversation, name, id, tip, forked_from, created_at, \
                    version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         self.execute(

@@ -51,9 +51,11 @@ CREATE TABLE turn (
     origin        BLOB
 ) STRICT;
 
+-- Ids are unique in a project; the same conversation may have been imported into several.
 CREATE TABLE turn_id (
-    id     BLOB PRIMARY KEY,
-    place  INTEGER NOT NULL
+    id     BLOB NOT NULL,
+    place  INTEGER NOT NULL,
+    PRIMARY KEY (id, place)
 ) STRICT, WITHOUT ROWID;
 
 -- The first eight bytes of the hash are enough to find it; the turn has the rest.
@@ -100,13 +102,15 @@ CREATE TABLE hidden (
 CREATE TABLE branch (
     conversation  INTEGER NOT NULL,
     name          TEXT NOT NULL,
-    id            BLOB NOT NULL UNIQUE,
+    id            BLOB NOT NULL,
     tip           INTEGER NOT NULL,       -- place; 0 is the root
     forked_from   BLOB,
     created_at    INTEGER NOT NULL,
     version       INTEGER NOT NULL,
     PRIMARY KEY (conversation, name)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX branch_id ON branch (id);
 
 CREATE TABLE bookmark (
     project       INTEGER NOT NULL,

@@ -1,0 +1,463 @@
+//! Appending by longest common prefix, and the making of turns that other operations share.
+
+use tine_core::hash::{message_digest, turn_hash};
+use tine_core::json::{Json, object};
+use tine_core::{ConversationId, Message, Name, TurnId};
+use tine_store::{Branch, Content, Origin, Read, SEGMENT_TURNS, Turn, TurnLoc};
+
+use crate::change::{Change, optional, text};
+use crate::log::{Mutation, Receipt};
+use crate::resolve::{self, Place};
+use crate::tree::Tree;
+use crate::views;
+use crate::{
+    Append, Appended, BranchView, Call, Engine, Error, OnConflict, Outcome, Presence, Result,
+    TurnRef, TurnView,
+};
+
+impl Engine {
+    /// Appends messages, taking turns that are there already as far as they are equal.
+    ///
+    /// One call is one operation: all messages or none.
+    pub fn append(&self, call: &Call, request: Append) -> Result<Appended> {
+        check_messages(self, &request.messages)?;
+        let (receipt, replay) = self.mutate(
+            call,
+            "append",
+            || payload(&request),
+            |mutation| append(mutation, &request),
+        )?;
+        let AppendReceipt { turns, branch, forked } = receipt;
+        let turns = match turns {
+            Turns::Fresh(views) => views,
+            Turns::Remembered(ids) => self.read(|records| {
+                let owner = resolve::conversation(records, call, &request.conversation)?;
+                ids.iter()
+                    .map(|(id, outcome)| Ok((views::turn_by_id(records, &owner, id)?, *outcome)))
+                    .collect::<Result<Vec<_>>>()
+            })?,
+        };
+        let (replayed, undone) = (replay.replayed, replay.undone);
+        Ok(Appended { turns, branch, forked, replayed, undone })
+    }
+}
+
+fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
+    let limits = engine.limits();
+    if messages.is_empty() {
+        return Err(Error::invalid("there is no message to append; give at least one"));
+    }
+    if messages.len() > limits.messages_per_append {
+        return Err(Error::TooLarge {
+            what: "messages in one append",
+            limit: limits.messages_per_append,
+            given: messages.len(),
+        });
+    }
+    for (index, message) in messages.iter().enumerate() {
+        message.check(limits).map_err(|source| Error::Message { index, source })?;
+    }
+    Ok(())
+}
+
+/// What the call's key stands for. Contents enter by digest: the fingerprint is as telling and
+/// costs no copy.
+fn payload(request: &Append) -> Json {
+    let message = |message: &Message| {
+        object([
+            ("message_digest", text(&message.digest())),
+            ("created_at", message.created_at.map(|at| text(&at)).into()),
+            ("status", message.status.as_str().into()),
+            ("metadata", message.metadata.to_json()),
+        ])
+    };
+    let reference = |found: &Option<tine_core::Reference>| -> Json {
+        found.as_ref().map(|found| Json::from(found.as_str())).into()
+    };
+    object([
+        ("conversation_id", text(&request.conversation)),
+        ("messages", Json::Array(request.messages.iter().map(message).collect())),
+        ("parent", reference(&request.parent)),
+        ("branch", request.branch.clone().into()),
+        ("expected_tip", reference(&request.expected_tip)),
+        ("on_conflict", (request.on_conflict == OnConflict::Fork).into()),
+        ("reuse", request.reuse.into()),
+    ])
+}
+
+/// The turns of an answer: as the call saw them, or as a repeated call finds them named.
+enum Turns {
+    Fresh(Vec<(TurnView, Outcome)>),
+    Remembered(Vec<(TurnId, Outcome)>),
+}
+
+struct AppendReceipt {
+    turns: Turns,
+    branch: BranchView,
+    forked: bool,
+}
+
+impl Receipt for AppendReceipt {
+    fn to_json(&self) -> Json {
+        let turn = |id: &TurnId, outcome: &Outcome| {
+            object([("turn_id", text(id)), ("created", (*outcome == Outcome::Created).into())])
+        };
+        let turns = match &self.turns {
+            Turns::Fresh(views) => views.iter().map(|(view, made)| turn(&view.id, made)).collect(),
+            Turns::Remembered(ids) => ids.iter().map(|(id, made)| turn(id, made)).collect(),
+        };
+        object([
+            ("turns", Json::Array(turns)),
+            ("branch", self.branch.to_json()),
+            ("forked", self.forked.into()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let turn = |json: &Json| {
+            let created = json.get("created")?.as_bool()?;
+            let outcome = if created { Outcome::Created } else { Outcome::Reused };
+            Some((optional(json, "turn_id")??, outcome))
+        };
+        Some(AppendReceipt {
+            turns: Turns::Remembered(
+                json.get("turns")?.as_array()?.iter().map(turn).collect::<Option<_>>()?,
+            ),
+            branch: BranchView::from_json(json.get("branch")?)?,
+            forked: json.get("forked")?.as_bool()?,
+        })
+    }
+}
+
+/// Where an append begins and which branch follows.
+struct Landing {
+    start: Option<TurnLoc>,
+    branch: Option<Branch>,
+    name: Name,
+    forked: bool,
+}
+
+fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt> {
+    let conversation =
+        resolve::conversation(mutation.reader(), mutation.call, &request.conversation)?;
+    refuse_purged(&conversation)?;
+    mutation.open(conversation)?;
+    let landing = land(mutation, request)?;
+
+    let id = mutation.conversation().id.clone();
+    let mut turns = Vec::with_capacity(request.messages.len());
+    let mut end = landing.start;
+    let mut rest = request.messages.as_slice();
+    if request.reuse {
+        let tree = mutation.tree();
+        let mut above: Option<Turn> = None;
+        while let Some((message, behind)) = rest.split_first() {
+            let Some(found) = equal_child(&tree, end, message)? else {
+                break;
+            };
+            let view = reused_view(&tree, &id, above.as_ref(), found.clone())?;
+            turns.push((view, Outcome::Reused));
+            end = Some(found.loc);
+            above = Some(found);
+            rest = behind;
+        }
+        let noticed = tree.noticed();
+        mutation.depends_on_all(noticed);
+    }
+    let unchanged = rest.is_empty();
+    if unchanged {
+        mutation.depends_on_turn(end)?;
+    }
+    let made = make_chain(mutation, end, rest, |_| Origin::default())?;
+    end = made.turns.last().map(|turn| turn.loc).or(end);
+    turns.extend(made.into_views(&id).map(|view| (view, Outcome::Created)));
+
+    let branch = follow(mutation, landing.branch, &landing.name, end, unchanged)?;
+    let branch = views::branch(mutation.reader(), &id, &branch)?;
+    mutation.fact_if_changed("branch", text(&branch.name));
+    Ok(AppendReceipt { turns: Turns::Fresh(turns), branch, forked: landing.forked })
+}
+
+/// A turn that was found below `above`, which spares looking its parents up.
+fn reused_view(
+    tree: &Tree<'_>,
+    id: &ConversationId,
+    above: Option<&Turn>,
+    turn: Turn,
+) -> Result<TurnView> {
+    match above {
+        Some(above) if tree.raw_parent(turn.loc)? == Some(above.loc) => {
+            Ok(views::turn_with(id, turn, Some(above.hash), Some(above.id), Presence::Live))
+        }
+        _ => views::turn(tree, id, turn),
+    }
+}
+
+pub(crate) fn refuse_purged(conversation: &tine_store::Conversation) -> Result<()> {
+    if conversation.root.is_none() {
+        let why = format!("the conversation `{}` was purged; make a new one", conversation.id);
+        return Err(Error::Unsupported(why));
+    }
+    Ok(())
+}
+
+/// Decides where the append begins and on which branch, as the contract says.
+fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
+    let records = mutation.reader();
+    let call = mutation.call;
+    let key = mutation.key();
+    let wanted = request.branch.as_deref();
+    let branch = resolve::find_branch(records, call, key, wanted.unwrap_or("main"))?;
+    let name = match (&branch, wanted) {
+        (Some(branch), _) => branch.name.clone(),
+        (None, Some(name)) => Name::new(name, mutation.engine.limits())?,
+        (None, None) => Name::main(),
+    };
+    let tip = branch.as_ref().and_then(|branch| branch.tip);
+
+    if let Some(expected) = &request.expected_tip {
+        let expected = within(mutation, expected)?;
+        if tip != expected.turn {
+            if request.on_conflict == OnConflict::Fork {
+                let expected = resolve::live(records, expected)?;
+                let name = free_name(records, key, &name)?;
+                return Ok(Landing { start: expected.turn, branch: None, name, forked: true });
+            }
+            return Err(conflict(mutation, &name, expected.turn, tip)?);
+        }
+    }
+
+    let start = match &request.parent {
+        Some(parent) => {
+            let start = resolve::live(records, within(mutation, parent)?)?.turn;
+            if wanted.is_none() && start.is_some() && start != tip {
+                return Err(Error::invalid(format!(
+                    "the parent `{}` is neither the tip of main nor the root; name the branch \
+                     that should follow",
+                    parent.as_str()
+                )));
+            }
+            start
+        }
+        None if branch.is_none() && name != Name::main() => {
+            return Err(Error::NotFound {
+                what: "branch",
+                name: name.to_string(),
+                advice: "; give the parent at which it should begin",
+            });
+        }
+        None => tip,
+    };
+    Ok(Landing { start, branch, name, forked: false })
+}
+
+fn within(mutation: &Mutation<'_>, turn: &tine_core::Reference) -> Result<Place> {
+    let wanted = TurnRef::within(mutation.conversation().id.clone(), turn.clone());
+    resolve::find(mutation.reader(), mutation.call, &wanted)
+}
+
+/// The error of a lost race, with what the caller needs to go on.
+pub(crate) fn conflict(
+    mutation: &Mutation<'_>,
+    branch: &Name,
+    expected: Option<TurnLoc>,
+    actual: Option<TurnLoc>,
+) -> Result<Error> {
+    let tree = mutation.tree();
+    let read = |loc: Option<TurnLoc>| loc.map(|loc| tree.turn(loc)).transpose();
+    let (expected, actual) = (read(expected)?, read(actual)?);
+    Ok(Error::Conflict {
+        branch: branch.clone(),
+        expected: expected.map(|turn| turn.id),
+        actual: actual.as_ref().map(|turn| turn.id),
+        actual_hash: actual.map(|turn| turn.hash),
+    })
+}
+
+/// The first of `{name}-1`, `{name}-2` … that no branch has.
+pub(crate) fn free_name(
+    records: &dyn Read,
+    conversation: tine_store::ConversationKey,
+    base: &Name,
+) -> Result<Name> {
+    let mut number = 1_u64;
+    loop {
+        let name = Name::from_stored(format!("{base}-{number}"));
+        if records.branch(conversation, &name)?.is_none() {
+            return Ok(name);
+        }
+        number += 1;
+    }
+}
+
+/// The first live child that says the same; of a split turn its last half, from which matching
+/// goes on.
+pub(crate) fn equal_child(
+    tree: &Tree<'_>,
+    parent: Option<TurnLoc>,
+    message: &Message,
+) -> Result<Option<Turn>> {
+    for point in tree.match_points(parent)? {
+        let turn = tree.turn(point.compare)?;
+        if says_the_same(&turn, message) {
+            let same = point.land == point.compare;
+            return Ok(Some(if same { turn } else { tree.turn(point.land)? }));
+        }
+    }
+    Ok(None)
+}
+
+/// Equality of messages: role, content and tool call id. What is left of an erased turn is a
+/// digest, and an erased turn must be recognised so that it is not brought back.
+pub(crate) fn says_the_same(turn: &Turn, message: &Message) -> bool {
+    match &turn.content {
+        Content::Kept(body) => {
+            turn.role == message.role
+                && turn.tool_call_id == message.tool_call_id
+                && *body == message.body
+        }
+        Content::Purged(digest) => *digest == message.digest(),
+    }
+}
+
+/// Turns that were just made, one under the other.
+pub(crate) struct Chain {
+    parent: Option<Turn>,
+    pub turns: Vec<Turn>,
+}
+
+impl Chain {
+    /// The turns as shown: the parent was live, so raw and shown parents are the same.
+    pub(crate) fn into_views(self, id: &ConversationId) -> impl Iterator<Item = TurnView> {
+        let mut above = self.parent.map(|parent| (parent.hash, parent.id));
+        self.turns.into_iter().map(move |turn| {
+            let (parent_hash, parent) = above.unzip();
+            above = Some((turn.hash, turn.id));
+            views::turn_with(id, turn, parent_hash, parent, Presence::Live)
+        })
+    }
+}
+
+/// Makes a chain of turns under a live turn and notes it.
+pub(crate) fn make_chain(
+    mutation: &mut Mutation<'_>,
+    parent: Option<TurnLoc>,
+    messages: &[Message],
+    origin: impl Fn(usize) -> Origin,
+) -> Result<Chain> {
+    let parent = parent.map(|loc| mutation.tree().turn(loc)).transpose()?;
+    let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
+    if let Some(parent) = &parent
+        && !messages.is_empty()
+    {
+        mutation.depends_on(parent.operation);
+    }
+    for (index, message) in messages.iter().enumerate() {
+        let turn = make_turn(mutation, turns.last().or(parent.as_ref()), message, origin(index))?;
+        turns.push(turn);
+    }
+    if let Some(first) = turns.first() {
+        let count = u64::try_from(turns.len()).unwrap_or(u64::MAX);
+        mutation.changed(Change::Created { first: first.id, count });
+    }
+    Ok(Chain { parent, turns })
+}
+
+/// Makes one turn under a raw parent.
+pub(crate) fn make_turn(
+    mutation: &mut Mutation<'_>,
+    parent: Option<&Turn>,
+    message: &Message,
+    origin: Origin,
+) -> Result<Turn> {
+    let key = mutation.key();
+    let depth = parent.map_or(1, |parent| parent.depth + 1);
+    let siblings = mutation.tree().raw_children(parent.map(|parent| parent.loc))?;
+    let (loc, fresh) = match parent {
+        // The first child goes on in its parent's segment.
+        Some(parent) if siblings.is_empty() && parent.loc.index + 1 < SEGMENT_TURNS => {
+            (parent.loc.next(), true)
+        }
+        _ => {
+            let parent = parent.map(|parent| parent.loc);
+            let segment = mutation.records.insert_segment(key, parent, depth)?;
+            (TurnLoc { segment, index: 0 }, siblings.is_empty())
+        }
+    };
+
+    let mut created_at = message.created_at.unwrap_or(mutation.now);
+    let parent_hash = parent.map(|parent| &parent.hash);
+    let call = message.tool_call_id.as_deref();
+    let mut hash = turn_hash(parent_hash, message.role, &message.body, call, created_at);
+    if !fresh {
+        // A hash can only be repeated by a sibling, since it covers the parent's.
+        while sibling_has(mutation, &siblings, &hash)? {
+            created_at = created_at.next();
+            hash = turn_hash(parent_hash, message.role, &message.body, call, created_at);
+        }
+    }
+    let turn = Turn {
+        loc,
+        id: mutation.engine.new_turn_id(mutation.now),
+        hash,
+        depth,
+        role: message.role,
+        content: Content::Kept(message.body.clone()),
+        tool_call_id: message.tool_call_id.clone(),
+        created_at,
+        status: message.status,
+        metadata: message.metadata.clone(),
+        operation: mutation.seq(),
+        origin,
+    };
+    mutation.records.insert_turn(key, &turn)?;
+    Ok(turn)
+}
+
+/// Looks the hash up rather than reading every sibling: a turn may have thousands.
+fn sibling_has(
+    mutation: &Mutation<'_>,
+    siblings: &[TurnLoc],
+    hash: &tine_core::TurnHash,
+) -> Result<bool> {
+    let found = mutation.reader().find_hashes(mutation.key(), &hash.0, &hash.0, 1)?;
+    Ok(found.iter().any(|loc| siblings.contains(loc)))
+}
+
+/// Moves the branch to the end of what was appended, making it if it is new.
+///
+/// When every message was there already and the end lies on the branch's line, the tip stays:
+/// a retry or a shorter list takes nothing away.
+fn follow(
+    mutation: &mut Mutation<'_>,
+    branch: Option<Branch>,
+    name: &Name,
+    end: Option<TurnLoc>,
+    unchanged: bool,
+) -> Result<Branch> {
+    match branch {
+        Some(branch) if unchanged && mutation.tree().on_line(end, branch.tip)? => Ok(branch),
+        Some(branch) => mutation.move_branch(&branch, end),
+        None => {
+            let branch = Branch {
+                conversation: mutation.key(),
+                id: mutation.engine.new_branch_id(mutation.now),
+                name: name.clone(),
+                tip: end,
+                forked_from: None,
+                created_at: mutation.now,
+                version: 1,
+            };
+            mutation.put_branch(None, &branch)?;
+            Ok(branch)
+        }
+    }
+}
+
+/// The digest by which an erased turn is recognised.
+pub(crate) fn digest_of(turn: &Turn) -> tine_core::Digest {
+    match &turn.content {
+        Content::Kept(body) => message_digest(turn.role, body, turn.tool_call_id.as_deref()),
+        Content::Purged(digest) => *digest,
+    }
+}

@@ -1,0 +1,84 @@
+//! Bookmarks: names for turns, unique in the project.
+
+use tine_core::Name;
+use tine_core::json::object;
+use tine_store::Bookmark;
+
+use crate::change::text;
+use crate::resolve;
+use crate::views;
+use crate::{BookmarkView, Call, Engine, Error, Listing, Page, Result, TurnRef};
+
+impl Engine {
+    /// Puts a bookmark on a turn, taking it away from wherever it was.
+    pub fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
+        let payload = || {
+            object([
+                ("name", text(&name)),
+                ("conversation_id", turn.conversation.as_ref().map(text).into()),
+                ("turn", turn.turn.as_str().into()),
+            ])
+        };
+        let (view, _) = self.mutate(call, "bookmark", payload, |mutation| {
+            let place = resolve::place(mutation.reader(), call, &turn)?;
+            let loc = place.require_turn("bookmarked")?;
+            mutation.open(place.conversation)?;
+            mutation.depends_on_turn(Some(loc))?;
+            let before = mutation.reader().bookmark(&call.project, &name)?;
+            let after = Bookmark {
+                project: call.project.clone(),
+                name: name.clone(),
+                conversation: mutation.key(),
+                turn: loc,
+                created_at: mutation.now,
+            };
+            match &before {
+                Some(known) if known.turn == loc && known.conversation == mutation.key() => {
+                    views::bookmark(mutation.reader(), known)
+                }
+                _ => {
+                    mutation.change_bookmark(before.as_ref(), Some(&after))?;
+                    views::bookmark(mutation.reader(), &after)
+                }
+            }
+        })?;
+        Ok(view)
+    }
+
+    /// Removes a bookmark.
+    pub fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()> {
+        let payload = || object([("name", text(name))]);
+        self.mutate(call, "delete_bookmark", payload, |mutation| {
+            let known = mutation.reader().bookmark(&call.project, name)?;
+            let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
+            let owner = resolve::conversation_of(mutation.reader(), known.conversation)?;
+            mutation.open(owner)?;
+            mutation.change_bookmark(Some(&known), None)
+        })?;
+        Ok(())
+    }
+
+    /// One bookmark.
+    pub fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
+        self.read(|records| {
+            let known = records.bookmark(&call.project, name)?;
+            let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
+            views::bookmark(records, &known)
+        })
+    }
+
+    /// Bookmarks of the project in order of name.
+    pub fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>> {
+        let limit = self.page_limit(page.limit)?;
+        self.read(|records| {
+            let after = page.cursor.as_ref().map(Name::from_stored);
+            let found = records.bookmarks(&call.project, after.as_ref(), limit)?;
+            let next = match found.last() {
+                Some(last) if found.len() == limit => Some(last.name.to_string()),
+                _ => None,
+            };
+            let items = found.iter().map(|mark| views::bookmark(records, mark));
+            Ok(Listing { items: items.collect::<Result<_>>()?, next })
+        })
+    }
+}

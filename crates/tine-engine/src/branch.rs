@@ -1,0 +1,87 @@
+//! Branches: listing, renaming and removing them.
+
+use tine_core::json::{Json, object};
+use tine_core::{ConversationId, Name};
+use tine_store::Branch;
+
+use crate::change::text;
+use crate::resolve;
+use crate::views;
+use crate::{BranchView, Call, Engine, Error, Result};
+
+impl Engine {
+    /// Branches of a conversation in order of name.
+    pub fn branches(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<BranchView>> {
+        self.read(|records| {
+            let found = resolve::conversation(records, call, conversation)?;
+            let branches = records.branches(found.key)?;
+            branches.iter().map(|branch| views::branch(records, &found.id, branch)).collect()
+        })
+    }
+
+    /// One branch, by name or id.
+    pub fn branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+    ) -> Result<BranchView> {
+        self.read(|records| {
+            let found = resolve::conversation(records, call, conversation)?;
+            let branch = resolve::branch(records, call, found.key, branch)?;
+            views::branch(records, &found.id, &branch)
+        })
+    }
+
+    /// Gives a branch another name; its id stays.
+    pub fn rename_branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+        name: Name,
+    ) -> Result<BranchView> {
+        let payload = || {
+            object([
+                ("conversation_id", text(conversation)),
+                ("branch", branch.into()),
+                ("name", text(&name)),
+            ])
+        };
+        let (view, _) = self.mutate(call, "rename_branch", payload, |mutation| {
+            let found = resolve::conversation(mutation.reader(), call, conversation)?;
+            mutation.open(found)?;
+            let key = mutation.key();
+            let old = resolve::branch(mutation.reader(), call, key, branch)?;
+            let taken = mutation.reader().branch(key, &name)?;
+            if taken.is_some_and(|taken| taken.id != old.id) {
+                let advice = "; choose another name";
+                return Err(Error::Exists { what: "branch", name: name.to_string(), advice });
+            }
+            let renamed = Branch { name: name.clone(), version: old.version + 1, ..old.clone() };
+            if renamed.name != old.name {
+                mutation.put_branch(Some(&old), &renamed)?;
+            }
+            views::branch(mutation.reader(), conversation, &renamed)
+        })?;
+        Ok(view)
+    }
+
+    /// Removes a branch. Its turns stay; those that no other branch leads to become tails.
+    pub fn delete_branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+    ) -> Result<()> {
+        let payload =
+            || object([("conversation_id", text(conversation)), ("branch", Json::from(branch))]);
+        self.mutate(call, "delete_branch", payload, |mutation| {
+            let found = resolve::conversation(mutation.reader(), call, conversation)?;
+            mutation.open(found)?;
+            let old = resolve::branch(mutation.reader(), call, mutation.key(), branch)?;
+            mutation.delete_branch(&old)
+        })?;
+        Ok(())
+    }
+}

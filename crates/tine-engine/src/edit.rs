@@ -1,0 +1,119 @@
+//! Editing: another version beside a turn. The turn itself never changes.
+
+use tine_core::json::{Json, object};
+use tine_core::{Message, Metadata, Status, TurnId};
+use tine_store::Origin;
+
+use crate::append::{equal_child, make_chain, refuse_purged};
+use crate::change::text;
+use crate::log::{Mutation, Receipt};
+use crate::resolve;
+use crate::views;
+use crate::{BranchView, Call, Edit, Edited, Engine, Error, Outcome, Result};
+
+impl Engine {
+    /// Makes a sibling of a turn that says something else, and moves a branch to it if one is
+    /// given. The old path stays.
+    pub fn edit(&self, call: &Call, request: Edit) -> Result<Edited> {
+        let payload = || {
+            object([
+                ("conversation_id", request.turn.conversation.as_ref().map(text).into()),
+                ("turn", request.turn.turn.as_str().into()),
+                ("content", request.body.to_blocks_string().into()),
+                ("branch", request.branch.clone().into()),
+                ("reuse", request.reuse.into()),
+            ])
+        };
+        let (receipt, _) =
+            self.mutate(call, "edit", payload, |mutation| edit(mutation, &request))?;
+        let turn = self.read(|records| {
+            let found = records.find_turn(&call.project, &receipt.turn)?;
+            let (key, _) = tine_store::required(found, || format!("turn {}", receipt.turn))?;
+            let owner = resolve::conversation_of(records, key)?;
+            views::turn_by_id(records, &owner, &receipt.turn)
+        })?;
+        Ok(Edited { turn, outcome: receipt.outcome, branch: receipt.branch })
+    }
+}
+
+struct EditReceipt {
+    turn: TurnId,
+    outcome: Outcome,
+    branch: Option<BranchView>,
+}
+
+impl Receipt for EditReceipt {
+    fn to_json(&self) -> Json {
+        object([
+            ("turn_id", text(&self.turn)),
+            ("created", (self.outcome == Outcome::Created).into()),
+            ("branch", self.branch.as_ref().map(Receipt::to_json).into()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let created = json.get("created")?.as_bool()?;
+        Some(EditReceipt {
+            turn: json.get("turn_id")?.as_str()?.parse().ok()?,
+            outcome: if created { Outcome::Created } else { Outcome::Reused },
+            branch: match json.get("branch")? {
+                Json::Null => None,
+                branch => Some(BranchView::from_json(branch)?),
+            },
+        })
+    }
+}
+
+fn edit(mutation: &mut Mutation<'_>, request: &Edit) -> Result<EditReceipt> {
+    let call = mutation.call;
+    let place = resolve::place(mutation.reader(), call, &request.turn)?;
+    let loc = place.require_turn("edited")?;
+    refuse_purged(&place.conversation)?;
+    mutation.open(place.conversation)?;
+    let branch = match &request.branch {
+        Some(name) => Some(resolve::branch(mutation.reader(), call, mutation.key(), name)?),
+        None => None,
+    };
+    let tree = mutation.tree();
+    let old = tree.turn(loc)?;
+    let message = Message {
+        role: old.role,
+        body: request.body.clone(),
+        tool_call_id: old.tool_call_id.clone(),
+        created_at: None,
+        status: Status::Complete,
+        metadata: Metadata::default(),
+    };
+    message
+        .check(mutation.engine.limits())
+        .map_err(|source| Error::Message { index: 0, source })?;
+    let parent = tree.shown_parent(loc)?;
+    let known = if request.reuse { equal_child(&tree, parent, &message)? } else { None };
+    let noticed = tree.noticed();
+    mutation.depends_on_all(noticed);
+    mutation.depends_on(old.operation);
+    let (turn, outcome) = match known {
+        Some(turn) => {
+            mutation.depends_on(turn.operation);
+            (turn, Outcome::Reused)
+        }
+        None => {
+            let origin = |_| Origin { edited_from: Some(old.id), ..Origin::default() };
+            let mut made = make_chain(mutation, parent, &[message], origin)?.turns;
+            let turn = made.pop().expect("a chain of one message has one turn");
+            (turn, Outcome::Created)
+        }
+    };
+    let id = mutation.conversation().id.clone();
+    let branch = match branch {
+        Some(branch) if branch.tip == Some(turn.loc) => Some(branch),
+        Some(branch) => Some(mutation.move_branch(&branch, Some(turn.loc))?),
+        None => None,
+    };
+    let branch = match branch {
+        Some(branch) => Some(views::branch(mutation.reader(), &id, &branch)?),
+        None => None,
+    };
+    mutation.fact_if_changed("edited_from", text(&old.id));
+    Ok(EditReceipt { turn: turn.id, outcome, branch })
+}

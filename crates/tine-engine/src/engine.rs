@@ -1,0 +1,95 @@
+//! The engine itself: what it holds and how it runs a transaction.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tine_core::{BranchId, IdSource, Limits, Timestamp, TurnId};
+use tine_store::{Read, Store, Verdict, Write};
+
+use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
+use crate::{Error, Result};
+
+/// The rules over one store. Cheap to share between threads.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    ids: Mutex<IdSource>,
+    limits: Limits,
+}
+
+impl Engine {
+    /// An engine with the machine's clock and randomness and the default limits.
+    pub fn new(store: impl Store + 'static) -> Self {
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+        Engine::with(Arc::new(store), clock, entropy, Limits::default())
+    }
+
+    /// An engine with everything from outside.
+    pub fn with(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        limits: Limits,
+    ) -> Self {
+        Engine { store, clock, entropy, ids: Mutex::new(IdSource::default()), limits }
+    }
+
+    /// The store underneath.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn new_turn_id(&self, now: Timestamp) -> TurnId {
+        self.ids().turn(now, self.entropy.ten_bytes())
+    }
+
+    pub(crate) fn new_branch_id(&self, now: Timestamp) -> BranchId {
+        self.ids().branch(now, self.entropy.ten_bytes())
+    }
+
+    fn ids(&self) -> std::sync::MutexGuard<'_, IdSource> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a closure over one consistent state of the store.
+    pub(crate) fn read<T>(&self, body: impl Fn(&dyn Read) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        self.store.read(&mut |records| {
+            answer = Some(body(records));
+            Ok(())
+        })?;
+        answer.unwrap_or_else(|| Err(never_ran()))
+    }
+
+    /// Runs a closure in a transaction; an error takes everything back.
+    pub(crate) fn write<T>(&self, body: impl Fn(&mut dyn Write) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        self.store.write(&mut |records| {
+            let done = body(records);
+            let verdict = if done.is_ok() { Verdict::Commit } else { Verdict::Rollback };
+            answer = Some(done);
+            Ok(verdict)
+        })?;
+        answer.unwrap_or_else(|| Err(never_ran()))
+    }
+}
+
+fn never_ran() -> Error {
+    let why = "the store said that a transaction ran, and it did not".to_owned();
+    Error::Store(tine_store::StoreError::Contract(why))
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,237 @@
+//! Why the engine says no, with what a caller needs to go on.
+
+use tine_core::ids::NameError;
+use tine_core::json::JsonError;
+use tine_core::message::MessageError;
+use tine_core::metadata::MetadataError;
+use tine_core::reference::ReferenceError;
+use tine_core::text::SplitError;
+use tine_core::{ConversationId, Kind, Name, TurnHash, TurnId};
+use tine_store::StoreError;
+
+/// One of several things that a reference could mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The conversation it lies in.
+    pub conversation: ConversationId,
+    /// The turn, unless it is the root.
+    pub turn: Option<TurnId>,
+    /// The turn's hash.
+    pub hash: Option<TurnHash>,
+}
+
+/// Something that points at a turn and would be left hanging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// What sort of thing.
+    pub what: &'static str,
+    /// Its name or id.
+    pub name: String,
+}
+
+/// A refused request or a failed store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request is wrong in itself.
+    #[error("{0}")]
+    Invalid(String),
+    /// A message cannot be taken; nothing of its call was stored.
+    #[error("message {index}: {source}")]
+    Message {
+        /// Its position in the call, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: MessageError,
+    },
+    /// A name or an id cannot be used.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A reference cannot mean anything.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// Metadata cannot be used.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// JSON that is none.
+    #[error("invalid JSON: {0}")]
+    Json(#[from] JsonError),
+    /// A text cannot be cut there.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+    /// Nothing has this name.
+    #[error("there is no {what} `{name}`{advice}")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+        /// Under which name.
+        name: String,
+        /// What to do about it: empty, or a clause that begins with a semicolon.
+        advice: &'static str,
+    },
+    /// The turn was deleted.
+    #[error("the turn {turn} is deleted; `undo` of operation {operation} brings it back")]
+    DeletedTurn {
+        /// Which one.
+        turn: TurnId,
+        /// The operation that deleted it.
+        operation: u64,
+    },
+    /// Several things have this name.
+    #[error(
+        "`{name}` could mean {} different things; {advice}",
+        candidates.len()
+    )]
+    Ambiguous {
+        /// What was looked for.
+        name: String,
+        /// All that it could mean.
+        candidates: Vec<Candidate>,
+        /// How to tell them apart.
+        advice: &'static str,
+    },
+    /// The branch does not end where the caller thought.
+    #[error(
+        "the branch `{branch}` ends on {}, not on {}; read it again, or append with \
+         on_conflict: fork",
+        turn_or_root(actual),
+        turn_or_root(expected)
+    )]
+    Conflict {
+        /// The branch.
+        branch: Name,
+        /// Where the caller thought that it ends.
+        expected: Option<TurnId>,
+        /// Where it ends.
+        actual: Option<TurnId>,
+        /// The hash of that turn.
+        actual_hash: Option<TurnHash>,
+    },
+    /// Something of this name is there already.
+    #[error("there is a {what} `{name}` already{advice}")]
+    Exists {
+        /// What.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// What to do about it: empty, or a clause that begins with a semicolon.
+        advice: &'static str,
+    },
+    /// Titles are stable once set.
+    #[error("the title is already `{title}`; force replaces it")]
+    TitleSet {
+        /// The present title.
+        title: String,
+    },
+    /// The key was used for something else.
+    #[error(
+        "the idempotency key `{key}` was used before for a different request; a new request needs \
+         a new key"
+    )]
+    IdempotencyMismatch {
+        /// The key.
+        key: String,
+    },
+    /// The root is not given up.
+    #[error("the root cannot be {0}; purge or archive the conversation instead")]
+    Root(&'static str),
+    /// Something from elsewhere points at what should go.
+    #[error("{} point{} at it ({}); force deletes it all the same",
+        references.len(),
+        if references.len() == 1 { "er" } else { "ers" },
+        list(references.iter().map(|found| format!("{} {}", found.what, found.name))))]
+    Referenced {
+        /// All of them.
+        references: Vec<Reference>,
+    },
+    /// Later work builds on what should be undone.
+    #[error(
+        "operation {operation} cannot be {verb}: operation{} {} build{} on it; undo {} first",
+        if by.len() == 1 { "" } else { "s" },
+        list(by.iter()),
+        if by.len() == 1 { "s" } else { "" },
+        if by.len() == 1 { "that one" } else { "those" }
+    )]
+    DependedOn {
+        /// The operation.
+        operation: u64,
+        /// `undone` or `redone`.
+        verb: &'static str,
+        /// The later ones.
+        by: Vec<u64>,
+    },
+    /// What an operation wrote has been changed from elsewhere since.
+    #[error("operation {operation} cannot be {verb}: {what} has been changed since")]
+    ChangedSince {
+        /// The operation.
+        operation: u64,
+        /// `undone` or `redone`.
+        verb: &'static str,
+        /// What was changed.
+        what: String,
+    },
+    /// The operation makes no sense here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Over a limit.
+    #[error("{what}: at most {limit}, not {given}; nothing was stored")]
+    TooLarge {
+        /// Which limit.
+        what: &'static str,
+        /// The limit in force.
+        limit: usize,
+        /// What was given.
+        given: usize,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Error {
+    /// The kind that surfaces report.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Name(error) if error.is_too_long() => Kind::TooLarge,
+            Error::Message { source, .. } if source.is_too_large() => Kind::TooLarge,
+            Error::Metadata(MetadataError::Name(error)) if error.is_too_long() => Kind::TooLarge,
+            Error::Json(error) if error.is_too_deep() => Kind::TooLarge,
+            Error::Invalid(_)
+            | Error::Message { .. }
+            | Error::Name(_)
+            | Error::Reference(_)
+            | Error::Metadata(_)
+            | Error::Json(_)
+            | Error::Split(_) => Kind::Invalid,
+            Error::NotFound { .. } | Error::DeletedTurn { .. } => Kind::NotFound,
+            Error::Ambiguous { .. } => Kind::Ambiguous,
+            Error::Conflict { .. } | Error::Exists { .. } | Error::TitleSet { .. } => {
+                Kind::Conflict
+            }
+            Error::IdempotencyMismatch { .. } => Kind::IdempotencyMismatch,
+            Error::Root(_)
+            | Error::Referenced { .. }
+            | Error::DependedOn { .. }
+            | Error::ChangedSince { .. } => Kind::Protected,
+            Error::Unsupported(_) => Kind::Unsupported,
+            Error::TooLarge { .. } => Kind::TooLarge,
+            Error::Store(error) => error.kind(),
+        }
+    }
+
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        Error::Invalid(why.into())
+    }
+
+    pub(crate) fn not_found(what: &'static str, name: impl ToString) -> Self {
+        Error::NotFound { what, name: name.to_string(), advice: "" }
+    }
+}
+
+fn turn_or_root(turn: &Option<TurnId>) -> String {
+    turn.map_or_else(|| "the root".to_owned(), |turn| turn.to_string())
+}
+
+fn list(items: impl Iterator<Item = impl ToString>) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}

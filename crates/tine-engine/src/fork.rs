@@ -1,0 +1,96 @@
+//! Forking: a new branch at any turn. No turn is copied.
+
+use tine_core::Name;
+use tine_core::json::{Json, object};
+use tine_store::Branch;
+
+use crate::append::{free_name, refuse_purged};
+use crate::change::text;
+use crate::log::Mutation;
+use crate::resolve;
+use crate::views;
+use crate::{BranchView, Call, Engine, Error, Fork, ForkPoint, Result, TurnRef};
+
+impl Engine {
+    /// Makes a branch that ends at a turn, or just before it.
+    pub fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
+        let payload = || {
+            let (point, turn) = match &request.point {
+                ForkPoint::At(turn) => ("at", turn),
+                ForkPoint::Before(turn) => ("before", turn),
+            };
+            object([
+                ("conversation_id", request.conversation.as_ref().map(text).into()),
+                (point, Json::from(turn.as_str())),
+                ("name", request.name.as_ref().map(text).into()),
+            ])
+        };
+        let (view, _) = self.mutate(call, "fork", payload, |mutation| fork(mutation, &request))?;
+        Ok(view)
+    }
+}
+
+fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
+    let call = mutation.call;
+    let (turn, before) = match &request.point {
+        ForkPoint::At(turn) => (turn, false),
+        ForkPoint::Before(turn) => (turn, true),
+    };
+    let wanted = TurnRef { conversation: request.conversation.clone(), turn: turn.clone() };
+    let place = resolve::place(mutation.reader(), call, &wanted)?;
+    refuse_purged(&place.conversation)?;
+    mutation.open(place.conversation.clone())?;
+    let tip = if before {
+        let loc = place.require_turn("forked before")?;
+        before_turn(mutation, &wanted, loc)?
+    } else {
+        place.turn
+    };
+    mutation.depends_on_turn(tip)?;
+    let key = mutation.key();
+    let name = match &request.name {
+        Some(name) => {
+            if mutation.reader().branch(key, name)?.is_some() {
+                let advice = "; choose another name";
+                return Err(Error::Exists { what: "branch", name: name.to_string(), advice });
+            }
+            name.clone()
+        }
+        None => free_name(mutation.reader(), key, &Name::from_stored("fork"))?,
+    };
+    let forked_from = match tip {
+        Some(loc) => Some(mutation.tree().turn(loc)?.id),
+        None => None,
+    };
+    let branch = Branch {
+        conversation: key,
+        id: mutation.engine.new_branch_id(mutation.now),
+        name,
+        tip,
+        forked_from,
+        created_at: mutation.now,
+        version: 1,
+    };
+    mutation.put_branch(None, &branch)?;
+    let id = mutation.conversation().id.clone();
+    views::branch(mutation.reader(), &id, &branch)
+}
+
+/// The turn before this one as shown. Before a split turn, named by its own id or hash, is before
+/// its first half.
+fn before_turn(
+    mutation: &mut Mutation<'_>,
+    wanted: &TurnRef,
+    last_half: tine_store::TurnLoc,
+) -> Result<Option<tine_store::TurnLoc>> {
+    let named = resolve::named(mutation.reader(), mutation.call, wanted)?;
+    let tree = mutation.tree();
+    let first = match named {
+        Some(loc) if tree.last_half(loc)? == last_half => tree.first_half(loc)?,
+        _ => last_half,
+    };
+    let parent = tree.shown_parent(first)?;
+    let noticed = tree.noticed();
+    mutation.depends_on_all(noticed);
+    Ok(parent)
+}

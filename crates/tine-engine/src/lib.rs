@@ -1,0 +1,61 @@
+//! The rules of Tine, once, over any store.
+//!
+//! An [`Engine`] takes a request, does its work in one transaction of the store, and gives an
+//! answer. Every change is recorded as one operation in its conversation's hash-chained log, by
+//! which it can be undone. The engine is synchronous and deterministic: the store, the clock and
+//! the random numbers come in from outside.
+//!
+//! There is no wire form here: no HTTP, no JSON-RPC, no terminal.
+//!
+//! ```
+//! use tine_core::{Message, Role};
+//! use tine_engine::{Append, Call, Engine, NewConversation, PathQuery};
+//! use tine_store::MemoryStore;
+//!
+//! let engine = Engine::new(MemoryStore::new());
+//! let call = Call::by("somebody");
+//! let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
+//! let question = Message::text(Role::User, "What's the best time to visit Tokyo?");
+//! engine.append(&call, Append::to(trip.clone(), vec![question]))?;
+//! let path = engine.path(&call, PathQuery::of(trip))?;
+//! assert_eq!(path.turns.len(), 1);
+//! # Ok::<(), tine_engine::Error>(())
+//! ```
+
+mod answers;
+mod append;
+mod bookmark;
+mod branch;
+mod change;
+mod conversation;
+mod delete;
+mod edit;
+mod engine;
+mod error;
+mod fork;
+mod log;
+mod metadata;
+mod outside;
+mod path;
+mod purge;
+mod requests;
+mod resolve;
+mod revert;
+mod split;
+mod stats;
+mod topology;
+mod transfer;
+mod tree;
+mod undo;
+mod verify;
+mod views;
+
+pub use answers::*;
+pub use engine::Engine;
+pub use error::{Candidate, Error, Reference as ReferenceFound};
+pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
+pub use requests::*;
+pub use transfer::{BundleRecord, Imported};
+
+/// What every operation answers.
+pub type Result<T> = std::result::Result<T, Error>;

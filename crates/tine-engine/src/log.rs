@@ -1,0 +1,325 @@
+//! Running a change: idempotency first, then the rules, then one entry in the log.
+
+use std::collections::BTreeSet;
+
+use tine_core::hash::{self, OperationSeal};
+use tine_core::ids::check_key;
+use tine_core::json::{self, Json, Object, object};
+use tine_core::{Digest, Timestamp};
+use tine_store::{
+    Bookmark, Branch, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Idempotency,
+    Operation, Read, TurnLoc, Write, required,
+};
+
+use crate::change::{BookmarkImage, BranchImage, Change, OperationDetail};
+use crate::tree::Tree;
+use crate::{Call, Engine, Error, Result};
+
+/// The answer of a change, in the form in which it is kept for a repeated call. It holds no
+/// content: what was said is looked up again, so that an erasure leaves nothing here.
+pub(crate) trait Receipt: Sized {
+    fn to_json(&self) -> Json;
+    fn from_json(json: &Json) -> Option<Self>;
+}
+
+impl Receipt for () {
+    fn to_json(&self) -> Json {
+        Json::Null
+    }
+
+    fn from_json(_: &Json) -> Option<Self> {
+        Some(())
+    }
+}
+
+/// Whether an answer is fresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Replay {
+    pub replayed: bool,
+    /// The work that the first call did has been undone since.
+    pub undone: bool,
+}
+
+/// A change on its way: the transaction, and what is to be logged.
+pub(crate) struct Mutation<'m> {
+    pub engine: &'m Engine,
+    pub call: &'m Call,
+    pub records: &'m mut dyn Write,
+    pub now: Timestamp,
+    pub kind: &'static str,
+    pub conversation: Option<Conversation>,
+    seq: u64,
+    previous: Option<Operation>,
+    changes: Vec<Change>,
+    depends_on: BTreeSet<u64>,
+    facts: Object,
+}
+
+impl Engine {
+    /// Runs the rules of one operation in one transaction.
+    ///
+    /// `payload` is what the call's key stands for: everything that the caller sent.
+    pub(crate) fn mutate<R: Receipt>(
+        &self,
+        call: &Call,
+        kind: &'static str,
+        payload: impl Fn() -> Json,
+        rules: impl Fn(&mut Mutation<'_>) -> Result<R>,
+    ) -> Result<(R, Replay)> {
+        let fingerprint = match &call.idempotency_key {
+            None => None,
+            Some(key) => {
+                check_key("idempotency key", key, self.limits())?;
+                let signed = object([("operation", kind.into()), ("payload", payload())]);
+                Some(Digest::of(signed.to_canonical().as_bytes()))
+            }
+        };
+        check_key("actor", &call.actor, self.limits())?;
+        let now = self.now();
+        self.write(|records| {
+            if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
+                && let Some(first) = records.idempotent(&call.project, key)?
+            {
+                return replay(key, &fingerprint, &first);
+            }
+            let mut mutation = Mutation {
+                engine: self,
+                call,
+                records,
+                now,
+                kind,
+                conversation: None,
+                seq: 0,
+                previous: None,
+                changes: Vec::new(),
+                depends_on: BTreeSet::new(),
+                facts: Object::new(),
+            };
+            let receipt = rules(&mut mutation)?;
+            mutation.record(fingerprint, &receipt)?;
+            Ok((receipt, Replay::default()))
+        })
+    }
+}
+
+fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Result<(R, Replay)> {
+    let known = required(first.idempotency.as_ref(), || format!("key {key}"))?;
+    if known.fingerprint != *fingerprint {
+        return Err(Error::IdempotencyMismatch { key: key.to_owned() });
+    }
+    let receipt = json::parse(known.answer.as_bytes(), json::MAX_DEPTH)
+        .ok()
+        .and_then(|json| R::from_json(&json));
+    let receipt = required(receipt, || format!("answer to key {key}"))?;
+    Ok((receipt, Replay { replayed: true, undone: first.undone }))
+}
+
+impl<'m> Mutation<'m> {
+    /// Makes a conversation the one whose log this operation enters.
+    pub(crate) fn open(&mut self, conversation: Conversation) -> Result<()> {
+        self.previous = self.records.last_operation(conversation.key)?;
+        self.seq = self.previous.as_ref().map_or(1, |last| last.seq + 1);
+        self.conversation = Some(conversation);
+        Ok(())
+    }
+
+    pub(crate) fn reader(&self) -> &dyn Read {
+        &*self.records
+    }
+
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        Tree::new(self.reader(), self.key())
+    }
+
+    /// The conversation's handle. Every rule opens its conversation first.
+    pub(crate) fn key(&self) -> ConversationKey {
+        self.conversation().key
+    }
+
+    pub(crate) fn conversation(&self) -> &Conversation {
+        self.conversation.as_ref().expect("every rule opens its conversation before it goes on")
+    }
+
+    /// The number that this operation will have in the log.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(crate) fn changed(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Leaves only facts to be logged.
+    pub(crate) fn forget_changes(&mut self) {
+        self.changes.clear();
+    }
+
+    pub(crate) fn depends_on(&mut self, operation: u64) {
+        self.depends_on.insert(operation);
+    }
+
+    pub(crate) fn depends_on_all(&mut self, operations: impl IntoIterator<Item = u64>) {
+        self.depends_on.extend(operations);
+    }
+
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Json>) {
+        self.facts.insert(name, value.into());
+    }
+
+    /// A fact that matters only when something happened.
+    pub(crate) fn fact_if_changed(&mut self, name: &str, value: impl Into<Json>) {
+        if !self.changes.is_empty() {
+            self.fact(name, value);
+        }
+    }
+
+    /// The operation that made a turn, which whoever builds on the turn depends on.
+    pub(crate) fn depends_on_turn(&mut self, loc: Option<TurnLoc>) -> Result<()> {
+        if let Some(loc) = loc {
+            let turn = self.tree().turn(loc)?;
+            self.depends_on(turn.operation);
+        }
+        Ok(())
+    }
+
+    fn turn_id(&self, loc: Option<TurnLoc>) -> Result<Option<tine_core::TurnId>> {
+        loc.map(|loc| Ok(self.tree().turn(loc)?.id)).transpose()
+    }
+
+    pub(crate) fn branch_image(&self, branch: &Branch) -> Result<BranchImage> {
+        Ok(BranchImage {
+            name: branch.name.clone(),
+            tip: self.turn_id(branch.tip)?,
+            forked_from: branch.forked_from,
+            created_at: branch.created_at,
+            version: branch.version,
+        })
+    }
+
+    /// Adds, moves or renames a branch and notes the change.
+    pub(crate) fn put_branch(&mut self, before: Option<&Branch>, after: &Branch) -> Result<()> {
+        let change = Change::Branch {
+            id: after.id,
+            before: before.map(|branch| self.branch_image(branch)).transpose()?,
+            after: Some(self.branch_image(after)?),
+        };
+        self.records.put_branch(after)?;
+        self.changed(change);
+        Ok(())
+    }
+
+    /// Moves a branch's tip.
+    pub(crate) fn move_branch(&mut self, branch: &Branch, tip: Option<TurnLoc>) -> Result<Branch> {
+        let moved = Branch { tip, version: branch.version + 1, ..branch.clone() };
+        self.put_branch(Some(branch), &moved)?;
+        Ok(moved)
+    }
+
+    /// Removes a branch and notes the change.
+    pub(crate) fn delete_branch(&mut self, branch: &Branch) -> Result<()> {
+        let before = Some(self.branch_image(branch)?);
+        self.records.delete_branch(branch.conversation, &branch.id)?;
+        self.changed(Change::Branch { id: branch.id, before, after: None });
+        Ok(())
+    }
+
+    pub(crate) fn bookmark_image(&self, bookmark: &Bookmark) -> Result<BookmarkImage> {
+        let owner = self.reader().conversation_by_key(bookmark.conversation)?;
+        let owner = required(owner, || format!("conversation of bookmark {}", bookmark.name))?;
+        let turn = self.reader().turn(bookmark.turn)?;
+        let turn = required(turn, || format!("turn of bookmark {}", bookmark.name))?;
+        Ok(BookmarkImage { conversation: owner.id, turn: turn.id, created_at: bookmark.created_at })
+    }
+
+    /// Adds, moves or removes a bookmark and notes the change.
+    pub(crate) fn change_bookmark(
+        &mut self,
+        before: Option<&Bookmark>,
+        after: Option<&Bookmark>,
+    ) -> Result<()> {
+        let Some(known) = before.or(after) else {
+            return Ok(());
+        };
+        let (name, project) = (known.name.clone(), known.project.clone());
+        let before = before.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
+        let image = after.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
+        match after {
+            Some(bookmark) => self.records.put_bookmark(bookmark)?,
+            None => self.records.delete_bookmark(&project, &name)?,
+        }
+        self.changed(Change::Bookmark { name, before, after: image });
+        Ok(())
+    }
+
+    /// Hides a turn, alone or with all below it, under this operation or an earlier one.
+    pub(crate) fn hide(&mut self, root: TurnLoc, by: HiddenBy, operation: u64) -> Result<()> {
+        let runs = match by {
+            HiddenBy::Reparent => {
+                let (segment, index) = (root.segment, root.index);
+                vec![crate::tree::Piece { segment, from: index, to: index }]
+            }
+            HiddenBy::Cascade | HiddenBy::Undo => self.tree().subtree(root)?,
+        };
+        let conversation = self.key();
+        for run in runs {
+            let (segment, from, to) = (run.segment, run.from, run.to);
+            self.records.insert_hidden(&Hidden {
+                conversation,
+                segment,
+                from,
+                to,
+                operation,
+                by,
+                root,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the log's entry. A call that changed nothing leaves none, unless a key has to be
+    /// remembered.
+    fn record<R: Receipt>(&mut self, fingerprint: Option<Digest>, receipt: &R) -> Result<()> {
+        if self.changes.is_empty() && self.facts.is_empty() && fingerprint.is_none() {
+            return Ok(());
+        }
+        self.depends_on.remove(&self.seq);
+        let detail = OperationDetail {
+            changes: std::mem::take(&mut self.changes),
+            depends_on: self.depends_on.iter().copied().collect(),
+            facts: std::mem::take(&mut self.facts),
+        };
+        let detail = Detail::Kept(detail.to_json().to_canonical());
+        let conversation = self.conversation();
+        let digest = detail.digest();
+        let hash = hash::operation_hash(&OperationSeal {
+            conversation_id: conversation.id.as_str(),
+            seq: self.seq,
+            previous: self.previous.as_ref().map(|last| &last.hash),
+            kind: self.kind,
+            actor: &self.call.actor,
+            at: self.now,
+            detail: &digest,
+        });
+        let idempotency = match (&self.call.idempotency_key, fingerprint) {
+            (Some(key), Some(fingerprint)) => Some(Idempotency {
+                key: key.clone(),
+                fingerprint,
+                answer: receipt.to_json().to_canonical(),
+            }),
+            _ => None,
+        };
+        let operation = Operation {
+            conversation: conversation.key,
+            seq: self.seq,
+            kind: self.kind.to_owned(),
+            actor: self.call.actor.clone(),
+            at: self.now,
+            detail,
+            hash,
+            undone: false,
+            idempotency,
+        };
+        self.records.insert_operation(&operation)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Erasure for real: what was said leaves every table, log entry and free page.
+//!
+//! Hashes and skeleton stay, so that the chain is still verifiable around what is gone; the
+//! digest of what was said stays, so that it is recognised and not brought back.
+
+use std::collections::BTreeSet;
+
+use tine_core::Digest;
+use tine_core::json::{Json, Object, object};
+use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
+
+use crate::append::digest_of;
+use crate::change::{Change, ConversationField, text};
+use crate::resolve;
+use crate::tree::Tree;
+use crate::undo::detail;
+use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result};
+
+/// Other holders of the same text that are listed.
+const HOLDERS: usize = 1_000;
+
+impl Engine {
+    /// Erases what a turn, or a whole conversation, says. Asks twice: the first call, without
+    /// `confirm`, tells what would go and the word to confirm with. Cannot be undone.
+    pub fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
+        let plan = self.read(|records| Plan::new(records, call, &request.target))?;
+        match &request.confirm {
+            None => return Ok(plan.answer(Some(plan.word()))),
+            Some(word) if *word != plan.word() => {
+                return Err(Error::invalid(format!(
+                    "`{word}` does not confirm this erasure; call without it to see what would go"
+                )));
+            }
+            Some(_) => {}
+        }
+        let payload = || object([("confirm", request.confirm.clone().into())]);
+        self.mutate(call, "purge", payload, |mutation| {
+            // Looked up again: somebody may have added to it since.
+            let plan = Plan::new(mutation.reader(), call, &request.target)?;
+            mutation.open(plan.conversation.clone())?;
+            for turn in &plan.turns {
+                mutation.records.purge_turn(turn.loc, &digest_of(turn))?;
+            }
+            for seq in &plan.operations {
+                mutation.records.purge_operation(mutation.key(), *seq)?;
+            }
+            if plan.whole {
+                let gone = Conversation {
+                    root: None,
+                    title: None,
+                    metadata: Json::Object(Object::new()),
+                    ..plan.conversation.clone()
+                };
+                mutation.records.update_conversation(&gone)?;
+            }
+            let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
+            mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
+            mutation.fact("turn_ids", ids);
+            Ok(())
+        })?;
+        self.store().scrub()?;
+        Ok(plan.answer(None))
+    }
+}
+
+struct Plan {
+    conversation: Conversation,
+    whole: bool,
+    turns: Vec<Turn>,
+    operations: Vec<u64>,
+    holders: Vec<(tine_core::ConversationId, tine_core::TurnId)>,
+}
+
+impl Plan {
+    fn new(records: &dyn Read, call: &Call, target: &PurgeTarget) -> Result<Self> {
+        let (conversation, turns, whole) = match target {
+            PurgeTarget::Turn(turn) => {
+                let place = resolve::find(records, call, turn)?;
+                let loc = place.turn.ok_or(Error::Root("purged alone"))?;
+                let tree = Tree::new(records, place.conversation.key);
+                let turns = sharing_text(&tree, loc)?;
+                (place.conversation, turns, false)
+            }
+            PurgeTarget::Conversation(id) => {
+                let conversation = resolve::conversation(records, call, id)?;
+                let mut turns = Vec::new();
+                for extent in records.segments(conversation.key)? {
+                    records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
+                        turns.push(turn);
+                        Ok(true)
+                    })?;
+                }
+                (conversation, turns, true)
+            }
+        };
+        if turns.iter().all(|turn| matches!(turn.content, Content::Purged(_)))
+            && (!whole || conversation.root.is_none())
+        {
+            return Err(Error::invalid("there is nothing left to purge: it was purged before"));
+        }
+        let operations = telling_operations(records, &conversation, &turns, whole)?;
+        let holders = other_holders(records, &turns)?;
+        Ok(Plan { conversation, whole, turns, operations, holders })
+    }
+
+    /// A word that stands for just what would go.
+    fn word(&self) -> String {
+        let ids = self.turns.iter().map(|turn| text(&turn.id)).collect();
+        let what = object([
+            ("conversation_id", text(&self.conversation.id)),
+            ("turns", Json::Array(ids)),
+            ("whole", self.whole.into()),
+        ]);
+        Digest::of(what.to_canonical().as_bytes()).to_hex()[..8].to_owned()
+    }
+
+    fn answer(&self, confirm: Option<String>) -> Purged {
+        Purged {
+            turns: self.turns.iter().map(|turn| turn.id).collect(),
+            other_holders: self.holders.clone(),
+            operations: u64::try_from(self.operations.len()).unwrap_or(u64::MAX),
+            confirm,
+        }
+    }
+}
+
+/// The turn and all that hold part or whole of its text because of a split, undone or not.
+fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
+    let mut top = tree.turn(loc)?;
+    'up: while let Some(whole) = top.origin.part_of {
+        // The whole is a sibling of its first half, which is the parent of the second.
+        for beside in [Some(top.loc), tree.raw_parent(top.loc)?].into_iter().flatten() {
+            for sibling in tree.raw_children(tree.raw_parent(beside)?)? {
+                let turn = tree.turn(sibling)?;
+                if turn.id == whole {
+                    top = turn;
+                    continue 'up;
+                }
+            }
+        }
+        break;
+    }
+    let mut found = Vec::new();
+    let mut pending = vec![top];
+    while let Some(whole) = pending.pop() {
+        for first in tree.raw_children(tree.raw_parent(whole.loc)?)? {
+            let first = tree.turn(first)?;
+            if first.origin.part_of != Some(whole.id) {
+                continue;
+            }
+            for second in tree.raw_children(Some(first.loc))? {
+                let second = tree.turn(second)?;
+                if second.origin.part_of == Some(whole.id) {
+                    pending.push(second);
+                }
+            }
+            pending.push(first);
+        }
+        found.push(whole);
+    }
+    found.sort_by_key(|turn| turn.loc);
+    Ok(found)
+}
+
+/// Entries of the log whose detail repeats something that is to go.
+fn telling_operations(
+    records: &dyn Read,
+    conversation: &Conversation,
+    turns: &[Turn],
+    whole: bool,
+) -> Result<Vec<u64>> {
+    let ids: BTreeSet<_> = turns.iter().map(|turn| turn.id).collect();
+    let mut telling = Vec::new();
+    records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
+        if let Detail::Kept(_) = &operation.detail
+            && let Ok(known) = detail(&operation)
+        {
+            let tells = known.changes.iter().any(|change| match change {
+                Change::Metadata { turn, .. } => ids.contains(turn),
+                Change::Conversation { field, .. } => {
+                    whole && *field != ConversationField::Visibility
+                }
+                _ => false,
+            });
+            if tells {
+                telling.push(operation.seq);
+            }
+        }
+        Ok(true)
+    })?;
+    Ok(telling)
+}
+
+fn other_holders(
+    records: &dyn Read,
+    turns: &[Turn],
+) -> Result<Vec<(tine_core::ConversationId, tine_core::TurnId)>> {
+    let own: BTreeSet<TurnLoc> = turns.iter().map(|turn| turn.loc).collect();
+    let mut seen = BTreeSet::new();
+    let mut holders = Vec::new();
+    for turn in turns.iter().filter(|turn| matches!(turn.content, Content::Kept(_))) {
+        for (key, loc) in records.same_content(turn.loc, HOLDERS)? {
+            if own.contains(&loc) || !seen.insert(loc) || holders.len() >= HOLDERS {
+                continue;
+            }
+            let owner = resolve::conversation_of(records, key)?;
+            if let Some(other) = records.turn(loc)? {
+                holders.push((owner.id, other.id));
+            }
+        }
+    }
+    Ok(holders)
+}

@@ -1,0 +1,147 @@
+//! Out: a conversation as records, in one consistent state.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tine_core::{ConversationId, TurnId};
+use tine_store::{Conversation, Read, SegmentNo, TurnLoc, Visibility, required};
+
+use super::BundleRecord;
+use crate::path::fetch;
+use crate::{Call, Engine, Error, Result, resolve};
+
+/// Turns held in memory at once.
+const TURNS_PER_READ: usize = 1_000;
+
+impl Engine {
+    /// Hands out every record of a conversation, also what is hidden, in the order of a bundle.
+    ///
+    /// The order is a function of the records alone: the same conversation gives the same
+    /// records from every store.
+    pub fn export(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+    ) -> Result<()> {
+        let visit = std::cell::RefCell::new(visit);
+        self.read(|records| {
+            let found = resolve::conversation(records, call, conversation)?;
+            export(records, &found, &mut **visit.borrow_mut())
+        })
+    }
+}
+
+fn export(
+    records: &dyn Read,
+    conversation: &Conversation,
+    visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+) -> Result<()> {
+    visit(BundleRecord::Conversation {
+        project: conversation.project.clone(),
+        id: conversation.id.clone(),
+        root_hash: conversation.root_hash,
+        root: conversation.root.clone(),
+        title: conversation.title.clone(),
+        metadata: conversation.metadata.clone(),
+        created_at: conversation.created_at,
+        derived_from: conversation.derived_from.clone(),
+        archived: conversation.visibility == Visibility::Archived,
+    })?;
+    let ids = turns(records, conversation, visit)?;
+    let id_of = |loc: TurnLoc| -> Result<TurnId> {
+        Ok(*required(ids.get(&loc), || format!("turn {} of segment {}", loc.index, loc.segment.0))?)
+    };
+    let key = conversation.key;
+    let mut splits = records.splits(key)?;
+    splits.sort_by_key(|split| (split.operation, id_of(split.whole).ok()));
+    for split in splits {
+        visit(BundleRecord::Split {
+            whole: id_of(split.whole)?,
+            left: id_of(split.left)?,
+            right: id_of(split.right)?,
+            operation: split.operation,
+        })?;
+    }
+    let mut hidden = BTreeSet::new();
+    for run in records.hidden(key)? {
+        hidden.insert((run.operation, id_of(run.root)?, run.by));
+    }
+    for (operation, root, by) in hidden {
+        visit(BundleRecord::Hidden { root, by, operation })?;
+    }
+    for branch in records.branches(key)? {
+        visit(BundleRecord::Branch {
+            id: branch.id,
+            name: branch.name,
+            tip: branch.tip.map(id_of).transpose()?,
+            forked_from: branch.forked_from,
+            created_at: branch.created_at,
+            version: branch.version,
+        })?;
+    }
+    for bookmark in records.bookmarks_in(key)? {
+        let turn = id_of(bookmark.turn)?;
+        let (name, created_at) = (bookmark.name, bookmark.created_at);
+        visit(BundleRecord::Bookmark { name, turn, created_at })?;
+    }
+    // The visitor's error is not the store's: it is carried around the store's visitor.
+    let mut failed: Option<Error> = None;
+    records.operations(key, 1, u64::MAX, &mut |operation| {
+        let record = BundleRecord::Operation {
+            seq: operation.seq,
+            kind: operation.kind,
+            actor: operation.actor,
+            at: operation.at,
+            detail: operation.detail,
+            hash: operation.hash,
+            undone: operation.undone,
+            idempotency: operation.idempotency,
+        };
+        failed = visit(record).err();
+        Ok(failed.is_none())
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// Turns in the order in which they were made: by operation, and within one by depth.
+fn turns(
+    records: &dyn Read,
+    conversation: &Conversation,
+    visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+) -> Result<HashMap<TurnLoc, TurnId>> {
+    let mut parents: HashMap<SegmentNo, Option<TurnLoc>> = HashMap::new();
+    let mut ids = HashMap::new();
+    let mut order = Vec::new();
+    for extent in records.segments(conversation.key)? {
+        parents.insert(extent.segment.no, extent.segment.parent);
+        records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
+            ids.insert(turn.loc, turn.id);
+            order.push((turn.operation, turn.depth, turn.loc));
+            Ok(true)
+        })?;
+    }
+    order.sort_unstable();
+    let order: Vec<TurnLoc> = order.into_iter().map(|(_, _, loc)| loc).collect();
+    for page in order.chunks(TURNS_PER_READ) {
+        for turn in fetch(records, page)? {
+            let parent = match turn.loc.index {
+                0 => parents.get(&turn.loc.segment).copied().flatten(),
+                index => Some(TurnLoc { index: index - 1, ..turn.loc }),
+            };
+            visit(BundleRecord::Turn {
+                id: turn.id,
+                hash: turn.hash,
+                parent: parent.and_then(|loc| ids.get(&loc).copied()),
+                role: turn.role,
+                content: turn.content,
+                tool_call_id: turn.tool_call_id,
+                created_at: turn.created_at,
+                status: turn.status,
+                metadata: turn.metadata,
+                operation: turn.operation,
+                origin: turn.origin,
+            })?;
+        }
+    }
+    Ok(ids)
+}

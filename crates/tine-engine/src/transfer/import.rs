@@ -1,0 +1,495 @@
+//! In: a conversation from records, every hash recomputed before anything is kept.
+//!
+//! A conversation that is there already is only ever carried forward: its log must be a beginning
+//! of the bundle's. A bundle that is behind adds nothing, one that went another way is a conflict.
+//! What was purged here is therefore never brought back by an older bundle.
+
+use std::collections::HashMap;
+
+use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
+use tine_core::{Limits, Name, OperationHash, ProjectId, TurnHash, TurnId};
+use tine_store::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Operation,
+    Project, SEGMENT_TURNS, Split, StoreError, Turn, TurnLoc, Visibility, Write, required,
+};
+
+use super::{BundleRecord, Imported};
+use crate::tree::{Piece, State, Tree};
+use crate::{Call, Engine, Error, Result};
+
+impl Engine {
+    /// Takes conversations in, each in one transaction: whole, or not at all.
+    ///
+    /// `project` replaces the one that the records name.
+    pub fn import(
+        &self,
+        call: &Call,
+        project: Option<&ProjectId>,
+        records: &mut dyn Iterator<Item = Result<BundleRecord>>,
+    ) -> Result<Imported> {
+        let mut imported = Imported::default();
+        let mut bundle: Option<Bundle> = None;
+        for record in records {
+            let record = record?;
+            if let BundleRecord::Conversation { .. } = record {
+                if let Some(whole) = bundle.take() {
+                    self.import_one(call, &whole, &mut imported)?;
+                }
+                bundle = Some(Bundle::begin(record, project, self.limits())?);
+            } else {
+                let open = bundle
+                    .as_mut()
+                    .ok_or_else(|| Error::invalid("the first record must be a conversation"))?;
+                open.add(record);
+            }
+        }
+        if let Some(whole) = bundle {
+            self.import_one(call, &whole, &mut imported)?;
+        }
+        Ok(imported)
+    }
+
+    fn import_one(&self, _: &Call, bundle: &Bundle, imported: &mut Imported) -> Result<()> {
+        bundle.verify()?;
+        let added = self.write(|records| bundle.store(records))?;
+        imported.conversations += added.conversations;
+        imported.extended += added.extended;
+        imported.unchanged += added.unchanged;
+        imported.turns += added.turns;
+        imported.operations += added.operations;
+        Ok(())
+    }
+}
+
+/// One conversation's records.
+struct Bundle {
+    conversation: Conversation,
+    turns: Vec<BundleTurn>,
+    splits: Vec<(TurnId, TurnId, TurnId, u64)>,
+    hidden: Vec<(TurnId, HiddenBy, u64)>,
+    branches: Vec<(Branch, Option<TurnId>)>,
+    bookmarks: Vec<(Name, TurnId, tine_core::Timestamp)>,
+    operations: Vec<Operation>,
+}
+
+/// A turn before it has a place; the place in the record means nothing yet.
+struct BundleTurn {
+    parent: Option<TurnId>,
+    turn: Turn,
+}
+
+/// The store sets the real one.
+const NO_KEY: ConversationKey = ConversationKey(0);
+const NO_LOC: TurnLoc = TurnLoc { segment: tine_store::SegmentNo(0), index: 0 };
+
+impl Bundle {
+    fn begin(record: BundleRecord, project: Option<&ProjectId>, limits: &Limits) -> Result<Self> {
+        let BundleRecord::Conversation {
+            project: named,
+            id,
+            root_hash,
+            root,
+            title,
+            metadata,
+            created_at,
+            derived_from,
+            archived,
+        } = record
+        else {
+            return Err(Error::invalid("the first record must be a conversation"));
+        };
+        let project = project.cloned().unwrap_or(named);
+        tine_core::ids::check_key("project id", project.as_str(), limits)?;
+        tine_core::ids::check_key("conversation id", id.as_str(), limits)?;
+        let visibility = if archived { Visibility::Archived } else { Visibility::Shown };
+        Ok(Bundle {
+            conversation: Conversation {
+                key: NO_KEY,
+                project,
+                id,
+                root_hash,
+                root,
+                title,
+                metadata,
+                created_at,
+                derived_from,
+                visibility,
+            },
+            turns: Vec::new(),
+            splits: Vec::new(),
+            hidden: Vec::new(),
+            branches: Vec::new(),
+            bookmarks: Vec::new(),
+            operations: Vec::new(),
+        })
+    }
+
+    fn add(&mut self, record: BundleRecord) {
+        match record {
+            BundleRecord::Conversation { .. } => {}
+            BundleRecord::Turn {
+                id,
+                hash,
+                parent,
+                role,
+                content,
+                tool_call_id,
+                created_at,
+                status,
+                metadata,
+                operation,
+                origin,
+            } => self.turns.push(BundleTurn {
+                parent,
+                turn: Turn {
+                    loc: NO_LOC,
+                    id,
+                    hash,
+                    depth: 0,
+                    role,
+                    content,
+                    tool_call_id,
+                    created_at,
+                    status,
+                    metadata,
+                    operation,
+                    origin,
+                },
+            }),
+            BundleRecord::Split { whole, left, right, operation } => {
+                self.splits.push((whole, left, right, operation));
+            }
+            BundleRecord::Hidden { root, by, operation } => self.hidden.push((root, by, operation)),
+            BundleRecord::Branch { id, name, tip, forked_from, created_at, version } => {
+                let conversation = NO_KEY;
+                let tipless =
+                    Branch { conversation, id, name, tip: None, forked_from, created_at, version };
+                self.branches.push((tipless, tip));
+            }
+            BundleRecord::Bookmark { name, turn, created_at } => {
+                self.bookmarks.push((name, turn, created_at));
+            }
+            BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
+                self.operations.push(Operation {
+                    conversation: NO_KEY,
+                    seq,
+                    kind,
+                    actor,
+                    at,
+                    detail,
+                    hash,
+                    undone,
+                    idempotency,
+                })
+            }
+        }
+    }
+
+    /// Recomputes every hash. What fails is named.
+    fn verify(&self) -> Result<()> {
+        let conversation = &self.conversation;
+        let damaged = |record: String, why: &str| {
+            Error::Store(StoreError::Corrupt { record, why: why.to_owned() })
+        };
+        if let Some(root) = &conversation.root
+            && root_hash(root.system_prompt.as_deref(), &root.config) != conversation.root_hash
+        {
+            let record = format!("root of conversation {}", conversation.id);
+            return Err(damaged(record, "its hash does not fit its content"));
+        }
+        let mut hashes: HashMap<TurnId, TurnHash> = HashMap::new();
+        for BundleTurn { parent, turn } in &self.turns {
+            let record = || format!("turn {}", turn.id);
+            let parent = match parent {
+                None => None,
+                Some(parent) => Some(
+                    hashes
+                        .get(parent)
+                        .ok_or_else(|| damaged(record(), "its parent does not come before it"))?,
+                ),
+            };
+            if let Content::Kept(body) = &turn.content {
+                let call = turn.tool_call_id.as_deref();
+                let computed = turn_hash(parent, turn.role, body, call, turn.created_at);
+                if computed != turn.hash {
+                    return Err(damaged(record(), "its hash does not fit its content"));
+                }
+            }
+            let known = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
+            if turn.operation == 0 || turn.operation > known {
+                return Err(damaged(record(), "the operation that made it is not in the bundle"));
+            }
+            if hashes.insert(turn.id, turn.hash).is_some() {
+                return Err(damaged(record(), "it is there twice"));
+            }
+        }
+        let mut previous: Option<&OperationHash> = None;
+        for (seq, operation) in (1..).zip(&self.operations) {
+            let record =
+                || format!("operation {} of conversation {}", operation.seq, conversation.id);
+            if operation.seq != seq {
+                return Err(damaged(record(), "it is out of order"));
+            }
+            if seal(conversation, operation, previous) != operation.hash {
+                return Err(damaged(record(), "its hash does not fit its content"));
+            }
+            previous = Some(&operation.hash);
+        }
+        Ok(())
+    }
+
+    /// Adds what is missing. The caller's transaction makes it all or nothing.
+    fn store(&self, records: &mut dyn Write) -> Result<Imported> {
+        let wanted = &self.conversation;
+        if records.project(&wanted.project)?.is_none() {
+            let (id, created_at) = (wanted.project.clone(), wanted.created_at);
+            records.insert_project(&Project { id, created_at })?;
+        }
+        let mut imported = Imported::default();
+        let (key, known) = match records.conversation(&wanted.project, &wanted.id)? {
+            None => {
+                imported.conversations = 1;
+                (records.insert_conversation(wanted)?, 0)
+            }
+            Some(present) => {
+                let Some(known) = self.ahead_of(records, &present)? else {
+                    imported.unchanged = 1;
+                    return Ok(imported);
+                };
+                imported.extended = 1;
+                let next = Conversation { key: present.key, ..wanted.clone() };
+                records.update_conversation(&next)?;
+                (present.key, known)
+            }
+        };
+        imported.operations = self.store_operations(records, key, known)?;
+        let locs = self.store_turns(records, key, known, &mut imported.turns)?;
+        self.store_state(records, key, &locs)?;
+        Ok(imported)
+    }
+
+    /// How many operations are here already, if the bundle has more; `None` if it has not.
+    fn ahead_of(&self, records: &dyn Write, present: &Conversation) -> Result<Option<u64>> {
+        let refused =
+            |advice| Error::Exists { what: "conversation", name: present.id.to_string(), advice };
+        if present.root_hash != self.conversation.root_hash {
+            return Err(refused(" with another root; import into another project"));
+        }
+        let known = records.last_operation(present.key)?.map_or(0, |last| last.seq);
+        let offered = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
+        let common = known.min(offered);
+        if common > 0 {
+            let here = required(records.operation(present.key, common)?, || {
+                format!("operation {common}")
+            })?;
+            let there = usize::try_from(common - 1).ok().and_then(|at| self.operations.get(at));
+            if there.is_none_or(|there| there.hash != here.hash) {
+                return Err(refused(
+                    " whose history went another way; import into another project",
+                ));
+            }
+        }
+        Ok((offered > known).then_some(known))
+    }
+
+    fn store_operations(
+        &self,
+        records: &mut dyn Write,
+        key: ConversationKey,
+        known: u64,
+    ) -> Result<u64> {
+        let mut added = 0;
+        for operation in &self.operations {
+            if operation.seq > known {
+                if let Some(first) = &operation.idempotency
+                    && records.idempotent(&self.conversation.project, &first.key)?.is_some()
+                {
+                    let (what, name) = ("idempotency key", first.key.clone());
+                    let advice = " in this project; import into another one";
+                    return Err(Error::Exists { what, name, advice });
+                }
+                records.insert_operation(&Operation { conversation: key, ..operation.clone() })?;
+                added += 1;
+                continue;
+            }
+            let here = required(records.operation(key, operation.seq)?, || {
+                format!("operation {}", operation.seq)
+            })?;
+            if here.undone != operation.undone {
+                records.set_undone(key, operation.seq, operation.undone)?;
+            }
+            if matches!((&here.detail, &operation.detail), (Detail::Kept(_), Detail::Purged(_))) {
+                records.purge_operation(key, operation.seq)?;
+            }
+        }
+        Ok(added)
+    }
+
+    fn store_turns(
+        &self,
+        records: &mut dyn Write,
+        key: ConversationKey,
+        known: u64,
+        added: &mut u64,
+    ) -> Result<HashMap<TurnId, (TurnLoc, u32)>> {
+        let mut locs: HashMap<TurnId, (TurnLoc, u32)> = HashMap::new();
+        for BundleTurn { parent, turn } in &self.turns {
+            let present = records.find_turn(&self.conversation.project, &turn.id)?;
+            if let Some((owner, loc)) = present {
+                if owner != key || turn.operation > known {
+                    let (what, name) = ("turn", turn.id.to_string());
+                    let advice = " in this project; import into another one";
+                    return Err(Error::Exists { what, name, advice });
+                }
+                let here = required(records.turn(loc)?, || format!("turn {}", turn.id))?;
+                carry_forward(records, &here, turn)?;
+                locs.insert(turn.id, (loc, here.depth));
+                continue;
+            }
+            let parent = parent.and_then(|parent| locs.get(&parent).copied());
+            let depth = parent.map_or(1, |(_, depth)| depth + 1);
+            let loc = next_place(records, key, parent.map(|(loc, _)| loc), depth)?;
+            records.insert_turn(key, &Turn { loc, depth, ..turn.clone() })?;
+            locs.insert(turn.id, (loc, depth));
+            *added += 1;
+        }
+        Ok(locs)
+    }
+
+    /// Replaces everything that may change by what the bundle says.
+    fn store_state(
+        &self,
+        records: &mut dyn Write,
+        key: ConversationKey,
+        locs: &HashMap<TurnId, (TurnLoc, u32)>,
+    ) -> Result<()> {
+        let find = |id: &TurnId| -> Result<TurnLoc> {
+            Ok(required(locs.get(id), || format!("turn {id}, which another record names"))?.0)
+        };
+        for split in records.splits(key)? {
+            records.delete_split(key, split.whole)?;
+        }
+        for hidden in records.hidden(key)? {
+            records.delete_hidden(key, hidden.operation)?;
+        }
+        for branch in records.branches(key)? {
+            records.delete_branch(key, &branch.id)?;
+        }
+        for bookmark in records.bookmarks_in(key)? {
+            records.delete_bookmark(&bookmark.project, &bookmark.name)?;
+        }
+        for (whole, left, right, operation) in &self.splits {
+            records.insert_split(&Split {
+                conversation: key,
+                whole: find(whole)?,
+                left: find(left)?,
+                right: find(right)?,
+                operation: *operation,
+            })?;
+        }
+        for (root, by, operation) in &self.hidden {
+            let root = find(root)?;
+            let runs = match by {
+                HiddenBy::Reparent => {
+                    vec![Piece { segment: root.segment, from: root.index, to: root.index }]
+                }
+                HiddenBy::Cascade | HiddenBy::Undo => Tree::new(&*records, key).subtree(root)?,
+            };
+            for Piece { segment, from, to } in runs {
+                let (conversation, by, operation) = (key, *by, *operation);
+                records.insert_hidden(&Hidden {
+                    conversation,
+                    segment,
+                    from,
+                    to,
+                    operation,
+                    by,
+                    root,
+                })?;
+            }
+        }
+        for (branch, tip) in &self.branches {
+            let tip = tip.as_ref().map(find).transpose()?;
+            refuse_hidden(records, key, tip, &branch.name)?;
+            records.put_branch(&Branch { conversation: key, tip, ..branch.clone() })?;
+        }
+        for (name, turn, created_at) in &self.bookmarks {
+            let project = self.conversation.project.clone();
+            if records.bookmark(&project, name)?.is_some() {
+                let (what, name) = ("bookmark", name.to_string());
+                let advice = " in this project; import into another one, or remove it first";
+                return Err(Error::Exists { what, name, advice });
+            }
+            let turn = find(turn)?;
+            refuse_hidden(records, key, Some(turn), name)?;
+            let (name, created_at) = (name.clone(), *created_at);
+            records.put_bookmark(&Bookmark {
+                project,
+                name,
+                conversation: key,
+                turn,
+                created_at,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn seal(
+    conversation: &Conversation,
+    operation: &Operation,
+    previous: Option<&OperationHash>,
+) -> OperationHash {
+    operation_hash(&OperationSeal {
+        conversation_id: conversation.id.as_str(),
+        seq: operation.seq,
+        previous,
+        kind: &operation.kind,
+        actor: &operation.actor,
+        at: operation.at,
+        detail: &operation.detail.digest(),
+    })
+}
+
+/// What may change of a turn that is here already.
+fn carry_forward(records: &mut dyn Write, here: &Turn, there: &Turn) -> Result<()> {
+    match (&here.content, &there.content) {
+        (Content::Kept(_), Content::Purged(digest)) => Ok(records.purge_turn(here.loc, digest)?),
+        (Content::Kept(_), Content::Kept(_)) if here.metadata != there.metadata => {
+            Ok(records.set_metadata(here.loc, &there.metadata)?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where the next child of a turn goes: the first in its parent's segment, others in a new one.
+fn next_place(
+    records: &mut dyn Write,
+    key: ConversationKey,
+    parent: Option<TurnLoc>,
+    depth: u32,
+) -> Result<TurnLoc> {
+    if let Some(parent) = parent
+        && parent.index + 1 < SEGMENT_TURNS
+        && records.last_index(parent.segment)? == parent.index
+    {
+        return Ok(parent.next());
+    }
+    let segment = records.insert_segment(key, parent, depth)?;
+    Ok(TurnLoc { segment, index: 0 })
+}
+
+fn refuse_hidden(
+    records: &dyn Write,
+    key: ConversationKey,
+    turn: Option<TurnLoc>,
+    name: &Name,
+) -> Result<()> {
+    if let Some(turn) = turn
+        && Tree::new(records, key).state(turn)? != State::Live
+    {
+        let why = format!("the bundle's `{name}` ends on a turn that is not shown");
+        return Err(Error::Invalid(why));
+    }
+    Ok(())
+}

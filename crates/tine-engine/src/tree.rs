@@ -1,0 +1,429 @@
+//! The tree as shown, computed from the raw one.
+//!
+//! Raw parents never change. What people see differs from the raw tree in three ways, all of them
+//! records beside the turns: a run of turns may be *gone* (deleted with all below, or undone), a
+//! turn may be *bridged* (deleted alone, so that its children show in its place), and a turn may
+//! be *split* (its two halves show in its place, its children below the second half).
+//!
+//! Invariants: the shown parent of a live turn is live; a shown ancestor is always a raw ancestor
+//! or a half of one; nothing is ever appended below a turn that is not live.
+//!
+//! What a computation had to look through is noted ([`Tree::noticed`]): the operations that hid
+//! or split turns on the way are operations that the result depends on.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use tine_store::{
+    ConversationKey, Hidden, HiddenBy, Read, SEGMENT_TURNS, Segment, SegmentNo, Split, Turn,
+    TurnLoc, required,
+};
+
+use crate::Result;
+
+/// How a turn stands in the shown tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is shown.
+    Live,
+    /// Deleted alone by this operation; its children show in its place.
+    Bridged(u64),
+    /// Deleted with all below, or undone, by this operation.
+    Gone(u64),
+    /// Its halves show in its place.
+    Split(Split),
+}
+
+/// A child that an appended message can equal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MatchPoint {
+    /// The turn whose message is compared.
+    pub compare: TurnLoc,
+    /// The turn from which matching goes on: the same, or the last half of a split one.
+    pub land: TurnLoc,
+}
+
+/// A piece of a raw path within one segment: indices `from..=to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub segment: SegmentNo,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// The splits of a conversation, found from each side.
+#[derive(Default)]
+struct Splits {
+    by_whole: HashMap<TurnLoc, Split>,
+    by_left: HashMap<TurnLoc, Split>,
+    by_right: HashMap<TurnLoc, Split>,
+}
+
+impl Splits {
+    fn new(splits: Vec<Split>) -> Self {
+        let mut found = Splits::default();
+        for split in splits {
+            found.by_whole.insert(split.whole, split);
+            found.by_left.insert(split.left, split);
+            found.by_right.insert(split.right, split);
+        }
+        found
+    }
+}
+
+/// The segments of a conversation: how far each goes, and where each begins.
+#[derive(Default)]
+struct Shape {
+    last: HashMap<SegmentNo, u32>,
+    forks: HashMap<Option<TurnLoc>, Vec<SegmentNo>>,
+}
+
+/// One conversation's tree within a transaction.
+pub(crate) struct Tree<'t> {
+    records: &'t dyn Read,
+    conversation: ConversationKey,
+    splits: OnceCell<Splits>,
+    shape: OnceCell<Shape>,
+    hidden: RefCell<HashMap<SegmentNo, Rc<[Hidden]>>>,
+    segments: RefCell<HashMap<SegmentNo, Segment>>,
+    noticed: RefCell<BTreeSet<u64>>,
+}
+
+impl<'t> Tree<'t> {
+    pub(crate) fn new(records: &'t dyn Read, conversation: ConversationKey) -> Self {
+        Tree {
+            records,
+            conversation,
+            splits: OnceCell::new(),
+            shape: OnceCell::new(),
+            hidden: RefCell::default(),
+            segments: RefCell::default(),
+            noticed: RefCell::default(),
+        }
+    }
+
+    /// Operations whose deletions and splits were looked through so far.
+    pub(crate) fn noticed(&self) -> BTreeSet<u64> {
+        self.noticed.borrow().clone()
+    }
+
+    pub(crate) fn turn(&self, loc: TurnLoc) -> Result<Turn> {
+        let found = self.records.turn(loc)?;
+        Ok(required(found, || format!("turn {} of segment {}", loc.index, loc.segment.0))?)
+    }
+
+    pub(crate) fn segment(&self, no: SegmentNo) -> Result<Segment> {
+        if let Some(segment) = self.segments.borrow().get(&no) {
+            return Ok(*segment);
+        }
+        let segment = self.records.segment(no)?;
+        self.segments.borrow_mut().insert(no, segment);
+        Ok(segment)
+    }
+
+    /// Reads the shape of the whole tree at once, for those who will look at most of it.
+    pub(crate) fn preload(&self) -> Result<()> {
+        let mut shape = Shape::default();
+        for extent in self.records.segments(self.conversation)? {
+            let segment = extent.segment;
+            shape.last.insert(segment.no, extent.turns.saturating_sub(1));
+            shape.forks.entry(segment.parent).or_default().push(segment.no);
+            self.segments.borrow_mut().insert(segment.no, segment);
+            self.hidden.borrow_mut().insert(segment.no, Rc::default());
+        }
+        let mut runs: HashMap<SegmentNo, Vec<Hidden>> = HashMap::new();
+        for run in self.records.hidden(self.conversation)? {
+            runs.entry(run.segment).or_default().push(run);
+        }
+        for (segment, runs) in runs {
+            self.hidden.borrow_mut().insert(segment, runs.into());
+        }
+        self.shape.set(shape).ok();
+        Ok(())
+    }
+
+    fn splits(&self) -> Result<&Splits> {
+        match self.splits.get() {
+            Some(splits) => Ok(splits),
+            None => {
+                let splits = Splits::new(self.records.splits(self.conversation)?);
+                Ok(self.splits.get_or_init(|| splits))
+            }
+        }
+    }
+
+    fn split_of(&self, whole: TurnLoc) -> Result<Option<Split>> {
+        Ok(self.splits()?.by_whole.get(&whole).copied())
+    }
+
+    fn split_with_left(&self, left: TurnLoc) -> Result<Option<Split>> {
+        Ok(self.splits()?.by_left.get(&left).copied())
+    }
+
+    fn split_with_right(&self, right: TurnLoc) -> Result<Option<Split>> {
+        Ok(self.splits()?.by_right.get(&right).copied())
+    }
+
+    /// The split of which this turn is a half.
+    pub(crate) fn split_with_half(&self, half: TurnLoc) -> Result<Option<Split>> {
+        match self.split_with_right(half)? {
+            Some(split) => Ok(Some(split)),
+            None => self.split_with_left(half),
+        }
+    }
+
+    fn hidden_in(&self, segment: SegmentNo) -> Result<Rc<[Hidden]>> {
+        if let Some(known) = self.hidden.borrow().get(&segment) {
+            return Ok(Rc::clone(known));
+        }
+        let found: Rc<[Hidden]> = self.records.hidden_in(self.conversation, segment)?.into();
+        self.hidden.borrow_mut().insert(segment, Rc::clone(&found));
+        Ok(found)
+    }
+
+    pub(crate) fn state(&self, loc: TurnLoc) -> Result<State> {
+        let hidden = self.hidden_in(loc.segment)?;
+        let covering = hidden.iter().filter(|run| (run.from..=run.to).contains(&loc.index));
+        let mut bridged = None;
+        for run in covering {
+            if run.by != HiddenBy::Reparent {
+                return Ok(State::Gone(run.operation));
+            }
+            bridged = Some(run.operation);
+        }
+        if let Some(operation) = bridged {
+            return Ok(State::Bridged(operation));
+        }
+        Ok(self.split_of(loc)?.map_or(State::Live, State::Split))
+    }
+
+    /// The place of a first child, if there is one in the same segment.
+    fn next_in_segment(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
+        if loc.index + 1 >= SEGMENT_TURNS {
+            return Ok(None);
+        }
+        Ok((loc.index < self.last_index(loc.segment)?).then(|| loc.next()))
+    }
+
+    fn last_index(&self, segment: SegmentNo) -> Result<u32> {
+        match self.shape.get().and_then(|shape| shape.last.get(&segment)) {
+            Some(last) => Ok(*last),
+            None => Ok(self.records.last_index(segment)?),
+        }
+    }
+
+    pub(crate) fn raw_parent(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
+        if loc.index > 0 {
+            return Ok(Some(TurnLoc { index: loc.index - 1, ..loc }));
+        }
+        Ok(self.segment(loc.segment)?.parent)
+    }
+
+    /// Raw children in the order in which they were made; `None` is the root.
+    pub(crate) fn raw_children(&self, parent: Option<TurnLoc>) -> Result<Vec<TurnLoc>> {
+        let mut children = Vec::new();
+        if let Some(parent) = parent {
+            children.extend(self.next_in_segment(parent)?);
+        }
+        let first = |segment| TurnLoc { segment, index: 0 };
+        match self.shape.get() {
+            Some(shape) => {
+                let forks = shape.forks.get(&parent).map_or(&[][..], Vec::as_slice);
+                children.extend(forks.iter().copied().map(first));
+            }
+            None => {
+                let forks = self.records.forks(self.conversation, parent)?;
+                children.extend(forks.iter().map(|fork| first(fork.no)));
+            }
+        }
+        Ok(children)
+    }
+
+    /// The turn that a reference to this one means: the last half of a split turn, else itself.
+    pub(crate) fn last_half(&self, loc: TurnLoc) -> Result<TurnLoc> {
+        let mut loc = loc;
+        while let Some(split) = self.split_of(loc)? {
+            self.noticed.borrow_mut().insert(split.operation);
+            loc = split.right;
+        }
+        Ok(loc)
+    }
+
+    /// The turn that begins where this one begins: the first half of a split turn, else itself.
+    pub(crate) fn first_half(&self, loc: TurnLoc) -> Result<TurnLoc> {
+        let mut loc = loc;
+        while let Some(split) = self.split_of(loc)? {
+            self.noticed.borrow_mut().insert(split.operation);
+            loc = split.left;
+        }
+        Ok(loc)
+    }
+
+    /// The parent as shown; `None` is the root.
+    pub(crate) fn shown_parent(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
+        let mut above = self.raw_parent(loc)?;
+        while let Some(parent) = above {
+            match self.state(parent)? {
+                State::Live => break,
+                State::Split(split) => {
+                    self.noticed.borrow_mut().insert(split.operation);
+                    above = Some(split.right);
+                }
+                State::Bridged(operation) | State::Gone(operation) => {
+                    self.noticed.borrow_mut().insert(operation);
+                    above = self.raw_parent(parent)?;
+                }
+            }
+        }
+        Ok(above)
+    }
+
+    /// Raw turns that stand below a shown turn: its own raw children, behind those of the whole
+    /// of which it is the last half.
+    fn children_below(&self, parent: Option<TurnLoc>) -> Result<Vec<TurnLoc>> {
+        let mut below = Vec::new();
+        if let Some(loc) = parent
+            && let Some(split) = self.split_with_right(loc)?
+        {
+            below = self.children_below(Some(split.whole))?;
+        }
+        below.extend(self.raw_children(parent)?);
+        Ok(below)
+    }
+
+    /// Children as shown, in order; `None` is the root.
+    pub(crate) fn shown_children(&self, parent: Option<TurnLoc>) -> Result<Vec<TurnLoc>> {
+        let matches = self.match_points(parent)?;
+        Ok(matches
+            .iter()
+            .filter(|point| point.compare == point.land)
+            .map(|point| point.land)
+            .collect())
+    }
+
+    /// Everything that an appended message can equal under a shown turn, in order: the children
+    /// as shown, and before its halves each split turn as a whole.
+    pub(crate) fn match_points(&self, parent: Option<TurnLoc>) -> Result<Vec<MatchPoint>> {
+        let mut points = Vec::new();
+        // In reverse, since the last one pushed is the first one looked at.
+        let mut pending = self.children_below(parent)?;
+        pending.reverse();
+        // A first half stands where its whole stands, and is passed over where it lies itself;
+        // the flag tells the two apart.
+        let mut pending: Vec<(TurnLoc, bool)> =
+            pending.into_iter().map(|loc| (loc, false)).collect();
+        while let Some((loc, in_place_of_whole)) = pending.pop() {
+            if !in_place_of_whole && self.split_with_left(loc)?.is_some() {
+                continue;
+            }
+            match self.state(loc)? {
+                State::Live => points.push(MatchPoint { compare: loc, land: loc }),
+                State::Gone(_) => {}
+                State::Bridged(_) => {
+                    let below = self.children_below(Some(loc))?;
+                    pending.extend(below.into_iter().rev().map(|child| (child, false)));
+                }
+                State::Split(split) => {
+                    if let Some(land) = self.whole_halves(split)? {
+                        points.push(MatchPoint { compare: loc, land });
+                    }
+                    pending.push((split.left, true));
+                }
+            }
+        }
+        Ok(points)
+    }
+
+    /// The last half of a split turn, when every half of it is shown.
+    fn whole_halves(&self, split: Split) -> Result<Option<TurnLoc>> {
+        let mut pending = vec![split.left, split.right];
+        while let Some(half) = pending.pop() {
+            match self.state(half)? {
+                State::Live => {}
+                State::Split(further) => pending.extend([further.left, further.right]),
+                State::Bridged(_) | State::Gone(_) => return Ok(None),
+            }
+        }
+        Ok(Some(self.last_half(split.right)?))
+    }
+
+    /// The raw path to a turn as pieces of segments, root first.
+    pub(crate) fn pieces(&self, to: TurnLoc) -> Result<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        let mut end = Some(to);
+        while let Some(loc) = end {
+            pieces.push(Piece { segment: loc.segment, from: 0, to: loc.index });
+            end = self.segment(loc.segment)?.parent;
+        }
+        pieces.reverse();
+        Ok(pieces)
+    }
+
+    /// Whether a turn lies on the raw path to another, ends included.
+    pub(crate) fn raw_ancestor_or_self(&self, turn: TurnLoc, of: TurnLoc) -> Result<bool> {
+        let mut end = Some(of);
+        while let Some(loc) = end {
+            if loc.segment == turn.segment {
+                return Ok(turn.index <= loc.index);
+            }
+            // Segments are numbered in the order in which they were made, so an ancestor's
+            // segment has a smaller number.
+            if loc.segment < turn.segment {
+                return Ok(false);
+            }
+            end = self.segment(loc.segment)?.parent;
+        }
+        Ok(false)
+    }
+
+    /// Whether a shown turn lies on the shown path to another, ends included.
+    pub(crate) fn on_line(&self, turn: Option<TurnLoc>, of: Option<TurnLoc>) -> Result<bool> {
+        let (Some(turn), Some(of)) = (turn, of) else {
+            return Ok(turn.is_none());
+        };
+        if self.raw_ancestor_or_self(turn, of)? {
+            return Ok(true);
+        }
+        // A half is on the line of everything that lies below its whole.
+        let mut half = turn;
+        loop {
+            let Some(split) = self.split_with_half(half)? else {
+                return Ok(false);
+            };
+            if self.raw_ancestor_or_self(split.whole, of)? {
+                return Ok(true);
+            }
+            half = split.whole;
+        }
+    }
+
+    /// A turn and everything below it, as runs within segments: raw descendants, and, for a half
+    /// under which the children of its whole stand, those of the whole.
+    pub(crate) fn subtree(&self, root: TurnLoc) -> Result<Vec<Piece>> {
+        let mut runs = vec![];
+        let mut pending = vec![root];
+        // The children of a whole stand below its last half; a first half has the last below it.
+        let mut half = root;
+        while let Some(split) = self.split_with_half(half)? {
+            pending.extend(self.raw_children(Some(split.whole))?);
+            half = split.whole;
+        }
+        while let Some(start) = pending.pop() {
+            let to = self.last_index(start.segment)?;
+            runs.push(Piece { segment: start.segment, from: start.index, to });
+            let forks = self.records.forks_from(self.conversation, start)?;
+            pending.extend(forks.iter().map(|fork| TurnLoc { segment: fork.no, index: 0 }));
+        }
+        Ok(runs)
+    }
+
+    /// The turn at or above this one that is shown; `None` is the root.
+    pub(crate) fn nearest_live(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
+        match self.state(loc)? {
+            State::Live => Ok(Some(loc)),
+            State::Split(_) => Ok(Some(self.last_half(loc)?)),
+            State::Bridged(_) | State::Gone(_) => self.shown_parent(loc),
+        }
+    }
+}

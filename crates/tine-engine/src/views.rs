@@ -1,0 +1,196 @@
+//! From records to answers.
+
+use tine_core::json::{Json, object};
+use tine_core::{ConversationId, TurnHash, TurnId};
+use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility, required};
+
+use crate::change::{optional, parsed, text};
+use crate::log::Receipt;
+use crate::resolve::conversation_of;
+use crate::tree::{State, Tree};
+use crate::{BookmarkView, BranchView, ConversationView, Presence, Result, TurnView};
+
+pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<ConversationView> {
+    let last = records.last_operation(found.key)?;
+    Ok(ConversationView {
+        project: found.project.clone(),
+        id: found.id.clone(),
+        root_hash: found.root_hash,
+        root: found.root.clone(),
+        title: found.title.clone(),
+        metadata: found.metadata.clone(),
+        created_at: found.created_at,
+        derived_from: found.derived_from.clone(),
+        archived: found.visibility == Visibility::Archived,
+        changed_at: last.map_or(found.created_at, |last| last.at),
+    })
+}
+
+/// A turn with its parents looked up.
+pub(crate) fn turn(tree: &Tree<'_>, id: &ConversationId, turn: Turn) -> Result<TurnView> {
+    let raw_parent = match tree.raw_parent(turn.loc)? {
+        Some(loc) => Some(tree.turn(loc)?),
+        None => None,
+    };
+    let parent = match tree.shown_parent(turn.loc)? {
+        Some(loc) if Some(loc) == raw_parent.as_ref().map(|parent| parent.loc) => {
+            raw_parent.as_ref().map(|parent| parent.id)
+        }
+        Some(loc) => Some(tree.turn(loc)?.id),
+        None => None,
+    };
+    let presence = match tree.state(turn.loc)? {
+        State::Live => Presence::Live,
+        State::Split(_) => Presence::Split,
+        State::Bridged(_) | State::Gone(_) => Presence::Deleted,
+    };
+    Ok(turn_with(id, turn, raw_parent.map(|parent| parent.hash), parent, presence))
+}
+
+/// A turn whose parents are known already.
+pub(crate) fn turn_with(
+    conversation: &ConversationId,
+    turn: Turn,
+    parent_hash: Option<TurnHash>,
+    parent: Option<TurnId>,
+    presence: Presence,
+) -> TurnView {
+    TurnView {
+        conversation: conversation.clone(),
+        id: turn.id,
+        hash: turn.hash,
+        parent_hash,
+        parent,
+        depth: turn.depth,
+        role: turn.role,
+        content: turn.content,
+        tool_call_id: turn.tool_call_id,
+        created_at: turn.created_at,
+        status: turn.status,
+        metadata: turn.metadata,
+        origin: turn.origin,
+        presence,
+    }
+}
+
+pub(crate) fn turn_at(tree: &Tree<'_>, id: &ConversationId, loc: TurnLoc) -> Result<TurnView> {
+    turn(tree, id, tree.turn(loc)?)
+}
+
+/// A turn by its id, wherever it stands now.
+pub(crate) fn turn_by_id(
+    records: &dyn Read,
+    conversation: &Conversation,
+    id: &TurnId,
+) -> Result<TurnView> {
+    let found = records.find_turn(&conversation.project, id)?;
+    let (_, loc) = required(found, || format!("turn {id}"))?;
+    turn_at(&Tree::new(records, conversation.key), &conversation.id, loc)
+}
+
+pub(crate) fn branch(
+    records: &dyn Read,
+    conversation: &ConversationId,
+    found: &Branch,
+) -> Result<BranchView> {
+    let tip = match found.tip {
+        Some(loc) => {
+            let turn = records.turn(loc)?;
+            Some(required(turn, || format!("tip of branch {}", found.name))?)
+        }
+        None => None,
+    };
+    Ok(BranchView {
+        conversation: conversation.clone(),
+        id: found.id,
+        name: found.name.clone(),
+        tip: tip.as_ref().map(|turn| turn.id),
+        tip_hash: tip.as_ref().map(|turn| turn.hash),
+        forked_from: found.forked_from,
+        created_at: found.created_at,
+        version: found.version,
+    })
+}
+
+pub(crate) fn bookmark(records: &dyn Read, found: &Bookmark) -> Result<BookmarkView> {
+    let owner = conversation_of(records, found.conversation)?;
+    let turn = records.turn(found.turn)?;
+    let turn = required(turn, || format!("turn of bookmark {}", found.name))?;
+    Ok(BookmarkView {
+        name: found.name.clone(),
+        conversation: owner.id,
+        turn: turn.id,
+        turn_hash: turn.hash,
+        created_at: found.created_at,
+    })
+}
+
+impl Receipt for BranchView {
+    fn to_json(&self) -> Json {
+        object([
+            ("conversation_id", text(&self.conversation)),
+            ("branch_id", text(&self.id)),
+            ("name", text(&self.name)),
+            ("tip", self.tip.map(|tip| text(&tip)).into()),
+            ("tip_hash", self.tip_hash.map(|hash| text(&hash)).into()),
+            ("forked_from", self.forked_from.map(|turn| text(&turn)).into()),
+            ("created_at", text(&self.created_at)),
+            ("version", self.version.into()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        Some(BranchView {
+            conversation: ConversationId::from_stored(json.get("conversation_id")?.as_str()?),
+            id: parsed(json, "branch_id")?,
+            name: tine_core::Name::from_stored(json.get("name")?.as_str()?),
+            tip: optional(json, "tip")?,
+            tip_hash: optional(json, "tip_hash")?,
+            forked_from: optional(json, "forked_from")?,
+            created_at: parsed(json, "created_at")?,
+            version: json.get("version")?.as_u64()?,
+        })
+    }
+}
+
+impl Receipt for BookmarkView {
+    fn to_json(&self) -> Json {
+        object([
+            ("name", text(&self.name)),
+            ("conversation_id", text(&self.conversation)),
+            ("turn_id", text(&self.turn)),
+            ("turn_hash", text(&self.turn_hash)),
+            ("created_at", text(&self.created_at)),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        Some(BookmarkView {
+            name: tine_core::Name::from_stored(json.get("name")?.as_str()?),
+            conversation: ConversationId::from_stored(json.get("conversation_id")?.as_str()?),
+            turn: parsed(json, "turn_id")?,
+            turn_hash: parsed(json, "turn_hash")?,
+            created_at: parsed(json, "created_at")?,
+        })
+    }
+}
+
+impl Receipt for TurnId {
+    fn to_json(&self) -> Json {
+        text(self)
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        json.as_str()?.parse().ok()
+    }
+}
+
+impl Receipt for ConversationId {
+    fn to_json(&self) -> Json {
+        text(self)
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        Some(ConversationId::from_stored(json.as_str()?))
+    }
+}
