@@ -274,20 +274,37 @@ pub(crate) fn conflict(
     })
 }
 
-/// The first of `{name}-1`, `{name}-2` … that no branch has.
+/// Numbers that are tried one by one before larger steps are taken.
+const NAMES_TRIED: u64 = 16;
+
+/// A name of the form `{base}-1`, `{base}-2` … that no branch has: the first that is free, or,
+/// where there are many, one behind a name that is taken.
 pub(crate) fn free_name(
     records: &dyn Read,
     conversation: tine_store::ConversationKey,
     base: &Name,
 ) -> Result<Name> {
-    let mut number = 1_u64;
-    loop {
-        let name = Name::from_stored(format!("{base}-{number}"));
-        if records.branch(conversation, &name)?.is_none() {
-            return Ok(name);
+    let name = |number: u64| Name::from_stored(format!("{base}-{number}"));
+    let free = |number| Ok::<_, Error>(records.branch(conversation, &name(number))?.is_none());
+    for number in 1..=NAMES_TRIED {
+        if free(number)? {
+            return Ok(name(number));
         }
-        number += 1;
     }
+    // Looking at every name would make the thousandth fork a thousand times as dear.
+    let (mut taken, mut open) = (NAMES_TRIED, 2 * NAMES_TRIED);
+    while !free(open)? {
+        (taken, open) = (open, 2 * open);
+    }
+    while taken + 1 < open {
+        let middle = taken + (open - taken) / 2;
+        if free(middle)? {
+            open = middle;
+        } else {
+            taken = middle;
+        }
+    }
+    Ok(name(open))
 }
 
 /// The first live child that says the same; of a split turn its last half, from which matching

@@ -272,11 +272,17 @@ fn dependents(
         }
         Ok(true)
     })?;
+    // Whoever works in a conversation has read its root.
+    let makes_conversation = changes.iter().any(|change| {
+        let undone = visibility_json(Visibility::Undone);
+        matches!(change, Change::Conversation { before, .. } if *before == undone)
+    });
     let mut dependents = Vec::new();
     for operation in later.iter().filter(|operation| operation.seq != target.seq) {
         // What an erased entry did is unknown: it may build on anything before it. An erasure's
         // own entry holds no changes and builds on nothing.
         let depends = match &operation.detail {
+            _ if makes_conversation => true,
             Detail::Purged(_) => true,
             Detail::Kept(_) => {
                 let known = detail(operation)?;

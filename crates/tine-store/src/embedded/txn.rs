@@ -6,7 +6,8 @@ use tine_core::{Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectI
 use super::rows::{self, BodyForm};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
-    Operation, Project, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
+    Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
+    TurnLoc,
 };
 use crate::traits::{Read, Write};
 use crate::{Result, StoreError};
@@ -272,7 +273,9 @@ impl Read for Txn<'_> {
         visit: &mut dyn FnMut(Turn) -> Result<bool>,
     ) -> Result<()> {
         let sql = turn_sql!("WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
-        let place = |index| rows::place(TurnLoc { segment, index });
+        // The next segment begins where the places of this one end.
+        let place =
+            |index: u32| rows::place(TurnLoc { segment, index: index.min(SEGMENT_TURNS - 1) });
         self.visit(sql, [place(from), place(to)], rows::turn, visit)
     }
 

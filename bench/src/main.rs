@@ -1,0 +1,226 @@
+//! Measures Tine beside the bare engine that it stands on, in one run on one machine.
+//!
+//! `cargo run --release -p tine-bench [-- --quick] [--folder DIR]`
+//!
+//! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
+//! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
+//! machine and the moment.
+
+mod baseline;
+mod timing;
+mod workload;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tine_core::Reference;
+use tine_engine::{Append, Call, Engine, Fork, ForkPoint, PathQuery, Selection, WindowQuery};
+use tine_store::EmbeddedStore;
+
+use crate::timing::{Samples, per_second, time_each, time_for};
+use crate::workload::{conversation, fill, message};
+
+type Error = Box<dyn std::error::Error>;
+
+/// How much work to do.
+struct Scale {
+    appends: usize,
+    depth: usize,
+    seconds: Duration,
+}
+
+fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let folder = match arguments.iter().position(|argument| argument == "--folder") {
+        Some(at) => PathBuf::from(arguments.get(at + 1).ok_or("--folder needs a folder")?),
+        None => std::env::temp_dir(),
+    };
+    let scale = match quick {
+        true => Scale { appends: 500, depth: 2_000, seconds: Duration::from_millis(300) },
+        false => Scale { appends: 5_000, depth: 100_000, seconds: Duration::from_secs(3) },
+    };
+    let folder = folder.join(format!("tine-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let outcome = run(&folder, &scale);
+    std::fs::remove_dir_all(&folder)?;
+    outcome
+}
+
+fn run(folder: &Path, scale: &Scale) -> Result<(), Error> {
+    println!("| what | figure | beside the baseline |");
+    println!("| --- | --- | --- |");
+    durable_appends(folder, scale)?;
+    depth(folder, scale)?;
+    Ok(())
+}
+
+fn row(what: &str, figure: String, beside: String) {
+    println!("| {what} | {figure} | {beside} |");
+}
+
+/// One writer and eight, each append acknowledged after it is on disk.
+fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
+    let bare = baseline::Bare::open(&folder.join("bare.db"))?;
+    let bare_one = time_each(scale.appends, |number| bare.insert(number))?;
+    row("bare durable insert, 1 writer", bare_one.describe(), "1".to_owned());
+
+    let store = folder.join("one");
+    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let call = Call::by("bench");
+    let id = conversation(&engine, &call, "one")?;
+    let one = time_each(scale.appends, |number| {
+        engine.append(&call, Append::to(id.clone(), vec![message(number)]))?;
+        Ok(())
+    })?;
+    row("durable append, 1 writer", one.describe(), one.ratio(&bare_one));
+    let keyed = time_each(scale.appends, |number| {
+        let call = call.clone().with_key(format!("conversation-one-{number}"));
+        engine.append(&call, Append::to(id.clone(), vec![message(number + 1_000_000)]))?;
+        Ok(())
+    })?;
+    row("durable append with a key, 1 writer", keyed.describe(), keyed.ratio(&bare_one));
+
+    for writers in [8, 64] {
+        let engine =
+            Arc::new(Engine::new(EmbeddedStore::open(&folder.join(format!("w{writers}")))?));
+        let done = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..writers)
+                .map(|writer| {
+                    let (engine, call) = (Arc::clone(&engine), call.clone());
+                    scope.spawn(move || -> Result<usize, String> {
+                        let id = conversation(&engine, &call, &format!("w{writer}"))
+                            .map_err(|error| error.to_string())?;
+                        time_for(scale.seconds, |number| {
+                            engine.append(&call, Append::to(id.clone(), vec![message(number)]))?;
+                            Ok(())
+                        })
+                        .map_err(|error| error.to_string())
+                    })
+                })
+                .collect();
+            let mut done = 0;
+            for thread in threads {
+                done += thread.join().map_err(|_| "a writer panicked")??;
+            }
+            Ok::<usize, Error>(done)
+        })?;
+        let rate = per_second(done, scale.seconds);
+        let ratio = rate / one.rate();
+        row(
+            &format!("durable append, {writers} writers"),
+            format!("{rate:.0}/s"),
+            format!("{ratio:.1}× one writer's rate"),
+        );
+    }
+    Ok(())
+}
+
+/// The same acts in a short and in a long conversation, and what reading costs in the long one.
+fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
+    let store = folder.join("deep");
+    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let call = Call::by("bench");
+    let samples = scale.appends / 10;
+
+    let short = conversation(&engine, &call, "short")?;
+    fill(&engine, &call, &short, 10)?;
+    let long = conversation(&engine, &call, "long")?;
+    let started = std::time::Instant::now();
+    fill(&engine, &call, &long, scale.depth)?;
+    let rate = per_second(scale.depth, started.elapsed());
+    row(
+        &format!("append in batches of 1,000 ({} turns)", scale.depth),
+        format!("{rate:.0}/s"),
+        String::new(),
+    );
+
+    let mut first: Option<(Samples, Samples)> = None;
+    for (id, at) in [(&short, 10), (&long, scale.depth)] {
+        let appends = time_each(samples, |number| {
+            let append = Append::to(id.clone(), vec![message(number + 5_000_000)]);
+            engine.append(&call, append)?;
+            Ok(())
+        })?;
+        let forks = time_each(samples, |_| {
+            engine.fork(
+                &call,
+                Fork {
+                    conversation: Some(id.clone()),
+                    point: ForkPoint::At(Reference::parse("main~3")?),
+                    name: None,
+                },
+            )?;
+            Ok(())
+        })?;
+        let beside = |now: &Samples, then: Option<&Samples>| {
+            then.map_or_else(|| "1".to_owned(), |then| now.ratio(then))
+        };
+        let (append_then, fork_then) = first.as_ref().map(|(a, f)| (a, f)).unzip();
+        row(
+            &format!("durable append at turn {at}"),
+            appends.describe(),
+            beside(&appends, append_then),
+        );
+        row(&format!("durable fork at turn {at}"), forks.describe(), beside(&forks, fork_then));
+        first.get_or_insert((appends, forks));
+    }
+
+    let tip = engine.branch(&call, &long, "main")?.tip.ok_or("the long conversation has turns")?;
+    for turns in [1_000, 10_000] {
+        if turns > scale.depth {
+            continue;
+        }
+        let reads = time_each(20, |_| {
+            let mut query = PathQuery::of(long.clone()).to(tip);
+            query.selection = Selection::Last(turns);
+            let mut seen = 0;
+            loop {
+                let page = engine.path(&call, query.clone())?;
+                seen += page.turns.len();
+                match page.next {
+                    Some(next) => query.cursor = Some(next),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, turns);
+            Ok(())
+        })?;
+        row(
+            &format!("path of {turns} turns, parsed, in pages of 1,000"),
+            reads.describe(),
+            String::new(),
+        );
+    }
+    let windows = time_each(200, |number| {
+        let turn = Reference::parse(&format!("main~{}", 50 + number))?;
+        engine.window(
+            &call,
+            WindowQuery {
+                turn: tine_engine::TurnRef::within(long.clone(), turn),
+                branch: None,
+                before: 20,
+                after: 19,
+            },
+        )?;
+        Ok(())
+    })?;
+    row("window of 40 turns", windows.describe(), String::new());
+
+    drop(engine);
+    let opens = time_each(20, |_| {
+        EmbeddedStore::open(&store)?;
+        Ok(())
+    })?;
+    row(&format!("opening the store of {} turns", scale.depth), opens.describe(), String::new());
+    let verified = Engine::new(EmbeddedStore::open(&store)?);
+    let started = std::time::Instant::now();
+    let found = verified.verify()?;
+    let rate = per_second(usize::try_from(found.turns)?, started.elapsed());
+    for problem in found.problems.iter().take(5) {
+        eprintln!("{}: {}", problem.record, problem.why);
+    }
+    row("verify", format!("{rate:.0} turns/s"), format!("{} problems", found.problems.len()));
+    Ok(())
+}
