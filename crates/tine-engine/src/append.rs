@@ -173,7 +173,7 @@ fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt
     turns.extend(made.into_views(&id).map(|view| (view, Outcome::Created)));
 
     let branch = follow(mutation, landing.branch, &landing.name, end, unchanged)?;
-    let branch = views::branch(mutation.reader(), &id, &branch)?;
+    let branch = mutation.branch_view(&branch)?;
     mutation.fact_if_changed("branch", text(&branch.name));
     Ok(AppendReceipt { turns: Turns::Fresh(turns), branch, forked: landing.forked })
 }
@@ -363,6 +363,9 @@ pub(crate) fn make_chain(
     origin: impl Fn(usize) -> Origin,
 ) -> Result<Chain> {
     let parent = parent.map(|loc| mutation.tree().turn(loc)).transpose()?;
+    if let Some(parent) = &parent {
+        mutation.meet(parent);
+    }
     let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
     if let Some(parent) = &parent
         && !messages.is_empty()
@@ -370,7 +373,13 @@ pub(crate) fn make_chain(
         mutation.depends_on(parent.operation);
     }
     for (index, message) in messages.iter().enumerate() {
-        let turn = make_turn(mutation, turns.last().or(parent.as_ref()), message, origin(index))?;
+        // A turn that was just made has no children yet.
+        let siblings = match turns.last() {
+            Some(_) => Vec::new(),
+            None => mutation.tree().raw_children(parent.as_ref().map(|parent| parent.loc))?,
+        };
+        let above = turns.last().or(parent.as_ref());
+        let turn = make_turn(mutation, above, &siblings, message, origin(index))?;
         turns.push(turn);
     }
     if let Some(first) = turns.first() {
@@ -380,25 +389,25 @@ pub(crate) fn make_chain(
     Ok(Chain { parent, turns })
 }
 
-/// Makes one turn under a raw parent.
+/// Makes one turn under a raw parent that has these raw children.
 pub(crate) fn make_turn(
     mutation: &mut Mutation<'_>,
     parent: Option<&Turn>,
+    siblings: &[TurnLoc],
     message: &Message,
     origin: Origin,
 ) -> Result<Turn> {
     let key = mutation.key();
     let depth = parent.map_or(1, |parent| parent.depth + 1);
-    let siblings = mutation.tree().raw_children(parent.map(|parent| parent.loc))?;
-    let (loc, fresh) = match parent {
+    let loc = match parent {
         // The first child goes on in its parent's segment.
         Some(parent) if siblings.is_empty() && parent.loc.index + 1 < SEGMENT_TURNS => {
-            (parent.loc.next(), true)
+            parent.loc.next()
         }
         _ => {
             let parent = parent.map(|parent| parent.loc);
             let segment = mutation.records.insert_segment(key, parent, depth)?;
-            (TurnLoc { segment, index: 0 }, siblings.is_empty())
+            TurnLoc { segment, index: 0 }
         }
     };
 
@@ -406,9 +415,9 @@ pub(crate) fn make_turn(
     let parent_hash = parent.map(|parent| &parent.hash);
     let call = message.tool_call_id.as_deref();
     let mut hash = turn_hash(parent_hash, message.role, &message.body, call, created_at);
-    if !fresh {
+    if !siblings.is_empty() {
         // A hash can only be repeated by a sibling, since it covers the parent's.
-        while sibling_has(mutation, &siblings, &hash)? {
+        while sibling_has(mutation, siblings, &hash)? {
             created_at = created_at.next();
             hash = turn_hash(parent_hash, message.role, &message.body, call, created_at);
         }
@@ -428,6 +437,7 @@ pub(crate) fn make_turn(
         origin,
     };
     mutation.records.insert_turn(key, &turn)?;
+    mutation.meet(&turn);
     Ok(turn)
 }
 

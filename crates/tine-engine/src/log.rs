@@ -1,19 +1,21 @@
 //! Running a change: idempotency first, then the rules, then one entry in the log.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 
 use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
 use tine_core::json::{self, Json, Object, object};
-use tine_core::{Digest, Timestamp};
+use tine_core::{Digest, Timestamp, TurnHash, TurnId};
 use tine_store::{
     Bookmark, Branch, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Idempotency,
-    Operation, Read, TurnLoc, Write, required,
+    Operation, Read, Turn, TurnLoc, Write, required,
 };
 
 use crate::change::{BookmarkImage, BranchImage, Change, OperationDetail};
 use crate::tree::Tree;
-use crate::{Call, Engine, Error, Result};
+use crate::views;
+use crate::{BranchView, Call, Engine, Error, Result};
 
 /// The answer of a change, in the form in which it is kept for a repeated call. It holds no
 /// content: what was said is looked up again, so that an erasure leaves nothing here.
@@ -50,6 +52,8 @@ pub(crate) struct Mutation<'m> {
     pub conversation: Option<Conversation>,
     seq: u64,
     previous: Option<Operation>,
+    /// Ids and hashes of turns that were read or made on the way.
+    met: RefCell<HashMap<TurnLoc, (TurnId, TurnHash)>>,
     changes: Vec<Change>,
     depends_on: BTreeSet<u64>,
     facts: Object,
@@ -91,6 +95,7 @@ impl Engine {
                 conversation: None,
                 seq: 0,
                 previous: None,
+                met: RefCell::default(),
                 changes: Vec::new(),
                 depends_on: BTreeSet::new(),
                 facts: Object::new(),
@@ -177,19 +182,40 @@ impl<'m> Mutation<'m> {
     pub(crate) fn depends_on_turn(&mut self, loc: Option<TurnLoc>) -> Result<()> {
         if let Some(loc) = loc {
             let turn = self.tree().turn(loc)?;
+            self.meet(&turn);
             self.depends_on(turn.operation);
         }
         Ok(())
     }
 
-    fn turn_id(&self, loc: Option<TurnLoc>) -> Result<Option<tine_core::TurnId>> {
-        loc.map(|loc| Ok(self.tree().turn(loc)?.id)).transpose()
+    /// Remembers what a turn is called, so that it need not be read again for that.
+    pub(crate) fn meet(&self, turn: &Turn) {
+        self.met.borrow_mut().insert(turn.loc, (turn.id, turn.hash));
+    }
+
+    fn id_and_hash(&self, loc: Option<TurnLoc>) -> Result<Option<(TurnId, TurnHash)>> {
+        let Some(loc) = loc else {
+            return Ok(None);
+        };
+        if let Some(known) = self.met.borrow().get(&loc) {
+            return Ok(Some(*known));
+        }
+        let turn = self.tree().turn(loc)?;
+        self.meet(&turn);
+        Ok(Some((turn.id, turn.hash)))
+    }
+
+    /// A branch of the open conversation as callers see it.
+    pub(crate) fn branch_view(&self, branch: &Branch) -> Result<BranchView> {
+        let (tip, tip_hash) = self.id_and_hash(branch.tip)?.unzip();
+        let conversation = self.conversation().id.clone();
+        Ok(views::branch_with(conversation, branch, tip, tip_hash))
     }
 
     pub(crate) fn branch_image(&self, branch: &Branch) -> Result<BranchImage> {
         Ok(BranchImage {
             name: branch.name.clone(),
-            tip: self.turn_id(branch.tip)?,
+            tip: self.id_and_hash(branch.tip)?.map(|(id, _)| id),
             forked_from: branch.forked_from,
             created_at: branch.created_at,
             version: branch.version,

@@ -75,6 +75,7 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
         Some(parent) => Some(tree.turn(parent)?),
         None => None,
     };
+    let beside = tree.raw_children(parent.as_ref().map(|parent| parent.loc))?;
     mutation.depends_on(whole.operation);
 
     let half = |text: &str, metadata: Metadata| Message {
@@ -88,8 +89,8 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     let first = Metadata { auto_title: None, ..whole.metadata.clone() };
     let second = Metadata { title: None, ..whole.metadata.clone() };
     let origin = || Origin { part_of: Some(whole.id), ..Origin::default() };
-    let left = make_turn(mutation, parent.as_ref(), &half(left, first), origin())?;
-    let right = make_turn(mutation, Some(&left), &half(right, second), origin())?;
+    let left = make_turn(mutation, parent.as_ref(), &beside, &half(left, first), origin())?;
+    let right = make_turn(mutation, Some(&left), &[], &half(right, second), origin())?;
     mutation.changed(Change::Created { first: left.id, count: 2 });
     mutation.records.insert_split(&Split {
         conversation: mutation.key(),

@@ -100,16 +100,27 @@ pub(crate) fn branch(
         }
         None => None,
     };
-    Ok(BranchView {
-        conversation: conversation.clone(),
+    let (id, hash) = tip.map(|turn| (turn.id, turn.hash)).unzip();
+    Ok(branch_with(conversation.clone(), found, id, hash))
+}
+
+/// A branch whose tip is known already.
+pub(crate) fn branch_with(
+    conversation: ConversationId,
+    found: &Branch,
+    tip: Option<TurnId>,
+    tip_hash: Option<TurnHash>,
+) -> BranchView {
+    BranchView {
+        conversation,
         id: found.id,
         name: found.name.clone(),
-        tip: tip.as_ref().map(|turn| turn.id),
-        tip_hash: tip.as_ref().map(|turn| turn.hash),
+        tip,
+        tip_hash,
         forked_from: found.forked_from,
         created_at: found.created_at,
         version: found.version,
-    })
+    }
 }
 
 pub(crate) fn bookmark(records: &dyn Read, found: &Bookmark) -> Result<BookmarkView> {
