@@ -89,6 +89,19 @@ impl Change {
         }
     }
 
+    /// Takes over how a later change of the same record left it.
+    pub(crate) fn then(&mut self, later: Change) {
+        match (self, later) {
+            (Change::Branch { after, .. }, Change::Branch { after: last, .. }) => *after = last,
+            (Change::Bookmark { after, .. }, Change::Bookmark { after: last, .. }) => *after = last,
+            (Change::Metadata { after, .. }, Change::Metadata { after: last, .. })
+            | (Change::Conversation { after, .. }, Change::Conversation { after: last, .. }) => {
+                *after = last;
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn to_json(&self) -> Json {
         match self {
             Change::Branch { id, before, after } => object([

@@ -150,8 +150,13 @@ impl<'m> Mutation<'m> {
         self.seq
     }
 
+    /// Notes a change. A record that was changed before in the same operation has one entry: as
+    /// it was before the first change and after the last.
     pub(crate) fn changed(&mut self, change: Change) {
-        self.changes.push(change);
+        match self.changes.iter_mut().find(|earlier| earlier.same_record(&change)) {
+            Some(earlier) => earlier.then(change),
+            None => self.changes.push(change),
+        }
     }
 
     /// Leaves only facts to be logged.

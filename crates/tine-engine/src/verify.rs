@@ -46,6 +46,15 @@ impl Engine {
     }
 }
 
+/// Checks what an import brings besides hashed records: that halves join to their wholes, and
+/// that tips and bookmarks are on turns that are shown.
+pub(crate) fn check_links(records: &dyn Read, conversation: &Conversation) -> Result<Vec<Problem>> {
+    let mut checker = Checker { records, conversation, found: Verified::default() };
+    checker.splits()?;
+    checker.tips()?;
+    Ok(checker.found.problems)
+}
+
 struct Checker<'r> {
     records: &'r dyn Read,
     conversation: &'r Conversation,
@@ -198,11 +207,19 @@ impl<'r> Checker<'r> {
                 Content::Kept(body) => body.text_only(),
                 Content::Purged(_) => None,
             };
-            match (text(whole), text(left), text(right)) {
-                (Some(whole), Some(left), Some(right)) if whole == format!("{left}{right}") => {}
-                (None, None, None) => {}
-                _ => self
-                    .problem(format!("split of turn {}", whole.id), "its halves do not join to it"),
+            let joined = match (text(whole), text(left), text(right)) {
+                (Some(whole), Some(left), Some(right)) => whole == format!("{left}{right}"),
+                (None, None, None) => true,
+                _ => false,
+            };
+            let tree = Tree::new(self.records, self.conversation.key);
+            let in_place = tree.raw_parent(left.loc)? == tree.raw_parent(whole.loc)?
+                && tree.raw_parent(right.loc)? == Some(left.loc)
+                && left.origin.part_of == Some(whole.id)
+                && right.origin.part_of == Some(whole.id);
+            if !joined || !in_place {
+                let record = format!("split of turn {}", whole.id);
+                self.problem(record, "its halves do not join to it");
             }
         }
         Ok(())

@@ -10,11 +10,12 @@ use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::{Limits, Name, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Operation,
-    Project, SEGMENT_TURNS, Split, StoreError, Turn, TurnLoc, Visibility, Write, required,
+    Problem, Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
 };
 
 use super::{BundleRecord, Imported};
-use crate::tree::{Piece, State, Tree};
+use crate::tree::{Piece, Tree};
+use crate::verify::check_links;
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {
@@ -189,7 +190,7 @@ impl Bundle {
     fn verify(&self) -> Result<()> {
         let conversation = &self.conversation;
         let damaged = |record: String, why: &str| {
-            Error::Store(StoreError::Corrupt { record, why: why.to_owned() })
+            Error::Invalid(format!("the bundle is damaged: {record}: {why}"))
         };
         if let Some(root) = &conversation.root
             && root_hash(root.system_prompt.as_deref(), &root.config) != conversation.root_hash
@@ -265,6 +266,11 @@ impl Bundle {
         imported.operations = self.store_operations(records, key, known)?;
         let locs = self.store_turns(records, key, known, &mut imported.turns)?;
         self.store_state(records, key, &locs)?;
+        let stored = Conversation { key, ..wanted.clone() };
+        if let Some(problem) = check_links(&*records, &stored)?.first() {
+            let Problem { record, why } = problem;
+            return Err(Error::Invalid(format!("the bundle is damaged: {record}: {why}")));
+        }
         Ok(imported)
     }
 
@@ -410,7 +416,6 @@ impl Bundle {
         }
         for (branch, tip) in &self.branches {
             let tip = tip.as_ref().map(find).transpose()?;
-            refuse_hidden(records, key, tip, &branch.name)?;
             records.put_branch(&Branch { conversation: key, tip, ..branch.clone() })?;
         }
         for (name, turn, created_at) in &self.bookmarks {
@@ -421,7 +426,6 @@ impl Bundle {
                 return Err(Error::Exists { what, name, advice });
             }
             let turn = find(turn)?;
-            refuse_hidden(records, key, Some(turn), name)?;
             let (name, created_at) = (name.clone(), *created_at);
             records.put_bookmark(&Bookmark {
                 project,
@@ -477,19 +481,4 @@ fn next_place(
     }
     let segment = records.insert_segment(key, parent, depth)?;
     Ok(TurnLoc { segment, index: 0 })
-}
-
-fn refuse_hidden(
-    records: &dyn Write,
-    key: ConversationKey,
-    turn: Option<TurnLoc>,
-    name: &Name,
-) -> Result<()> {
-    if let Some(turn) = turn
-        && Tree::new(records, key).state(turn)? != State::Live
-    {
-        let why = format!("the bundle's `{name}` ends on a turn that is not shown");
-        return Err(Error::Invalid(why));
-    }
-    Ok(())
 }

@@ -1,0 +1,183 @@
+//! `tine append`: saying something.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use tine_core::{ConversationId, Limits, Message, Reference, Role, Status, Timestamp};
+use tine_engine::{Append, Appended, Error, NewConversation, OnConflict, Outcome};
+use tine_formats::view;
+use tine_store::embedded::Mode;
+
+use crate::arguments::{Globals, reference};
+use crate::failure::{Failure, Result};
+use crate::input::{self, Source};
+use crate::session::{self, Session};
+use crate::terminal::Paging;
+use crate::transcript;
+
+/// Stands behind turns that were not made again.
+const ALREADY: &str = "(there already)";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Turns that are there already are taken instead of made again, so sending a whole \
+conversation with --parent root each time is a normal way to work.
+
+Examples:
+  tine append 'What is the best time to visit Tokyo?'
+  tine append --role assistant 'Late March 🌸'
+  date | tine append -
+  tine append --messages chat.json --parent root
+  tine append --parent main~2 --branch other 'And in autumn?'
+  tine append --role assistant --no-reuse --parent main --branch second 'Another answer'
+  tine append -c notes --create 'The first turn of a new conversation'")]
+pub(crate) struct AppendArgs {
+    /// What is said; `-` reads it from standard input
+    #[arg(value_name = "TEXT", required_unless_present = "messages")]
+    text: Vec<String>,
+    /// Messages from a file (`-`: standard input): a JSON array, one object, or JSON Lines
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["text", "role", "tool_call_id", "partial", "at"]
+    )]
+    messages: Option<PathBuf>,
+    /// Who speaks
+    #[arg(short, long, default_value = "user", value_parser = role_parser())]
+    role: Role,
+    /// The call that a tool turn answers
+    #[arg(long, value_name = "ID")]
+    tool_call_id: Option<String>,
+    /// Where to start: a turn or `root` [default: the branch's tip]
+    #[arg(short, long, value_name = "REF", value_parser = reference)]
+    parent: Option<Reference>,
+    /// The branch that follows; a new one needs --parent [default: main]
+    #[arg(short, long)]
+    branch: Option<String>,
+    /// Refuse if the branch does not end here
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    expect_tip: Option<Reference>,
+    /// What to do then: refuse, or fork there
+    #[arg(long, value_name = "WHAT", default_value = "refuse", requires = "expect_tip")]
+    on_conflict: Conflict,
+    /// Make new turns also where equal ones are
+    #[arg(long)]
+    no_reuse: bool,
+    /// The turn broke off before its end
+    #[arg(long)]
+    partial: bool,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+    /// When it was said, as RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Timestamp>,
+    /// Make the store and the conversation if they are not there
+    #[arg(long)]
+    create: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Conflict {
+    Refuse,
+    Fork,
+}
+
+fn role_parser() -> impl TypedValueParser<Value = Role> {
+    let names = Role::ALL.map(Role::as_str);
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("one of the names above"))
+}
+
+pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
+    // Everything is read before a store or a conversation is made for it: a bad message leaves
+    // nothing behind.
+    let messages = messages(&args, &session::limits())?;
+    let mode = if args.create { Mode::Create } else { Mode::Existing };
+    let session = &Session::open(globals, mode)?;
+    let request = Append {
+        messages,
+        conversation: conversation(session, args.create)?,
+        parent: args.parent,
+        branch: args.branch,
+        expected_tip: args.expect_tip,
+        on_conflict: match args.on_conflict {
+            Conflict::Refuse => OnConflict::Refuse,
+            Conflict::Fork => OnConflict::Fork,
+        },
+        reuse: !args.no_reuse,
+    };
+    let call = session.call_with(args.key.as_deref());
+    let done = session.engine.append(&call, request)?;
+    if session.answered_json(|| view::Appended::from(done.clone()))? {
+        return Ok(());
+    }
+    report(session, &done)
+}
+
+fn messages(args: &AppendArgs, limits: &Limits) -> Result<Vec<Message>> {
+    if let Some(file) = &args.messages {
+        return input::messages(&Source::named(file), limits);
+    }
+    let text = input::words_or_stdin(&args.text, limits)?;
+    let message = Message {
+        role: args.role,
+        body: input::body(text, args.role, limits)?,
+        tool_call_id: args.tool_call_id.clone(),
+        created_at: args.at,
+        status: if args.partial { Status::Partial } else { Status::Complete },
+        metadata: tine_core::Metadata::default(),
+    };
+    message.check(limits).map_err(|source| Error::Message { index: 0, source })?;
+    Ok(vec![message])
+}
+
+/// The conversation to append to.
+fn conversation(session: &Session, create: bool) -> Result<ConversationId> {
+    if !create {
+        return session.conversation();
+    }
+    let wanted = match session.conversation() {
+        Ok(wanted) => Some(wanted),
+        Err(failure @ Failure::Several { .. }) => return Err(failure),
+        Err(_) => None,
+    };
+    if let Some(id) = &wanted {
+        match session.engine.conversation(&session.call, id) {
+            Err(Error::NotFound { .. }) => {}
+            found => return Ok(found?.id),
+        }
+    }
+    let request = NewConversation { id: wanted, ..NewConversation::default() };
+    Ok(session.engine.create_conversation(&session.call, request)?.id)
+}
+
+fn report(session: &Session, done: &Appended) -> Result<()> {
+    let paint = session.screen.paint;
+    let label = paint.branch(&format!("[{}]", done.branch.name));
+    session.screen.text(Paging::Direct, |out| {
+        for (turn, outcome) in &done.turns {
+            let line = transcript::one_line(&session.screen, turn, ALREADY.len() + 1);
+            match outcome {
+                Outcome::Created => writeln!(out, "{line}")?,
+                Outcome::Reused => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+            }
+        }
+        let tip = match done.branch.tip_hash {
+            Some(hash) => paint.hash(&hash.short()),
+            None => "root".to_owned(),
+        };
+        write!(out, "{label} ends on {tip}")?;
+        if done.forked {
+            write!(out, " (a new branch: somebody else was first)")?;
+        }
+        if done.replayed {
+            write!(out, " (answer of an earlier call with this key)")?;
+        }
+        if done.undone {
+            write!(out, " (undone since)")?;
+        }
+        Ok(writeln!(out)?)
+    })
+}

@@ -1,0 +1,177 @@
+//! `tine export` and `import`: whole conversations as files.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use tine_core::{ConversationId, Kind};
+use tine_formats::bundle::{read_bundle, read_bundle_in_place, write_bundle};
+use tine_formats::view;
+use tine_store::embedded::Mode;
+
+use crate::arguments::Globals;
+use crate::commands::conversations;
+use crate::failure::{Failure, Result};
+use crate::input::Source;
+use crate::session::Session;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A bundle holds everything: deleted turns, branches, bookmarks and the operation log, each with \
+its hash. Importing it elsewhere and exporting it again gives the same bytes.
+
+Examples:
+  tine export -o trip.jsonl
+  tine export trip other > two.jsonl
+  tine export --all | gzip > all.jsonl.gz")]
+pub(crate) struct ExportArgs {
+    /// The conversations [default: -c, or the only one]
+    #[arg(value_name = "CONVERSATION", conflicts_with = "all")]
+    conversations: Vec<String>,
+    /// Every conversation of the project
+    #[arg(short, long)]
+    all: bool,
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
+    let chosen = chosen(session, args)?;
+    match args.output.as_deref() {
+        None => to_stdout(session, &chosen),
+        Some(path) if path == Path::new("-") => to_stdout(session, &chosen),
+        Some(path) => {
+            to_file(session, &chosen, path)?;
+            #[derive(Serialize)]
+            struct Document {
+                file: PathBuf,
+                conversations: usize,
+            }
+            let conversations = chosen.len();
+            if session.answered_json(|| Document { file: path.to_owned(), conversations })? {
+                return Ok(());
+            }
+            let noun = if conversations == 1 { "conversation" } else { "conversations" };
+            session.screen.line(&format!("wrote {conversations} {noun} to {}", path.display()))
+        }
+    }
+}
+
+fn chosen(session: &Session, args: &ExportArgs) -> Result<Vec<ConversationId>> {
+    if args.all {
+        let all = conversations::all(session, true)?;
+        return Ok(all.into_iter().map(|conversation| conversation.id).collect());
+    }
+    if args.conversations.is_empty() {
+        let id = session.conversation()?;
+        return Ok(vec![session.engine.conversation(&session.call, &id)?.id]);
+    }
+    // Looked up before the first line is written: half a bundle is of no use to anybody.
+    let found = |id: &String| {
+        let id = session.conversation_id(id)?;
+        Ok(session.engine.conversation(&session.call, &id)?.id)
+    };
+    args.conversations.iter().map(found).collect()
+}
+
+fn to_stdout(session: &Session, chosen: &[ConversationId]) -> Result<()> {
+    let mut out = Watched { inner: BufWriter::new(io::stdout().lock()), closed: false };
+    let written = write_bundle(&session.engine, &session.call, chosen, &mut out);
+    let flushed = out.flush();
+    if out.closed {
+        return Err(Failure::ClosedPipe);
+    }
+    written?;
+    Ok(flushed?)
+}
+
+/// Remembers that the reader has gone, however the error is wrapped on its way back.
+struct Watched<W> {
+    inner: W,
+    closed: bool,
+}
+
+impl<W: Write> Watched<W> {
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result {
+            self.closed |= error.kind() == io::ErrorKind::BrokenPipe;
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.inner.write(bytes);
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.inner.flush();
+        self.note(result)
+    }
+}
+
+/// Writes beside the file and renames at the end: a failed export leaves an older one as it was.
+fn to_file(session: &Session, chosen: &[ConversationId], path: &Path) -> Result<()> {
+    let unwritable = |error: &io::Error| {
+        Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
+    };
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let file = File::create_new(&partial).map_err(|error| unwritable(&error))?;
+    let finish = || -> Result<()> {
+        let mut out = BufWriter::new(&file);
+        write_bundle(&session.engine, &session.call, chosen, &mut out)?;
+        out.flush().map_err(|error| unwritable(&error))?;
+        file.sync_all().map_err(|error| unwritable(&error))?;
+        fs::rename(&partial, path).map_err(|error| unwritable(&error))
+    };
+    let finished = finish();
+    if finished.is_err() {
+        // The export's own failure is what matters.
+        let _ = fs::remove_file(&partial);
+    }
+    finished
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every hash is recomputed; a bundle that was altered is refused. Conversations that are there \
+already grow by what is new. With --project, everything lands in that project.
+
+Examples:
+  tine import trip.jsonl
+  gunzip -c all.jsonl.gz | tine import -
+  tine import trip.jsonl --project archive")]
+pub(crate) struct ImportArgs {
+    /// The bundle; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
+    // The file is opened before a store is made for it: a mistyped name leaves nothing behind.
+    let file = match Source::named(&args.file) {
+        Source::Stdin => None,
+        source @ Source::File(_) => Some(source.open_file()?),
+    };
+    let session = Session::open(globals, Mode::Create)?;
+    let (engine, call) = (&session.engine, &session.call);
+    let project = globals.project.is_some().then_some(&call.project);
+    let done = match file {
+        Some(file) => read_bundle_in_place(engine, call, project, &mut BufReader::new(file))?,
+        None => read_bundle(engine, call, project, &mut io::stdin().lock())?,
+    };
+    if session.answered_json(|| view::Imported::from(done.clone()))? {
+        return Ok(());
+    }
+    session.screen.line(&format!(
+        "conversations: {} new, {} grown, {} unchanged; {} new turns, {} new operations",
+        done.conversations, done.extended, done.unchanged, done.turns, done.operations
+    ))
+}

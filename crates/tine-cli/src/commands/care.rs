@@ -1,0 +1,127 @@
+//! `tine verify`, `stats` and `backup`: looking after a store.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tine_core::Kind;
+use tine_formats::view;
+
+use crate::failure::{Failure, Result};
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::terminal::text::visible;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exits with 13 if anything fails, and names every record that does.
+
+Examples:
+  tine verify
+  tine verify --json")]
+pub(crate) struct VerifyArgs {}
+
+pub(crate) fn verify(session: &Session) -> Result<()> {
+    let found = session.engine.verify()?;
+    let failed = found.problems.len();
+    if !session.answered_json(|| view::Verified::from(found.clone()))? {
+        session.screen.text(Paging::Direct, |out| {
+            for problem in &found.problems {
+                writeln!(out, "{}: {}", visible(&problem.record), visible(&problem.why))?;
+            }
+            write!(
+                out,
+                "checked {} conversations, {} turns, {} operations",
+                found.conversations, found.turns, found.operations
+            )?;
+            if found.purged_turns > 0 {
+                write!(out, " ({} turns are purged)", found.purged_turns)?;
+            }
+            writeln!(out, "{}", if failed == 0 { ": all is well" } else { "" })?;
+            Ok(())
+        })?;
+    }
+    if failed > 0 {
+        let records = if failed == 1 { "record fails" } else { "records fail" };
+        return Err(Failure::refused(Kind::Corrupt, format!("{failed} {records} the check")));
+    }
+    Ok(())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine stats
+  tine stats -c trip --json")]
+pub(crate) struct StatsArgs {}
+
+pub(crate) fn stats(session: &Session) -> Result<()> {
+    let named = session.named_conversation();
+    let stats = session.engine.stats(&session.call, named)?;
+    if session.answered_json(|| view::Stats::from(stats.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        let store = &stats.store;
+        writeln!(out, "store")?;
+        rows(
+            out,
+            &[
+                ("projects", store.projects),
+                ("conversations", store.conversations),
+                ("turns", store.turns),
+                ("branches", store.branches),
+                ("bookmarks", store.bookmarks),
+                ("operations", store.operations),
+                ("bytes on disk", store.disk_bytes),
+            ],
+        )?;
+        if let (Some(id), Some(its)) = (named, &stats.conversation) {
+            writeln!(out, "{}", visible(id.as_str()))?;
+            rows(
+                out,
+                &[
+                    ("turns", its.turns),
+                    ("deleted", its.deleted),
+                    ("forks", its.forks),
+                    ("leaves", its.leaves),
+                    ("longest path", its.longest_path),
+                    ("branches", its.branches),
+                    ("tails", its.tails),
+                    ("operations", its.operations),
+                ],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+fn rows(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {
+    for (name, count) in rows {
+        writeln!(out, "  {name:<14} {count:>12}")?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine backup /mnt/backup/tine
+  tine verify --store /mnt/backup/tine")]
+pub(crate) struct BackupArgs {
+    /// A new or empty folder
+    folder: PathBuf,
+}
+
+pub(crate) fn backup(session: &Session, args: &BackupArgs) -> Result<()> {
+    session.engine.store().backup(&args.folder)?;
+    #[derive(Serialize)]
+    struct Document {
+        folder: PathBuf,
+    }
+    if session.answered_json(|| Document { folder: args.folder.clone() })? {
+        return Ok(());
+    }
+    session.screen.line(&format!("the store is copied to {}", args.folder.display()))
+}

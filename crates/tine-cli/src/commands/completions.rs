@@ -1,0 +1,28 @@
+//! `tine completions`.
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::arguments::Globals;
+use crate::failure::Result;
+use crate::terminal::{Paging, Screen};
+
+const EXAMPLES: &str = "\
+Examples:
+  tine completions bash > ~/.local/share/bash-completion/completions/tine
+  tine completions zsh > ~/.zfunc/_tine
+  tine completions fish > ~/.config/fish/completions/tine.fish";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<()> {
+    // The generator panics when its output is closed, so it gets one that never is.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::command(), "tine", &mut script);
+    Screen::new(globals).text(Paging::Direct, |out| Ok(out.write_all(&script)?))
+}

@@ -1,0 +1,216 @@
+//! `tine new`, `ls`, `derive` and `archive`: conversations as wholes.
+
+use clap::Args;
+use tine_core::{ConversationId, Json, Limits, Reference};
+use tine_engine::{ConversationPatch, ConversationView, Derive, NewConversation, Page};
+use tine_formats::view;
+use tine_store::embedded::Mode;
+
+use crate::arguments::{Globals, reference};
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::session::{self, Session};
+use crate::terminal::text::{cut, visible, width};
+use crate::terminal::{Paging, short_time};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine new trip
+  tine new --title 'A trip' --system 'You are a travel agent.'
+  tine new coder --system @prompt.txt --config '{\"model\":\"small\"}'")]
+pub(crate) struct NewArgs {
+    /// An id of your own; one is made without it
+    id: Option<String>,
+    /// The system prompt, or @FILE
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// Whatever else the conversation is set up with: a JSON object
+    #[arg(long, value_name = "JSON")]
+    config: Option<String>,
+    /// A title
+    #[arg(long)]
+    title: Option<String>,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
+    // Everything is read before a store is made for it: a bad call leaves nothing behind.
+    let limits = &session::limits();
+    let request = NewConversation {
+        id: args.id.map(|id| ConversationId::new(id, limits)).transpose()?,
+        system_prompt: args.system.map(|text| input::text_or_file(&text, limits)).transpose()?,
+        config: config(args.config.as_deref(), limits)?.unwrap_or(Json::Null),
+        title: args.title,
+        metadata: Json::Null,
+    };
+    let session = Session::open(globals, Mode::Create)?;
+    let call = session.call_with(args.key.as_deref());
+    let made = session.engine.create_conversation(&call, request)?;
+    if session.answered_json(|| view::Conversation::from(made.clone()))? {
+        return Ok(());
+    }
+    session.screen.line(&format!("conversation {}", visible(made.id.as_str())))
+}
+
+fn config(text: Option<&str>, limits: &Limits) -> Result<Option<Json>> {
+    let parse = |text| input::json_argument("--config", text, limits);
+    text.map(parse).transpose()
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine ls
+  tine ls --long
+  tine ls --archived --json")]
+pub(crate) struct LsArgs {
+    /// Also those that are archived
+    #[arg(long)]
+    archived: bool,
+    /// With the numbers of turns and branches, which takes longer
+    #[arg(short, long)]
+    long: bool,
+}
+
+pub(crate) fn ls(session: &Session, args: &LsArgs) -> Result<()> {
+    let conversations = all(session, args.archived)?;
+    let views = || conversations.iter().cloned().map(view::Conversation::from).collect();
+    if session.answered_json(|| view::Items::<view::Conversation>::all(views()))? {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for conversation in &conversations {
+        rows.push(row(session, conversation, args.long)?);
+    }
+    let column = rows.iter().map(|row| width(&row.id)).max().unwrap_or(0).min(40);
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Paged, |out| {
+        for row in rows {
+            let gap = " ".repeat(column.saturating_sub(width(&row.id)));
+            let room = session.screen.columns.map_or(usize::MAX, |columns| {
+                columns.saturating_sub(column.max(width(&row.id)) + 20 + width(&row.counts))
+            });
+            let (id, time) = (paint.bold(&row.id), paint.dim(&row.time));
+            let title = cut(&row.title, room);
+            writeln!(out, "{id}{gap}  {time}{}  {title}", row.counts)?;
+        }
+        Ok(())
+    })
+}
+
+struct Row {
+    id: String,
+    time: String,
+    counts: String,
+    title: String,
+}
+
+fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result<Row> {
+    let counts = if long {
+        let stats = session.engine.stats(&session.call, Some(&conversation.id))?;
+        let stats = stats.conversation.unwrap_or_default();
+        format!("  {:>6} turns  {:>3} branches", stats.turns, stats.branches)
+    } else {
+        String::new()
+    };
+    let mut title = conversation.title.clone().unwrap_or_default();
+    if conversation.archived {
+        title = format!("{title} (archived)").trim_start().to_owned();
+    }
+    Ok(Row {
+        id: visible(conversation.id.as_str()).into_owned(),
+        time: short_time(conversation.changed_at),
+        counts,
+        title,
+    })
+}
+
+/// Every conversation of the project.
+pub(crate) fn all(session: &Session, archived: bool) -> Result<Vec<ConversationView>> {
+    let mut conversations = Vec::new();
+    let mut page = Page::default();
+    loop {
+        let listing = session.engine.conversations(&session.call, archived, page)?;
+        conversations.extend(listing.items);
+        match listing.next {
+            Some(cursor) => page = Page { cursor: Some(cursor), limit: None },
+            None => return Ok(conversations),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The root of a conversation never changes; another system prompt is another conversation. \
+An equal derivative that is there already is taken instead of making one more.
+
+Examples:
+  tine derive trip --system 'Answer in Japanese.' --as trip-ja
+  tine derive trip --system @prompt.txt --at main~2")]
+pub(crate) struct DeriveArgs {
+    /// The original
+    id: String,
+    /// The new system prompt, or @FILE
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// The new configuration, a JSON object [default: the original's]
+    #[arg(long, value_name = "JSON")]
+    config: Option<String>,
+    /// Take the path up to this turn over
+    #[arg(long, value_name = "TURN", value_parser = reference)]
+    at: Option<Reference>,
+    /// The id of the derivative; one is made without it
+    #[arg(long = "as", value_name = "ID")]
+    new_id: Option<String>,
+}
+
+pub(crate) fn derive(session: &Session, args: DeriveArgs) -> Result<()> {
+    let limits = session.limits();
+    let request = Derive {
+        conversation: session.conversation_id(&args.id)?,
+        id: args.new_id.map(|id| session.conversation_id(&id)).transpose()?,
+        system_prompt: args.system.map(|text| input::text_or_file(&text, limits)).transpose()?,
+        config: config(args.config.as_deref(), limits)?,
+        at: args.at,
+    };
+    let done = session.engine.derive(&session.call, request)?;
+    if session.answered_json(|| view::Derived::from(done.clone()))? {
+        return Ok(());
+    }
+    let verb = if done.created { "made" } else { "there already" };
+    let id = visible(done.conversation.id.as_str());
+    session.screen.line(&format!("conversation {id} ({verb}, {} turns taken over)", done.turns))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine archive trip
+  tine archive trip --undo")]
+pub(crate) struct ArchiveArgs {
+    /// The conversation [default: -c, or the only one]
+    id: Option<String>,
+    /// Show it in listings again
+    #[arg(long)]
+    undo: bool,
+}
+
+pub(crate) fn archive(session: &Session, args: &ArchiveArgs) -> Result<()> {
+    let id = match (&args.id, session.named_conversation()) {
+        (Some(id), _) => session.conversation_id(id)?,
+        (None, Some(named)) => named.clone(),
+        (None, None) => {
+            return Err(Failure::invalid("say which conversation: tine archive ID"));
+        }
+    };
+    let patch = ConversationPatch { archived: Some(!args.undo), ..ConversationPatch::default() };
+    let done = session.engine.patch_conversation(&session.call, &id, patch)?;
+    if session.answered_json(|| view::Conversation::from(done.clone()))? {
+        return Ok(());
+    }
+    let state = if done.archived { "archived" } else { "shown again" };
+    session.screen.line(&format!("conversation {} is {state}", visible(done.id.as_str())))
+}

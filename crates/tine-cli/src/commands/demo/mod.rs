@@ -1,0 +1,154 @@
+//! `tine demo`: an example to look at and play with.
+//!
+//! It never touches the user's own store: without `--store` it has a store of its own. `--fresh`
+//! deletes only a store that carries the mark of having been made here.
+
+mod story;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use tine_core::{ConversationId, Kind};
+use tine_engine::{Engine, Error, SystemEntropy};
+use tine_formats::view;
+use tine_store::EmbeddedStore;
+use tine_store::embedded::{DATABASE_FILE, Mode, OpenOptions};
+
+use crate::arguments::Globals;
+use crate::commands::tree::{head, whole_topology, write_tree};
+use crate::failure::{Failure, Result};
+use crate::places;
+use crate::session::{self, Session};
+use crate::terminal::Paging;
+
+use self::story::StoryClock;
+
+/// The conversation that the demonstration makes.
+const CONVERSATION: &str = "tokyo-trip";
+
+/// Lies in the folder of a store that the demonstration made, and nobody else did.
+const MARK: &str = "made-by-tine-demo.txt";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --store (or TINE_STORE) the example has a store of its own, in the folder tine-demo \
+of the user's data folder; it never gets into the user's own store.
+
+Examples:
+  tine demo
+  tine demo --fresh
+  tine demo --store ./playground")]
+pub(crate) struct DemoArgs {
+    /// Make the example anew; refused for a store that `tine demo` did not make
+    #[arg(long)]
+    fresh: bool,
+}
+
+pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
+    let folder = match globals.store {
+        Some(_) => session::store_folder(globals)?,
+        None => places::demo_store()?,
+    };
+    if args.fresh {
+        remove(&folder)?;
+    }
+    let fresh = !folder.join(DATABASE_FILE).exists();
+    let options = OpenOptions { mode: Mode::Create, vfs: None };
+    let store = EmbeddedStore::open_with(&folder, options)?;
+    if fresh {
+        mark(&folder)?;
+    }
+    let clock = Arc::new(StoryClock::default());
+    let told = Arc::clone(&clock);
+    let engine = Engine::with(Arc::new(store), clock, Arc::new(SystemEntropy), session::limits());
+    let session = Session::over(engine, globals)?;
+    let id = ConversationId::new(CONVERSATION, session.limits())?;
+    match session.engine.conversation(&session.call, &id) {
+        Ok(_) => {}
+        Err(Error::NotFound { .. }) => story::tell(&session, &told, &id)?,
+        Err(error) => return Err(error.into()),
+    }
+    show(&session, &id, &folder)
+}
+
+fn show(session: &Session, id: &ConversationId, folder: &Path) -> Result<()> {
+    let topology = whole_topology(session, id, None, false)?;
+    if session.answered_json(|| view::Topology::from(topology.clone()))? {
+        return Ok(());
+    }
+    let head = head(session, id)?;
+    let main = session.engine.branch(&session.call, id, "main").ok().and_then(|main| main.tip);
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Direct, |out| {
+        write_tree(out, session, Some(&head), &topology, main, None)?;
+        writeln!(out, "\n{}", paint.bold("Try next:"))?;
+        writeln!(out, "  export TINE_STORE={} TINE_CONVERSATION={id}", quoted(folder))?;
+        for (command, what) in NEXT {
+            writeln!(out, "  {command:<40} {}", paint.dim(what))?;
+        }
+        Ok(())
+    })
+}
+
+const NEXT: [(&str, &str); 6] = [
+    ("tine log -n 4", "the last turns of main"),
+    ("tine show hotel --siblings", "one turn in full, and what stands beside it"),
+    ("tine append 'Can we see Mount Fuji?'", "go on from the tip of main"),
+    ("tine fork hotel --name cheaper", "go on from an earlier turn, on a new branch"),
+    ("tine undo", "take the last change back; `tine ops` lists all"),
+    ("tine verify", "recompute every hash"),
+];
+
+/// A path that can be pasted into a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    if text.bytes().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn mark(folder: &Path) -> Result<()> {
+    let text = "`tine demo` made this store, and `tine demo --fresh` deletes it.\n";
+    fs::write(folder.join(MARK), text).map_err(|error| unwritable(folder, &error))
+}
+
+fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
+    Failure::refused(Kind::Internal, format!("writing {}: {error}", folder.display()))
+}
+
+/// Deletes a store that was made here: first its mark is checked, then that nothing else lies in
+/// the folder, and only its own files are deleted.
+fn remove(folder: &Path) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let refuse = |why: &str| {
+        let path = absolute(folder);
+        Failure::refused(Kind::Protected, format!("{} {why}; nothing was deleted", path.display()))
+    };
+    if !names.iter().any(|name| name == MARK) {
+        return Err(refuse("was not made by `tine demo`"));
+    }
+    let own = |name: &std::ffi::OsString| {
+        let prefixes = ["tine.", "writer."];
+        name == MARK
+            || name.to_str().is_some_and(|name| prefixes.iter().any(|own| name.starts_with(own)))
+    };
+    if !names.iter().all(own) {
+        return Err(refuse("holds files besides the store"));
+    }
+    // The mark goes last: a deletion that was interrupted can be repeated.
+    let files = names.iter().filter(|name| *name != MARK).map(|name| folder.join(name));
+    for file in files.chain([folder.join(MARK)]) {
+        fs::remove_file(&file).map_err(|error| unwritable(&file, &error))?;
+    }
+    Ok(())
+}
+
+fn absolute(folder: &Path) -> PathBuf {
+    env::current_dir().map_or_else(|_| folder.to_owned(), |current| current.join(folder))
+}

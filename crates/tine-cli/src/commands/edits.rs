@@ -1,0 +1,179 @@
+//! `tine edit`, `split` and `delete`: changing what is shown, never what was said.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tine_core::{Body, Reference, Role};
+use tine_engine::{Delete, DeleteMode, Deleted, Edit, Outcome, SplitTurn, TurnRef};
+use tine_formats::view;
+
+use crate::arguments::reference;
+use crate::commands::branches::ends_on;
+use crate::failure::Result;
+use crate::input::{self, Source};
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::terminal::text::visible;
+use crate::transcript::one_line;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new version stands beside the old one. Without --branch no branch moves to it.
+
+Examples:
+  tine edit main 'Late March, or November' --branch main
+  tine edit main~2 - < question.txt
+  tine edit main --content blocks.json --branch main")]
+pub(crate) struct EditArgs {
+    /// The turn
+    #[arg(value_name = "REF", value_parser = reference)]
+    turn: Reference,
+    /// What the new version says; `-` reads it from standard input
+    #[arg(value_name = "TEXT", required_unless_present = "content")]
+    text: Vec<String>,
+    /// Blocks from a JSON file (`-`: standard input) instead of a text
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    content: Option<PathBuf>,
+    /// The branch that moves to the new version
+    #[arg(short, long)]
+    branch: Option<String>,
+    /// Make one more version also if an equal one is there
+    #[arg(long)]
+    no_reuse: bool,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
+    let named = session.turn(&args.turn)?;
+    // What may be said depends on who says it.
+    let original = session.engine.turn(&session.call, named)?;
+    let request = Edit {
+        body: body(session, &args, original.role)?,
+        turn: TurnRef::within(original.conversation, original.id),
+        branch: args.branch,
+        reuse: !args.no_reuse,
+    };
+    let done = session.engine.edit(&session.call_with(args.key.as_deref()), request)?;
+    if session.answered_json(|| view::Edited::from(done.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        let line = one_line(&session.screen, &done.turn, 16);
+        match done.outcome {
+            Outcome::Created => writeln!(out, "{line}")?,
+            Outcome::Reused => writeln!(out, "{line} (there already)")?,
+        }
+        match &done.branch {
+            Some(branch) => writeln!(out, "{}", ends_on(session, branch))?,
+            None => writeln!(out, "no branch moved; --branch NAME moves one here")?,
+        }
+        Ok(())
+    })
+}
+
+fn body(session: &Session, args: &EditArgs, role: Role) -> Result<Body> {
+    let limits = session.limits();
+    match &args.content {
+        None => input::body(input::words_or_stdin(&args.text, limits)?, role, limits),
+        Some(file) => {
+            let content = input::json_file(&Source::named(file), limits)?;
+            input::content(content, role, limits)
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The offset counts Unicode characters (scalar values) that the first half keeps, and must not \
+lie inside an emoji or another composed character.
+
+Examples:
+  tine split main 12")]
+pub(crate) struct SplitArgs {
+    /// The turn, which must consist of text alone
+    #[arg(value_name = "REF", value_parser = reference)]
+    turn: Reference,
+    /// Characters that the first half keeps
+    offset: usize,
+}
+
+pub(crate) fn split(session: &Session, args: &SplitArgs) -> Result<()> {
+    let request = SplitTurn { turn: session.turn(&args.turn)?, offset: args.offset };
+    let done = session.engine.split(&session.call, request)?;
+    if session.answered_json(|| view::SplitDone::from(done.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        writeln!(out, "{}", one_line(&session.screen, &done.left, 0))?;
+        Ok(writeln!(out, "{}", one_line(&session.screen, &done.right, 0))?)
+    })
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A deleted turn is hidden, not gone: `tine undo` brings it back. `tine purge` erases.
+
+Examples:
+  tine delete a9d2e63be84c --dry-run
+  tine delete a9d2e63be84c
+  tine delete main~3 --mode reparent")]
+pub(crate) struct DeleteArgs {
+    /// The turn
+    #[arg(value_name = "REF", value_parser = reference)]
+    turn: Reference,
+    /// cascade: everything below goes too; reparent: what follows attaches to the turn before
+    #[arg(long, default_value = "cascade", hide_possible_values = true)]
+    mode: ModeName,
+    /// Also if something from elsewhere points at it
+    #[arg(long)]
+    force: bool,
+    /// Only say what would go
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    Cascade,
+    Reparent,
+}
+
+pub(crate) fn delete(session: &Session, args: &DeleteArgs) -> Result<()> {
+    let request = Delete {
+        turn: session.turn(&args.turn)?,
+        mode: match args.mode {
+            ModeName::Cascade => DeleteMode::Cascade,
+            ModeName::Reparent => DeleteMode::Reparent,
+        },
+        force: args.force,
+        dry_run: args.dry_run,
+    };
+    let done = session.engine.delete(&session.call, request)?;
+    if session.answered_json(|| view::Deleted::from(done.clone()))? {
+        return Ok(());
+    }
+    report(session, &done)
+}
+
+fn report(session: &Session, done: &Deleted) -> Result<()> {
+    session.screen.text(Paging::Direct, |out| {
+        let verb = if done.dry_run { "would delete" } else { "deleted" };
+        let turns = if done.turns == 1 { "turn" } else { "turns" };
+        writeln!(out, "{verb} {} {turns}", done.turns)?;
+        for branch in &done.moved_branches {
+            writeln!(out, "{}", ends_on(session, branch))?;
+        }
+        for name in &done.moved_bookmarks {
+            writeln!(out, "the bookmark {} moves up", visible(name.as_str()))?;
+        }
+        for name in &done.removed_bookmarks {
+            writeln!(out, "the bookmark {} goes too", visible(name.as_str()))?;
+        }
+        if !done.dry_run {
+            writeln!(out, "`tine undo` brings everything back")?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,61 @@
+//! The commands, one file for each family: its arguments, its request, its answer.
+
+pub(crate) mod append;
+pub(crate) mod branches;
+pub(crate) mod bundles;
+pub(crate) mod care;
+pub(crate) mod completions;
+pub(crate) mod conversations;
+pub(crate) mod demo;
+pub(crate) mod edits;
+pub(crate) mod history;
+pub(crate) mod marks;
+pub(crate) mod moves;
+pub(crate) mod purge;
+pub(crate) mod reading;
+pub(crate) mod tree;
+
+use tine_store::embedded::Mode;
+
+use crate::arguments::{Arguments, Command};
+use crate::failure::Result;
+use crate::session::Session;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let globals = &arguments.globals;
+    let open = || Session::open(globals, Mode::Existing);
+    match arguments.command {
+        Command::Demo(args) => demo::demo(globals, &args),
+        Command::New(args) => conversations::new(globals, args),
+        Command::Ls(args) => conversations::ls(&open()?, &args),
+        Command::Derive(args) => conversations::derive(&open()?, args),
+        Command::Archive(args) => conversations::archive(&open()?, &args),
+        Command::Append(args) => append::append(globals, args),
+        Command::Log(args) => reading::log(&open()?, args),
+        Command::Path(args) => reading::path(&open()?, args),
+        Command::Show(args) => reading::show(&open()?, &args),
+        Command::Tree(args) => tree::tree(&open()?, &args),
+        Command::Branch(args) => branches::branch(&open()?, args),
+        Command::Fork(args) => branches::fork(&open()?, args),
+        Command::Edit(args) => edits::edit(&open()?, args),
+        Command::Split(args) => edits::split(&open()?, &args),
+        Command::Delete(args) => edits::delete(&open()?, &args),
+        Command::Revert(args) => moves::revert(&open()?, args),
+        Command::Restore(args) => moves::restore(&open()?, args),
+        Command::Tails(_) => moves::tails(&open()?),
+        Command::Undo(args) => history::undo(&open()?, &args),
+        Command::Redo(args) => history::redo(&open()?, &args),
+        Command::Ops(args) => history::ops(&open()?, &args),
+        Command::Bookmark(args) => marks::bookmark(&open()?, &args),
+        Command::Tag(args) => marks::tag(&open()?, args),
+        Command::Title(args) => marks::title(&open()?, args),
+        Command::Purge(args) => purge::purge(&open()?, &args),
+        Command::Verify(_) => care::verify(&open()?),
+        Command::Stats(_) => care::stats(&open()?),
+        Command::Backup(args) => care::backup(&open()?, &args),
+        Command::Export(args) => bundles::export(&open()?, &args),
+        Command::Import(args) => bundles::import(globals, &args),
+        Command::Completions(args) => completions::completions(globals, &args),
+    }
+}

@@ -1,0 +1,124 @@
+//! `tine revert`, `restore` and `tails`: moving branches, and what that leaves behind.
+
+use clap::Args;
+use tine_core::Reference;
+use tine_engine::{BranchView, Error, MoveBranch};
+use tine_formats::view;
+
+use crate::arguments::reference;
+use crate::commands::branches::ends_on;
+use crate::failure::Result;
+use crate::session::Session;
+use crate::terminal::text::cut;
+use crate::terminal::{Paging, short_time};
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tine revert [OPTIONS] [BRANCH] <REF>",
+    after_help = "\
+What the branch leaves behind stays in the tree; `tine tails` lists it and \
+`tine restore` goes back to it.
+
+Examples:
+  tine revert main~2
+  tine revert osaka a9d2e63be84c"
+)]
+pub(crate) struct RevertArgs {
+    /// The branch, if it is not main, and the turn to go back to
+    #[arg(value_name = "REF", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// Refuse if the branch does not end here
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    expect_tip: Option<Reference>,
+}
+
+pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
+    let (branch, to) = match args.words.as_slice() {
+        [branch, to] => (branch.as_str(), to),
+        words => ("main", &words[0]),
+    };
+    let request = MoveBranch {
+        conversation: session.conversation()?,
+        branch: branch.to_owned(),
+        to: Some(Reference::parse(to)?),
+        expected_tip: args.expect_tip,
+    };
+    let done = session.engine.revert(&session.call, request)?;
+    moved(session, &done)
+}
+
+fn moved(session: &Session, branch: &BranchView) -> Result<()> {
+    if session.answered_json(|| view::Branch::from(branch.clone()))? {
+        return Ok(());
+    }
+    session.screen.line(&ends_on(session, branch))
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tine restore [OPTIONS] [BRANCH] [REF]",
+    after_help = "\
+Without a turn, the branch goes back to where its last revert found it.
+
+Examples:
+  tine restore
+  tine restore osaka
+  tine restore main a9d2e63be84c"
+)]
+pub(crate) struct RestoreArgs {
+    /// The branch, if it is not main, and the turn to go forward to
+    #[arg(value_name = "REF", num_args = 0..=2)]
+    words: Vec<String>,
+    /// Refuse if the branch does not end here
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    expect_tip: Option<Reference>,
+}
+
+pub(crate) fn restore(session: &Session, args: RestoreArgs) -> Result<()> {
+    let conversation = session.conversation()?;
+    let (branch, to) = match args.words.as_slice() {
+        [] => ("main", None),
+        [branch, to] => (branch.as_str(), Some(to)),
+        words => match session.engine.branch(&session.call, &conversation, &words[0]) {
+            Ok(_) => (words[0].as_str(), None),
+            // One word that is no branch is the turn to go to.
+            Err(Error::NotFound { .. }) => ("main", Some(&words[0])),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let branch = branch.to_owned();
+    let to = to.map(|to| Reference::parse(to)).transpose()?;
+    let expected_tip = args.expect_tip;
+    let request = MoveBranch { conversation, branch, to, expected_tip };
+    let done = session.engine.restore(&session.call, request)?;
+    moved(session, &done)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine tails
+  tine restore main a9d2e63be84c    take one up again
+  tine fork a9d2e63be84c            or give it a branch of its own")]
+pub(crate) struct TailsArgs {}
+
+pub(crate) fn tails(session: &Session) -> Result<()> {
+    let conversation = session.conversation()?;
+    let tails = session.engine.tails(&session.call, &conversation)?;
+    let views = || tails.iter().cloned().map(view::Tail::from).collect();
+    if session.answered_json(|| view::Items::<view::Tail>::all(views()))? {
+        return Ok(());
+    }
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Paged, |out| {
+        for tail in &tails {
+            let hash = paint.hash(&tail.leaf_hash.short());
+            let turns = if tail.turns == 1 { "turn " } else { "turns" };
+            let count = format!("{:>5} {turns}", tail.turns);
+            let time = paint.dim(&short_time(tail.created_at));
+            let room = session.screen.columns.map_or(80, |columns| columns.saturating_sub(45));
+            writeln!(out, "{hash}  {count}  {time}  {}", cut(&tail.preview, room))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,108 @@
+//! `tine purge`: erasing for ever. Asks twice: the engine gives a word together with the list of
+//! what would go, and does nothing until it gets that word back.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use clap::Args;
+use tine_core::Reference;
+use tine_engine::{Purge, PurgeTarget, Purged, TurnRef};
+use tine_formats::view;
+
+use crate::arguments::reference;
+use crate::failure::{Failure, Result};
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::terminal::text::visible;
+use crate::transcript::one_line;
+
+/// Turns that are listed one by one.
+const LISTED: usize = 10;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The content is erased everywhere in the store; hashes and the shape of the tree stay. There \
+is no undo. Copies made before (exports, backups) are not reached.
+
+Examples:
+  tine purge a9d2e63be84c           says what would go, and asks
+  tine purge --whole -c trip --yes  a whole conversation, without asking")]
+pub(crate) struct PurgeArgs {
+    /// The turn
+    #[arg(value_name = "REF", value_parser = reference, required_unless_present = "whole")]
+    turn: Option<Reference>,
+    /// The whole conversation
+    #[arg(long, conflicts_with = "turn")]
+    whole: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub(crate) fn purge(session: &Session, args: &PurgeArgs) -> Result<()> {
+    let target = match &args.turn {
+        Some(turn) => PurgeTarget::Turn(session.turn(turn)?),
+        None => PurgeTarget::Conversation(session.conversation()?),
+    };
+    let ask = Purge { target: target.clone(), confirm: None };
+    let plan = session.engine.purge(&session.call, ask)?;
+    let Some(word) = plan.confirm.clone() else { return report(session, &plan, "erased") };
+    if !args.yes {
+        report(session, &plan, "would erase")?;
+        if !confirmed(session, &word)? {
+            return Err(Failure::invalid("nothing was erased; --yes erases without asking"));
+        }
+    }
+    let done = session.engine.purge(&session.call, Purge { target, confirm: Some(word) })?;
+    report(session, &done, "erased")
+}
+
+/// Whether somebody at a terminal types the word.
+fn confirmed(session: &Session, word: &str) -> Result<bool> {
+    if session.screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "This cannot be undone. Type {word} to erase: ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer.trim() == word)
+}
+
+fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
+    if session.answered_json(|| view::Purged::from(plan.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        let turns = if plan.turns.len() == 1 { "turn" } else { "turns" };
+        let entries = if plan.operations == 1 { "entry" } else { "entries" };
+        writeln!(
+            out,
+            "{verb} what {} {turns} said, and {} {entries} of the log",
+            plan.turns.len(),
+            plan.operations
+        )?;
+        for turn in plan.turns.iter().take(LISTED) {
+            match session.engine.turn(&session.call, TurnRef::of(*turn)) {
+                Ok(turn) => writeln!(out, "  {}", one_line(&session.screen, &turn, 2))?,
+                // Deleted turns are erased as well, though nothing shows them.
+                Err(_) => writeln!(out, "  {turn} (not shown)")?,
+            }
+        }
+        more(out, plan.turns.len())?;
+        if !plan.other_holders.is_empty() {
+            writeln!(out, "other turns say the same and keep it:")?;
+        }
+        for (conversation, turn) in plan.other_holders.iter().take(LISTED) {
+            writeln!(out, "  {turn} in {}", visible(conversation.as_str()))?;
+        }
+        more(out, plan.other_holders.len())
+    })
+}
+
+fn more(out: &mut dyn Write, all: usize) -> Result<()> {
+    if all > LISTED {
+        writeln!(out, "  … and {} more", all - LISTED)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `tine tree`: the whole conversation at a glance. How it is drawn: [`crate::tree`].
+
+use std::io::Write;
+
+use clap::Args;
+use tine_core::{ConversationId, Reference, TurnId};
+use tine_engine::{ConversationView, Error, TopologyPage, TopologyQuery};
+use tine_formats::view;
+
+use crate::arguments::{names_root, reference};
+use crate::failure::Result;
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::tree::{Drawing, Head, draw, lay_out};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The line of main stays in the first column; side lines step to the right and come before the \
+line goes on.
+
+●  a branch leads here     ○  none does (see `tine tails`)
+×  deleted                 ×N turns folded below
+
+Examples:
+  tine tree
+  tine tree a9d2e63be84c            only what follows this turn
+  tine tree --depth 0               the line of main, side lines folded
+  tine tree --branch osaka --all")]
+pub(crate) struct TreeArgs {
+    /// Only this turn and what lies below it
+    #[arg(value_name = "REF", value_parser = reference)]
+    under: Option<Reference>,
+    /// Also what is deleted
+    #[arg(short, long)]
+    all: bool,
+    /// Fold side lines more than N forks away from the line
+    #[arg(short, long, value_name = "N")]
+    depth: Option<usize>,
+    /// The branch whose line stays in the first column
+    #[arg(short, long, default_value = "main")]
+    branch: String,
+}
+
+pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
+    let (conversation, under) = match &args.under {
+        Some(reference) if !names_root(reference) => {
+            let turn = session.engine.turn(&session.call, session.turn(reference)?)?;
+            (turn.conversation, Some(turn.id))
+        }
+        _ => (session.conversation()?, None),
+    };
+    let topology = whole_topology(session, &conversation, under, args.all)?;
+    if session.answered_json(|| view::Topology::from(topology.clone()))? {
+        return Ok(());
+    }
+    let line = match session.engine.branch(&session.call, &conversation, &args.branch) {
+        Ok(branch) => branch.tip,
+        Err(Error::NotFound { .. }) if args.branch == "main" => None,
+        Err(error) => return Err(error.into()),
+    };
+    let head = match under {
+        Some(_) => None,
+        None => Some(head(session, &conversation)?),
+    };
+    session.screen.text(Paging::Paged, |out| {
+        write_tree(out, session, head.as_ref(), &topology, line, args.depth)
+    })
+}
+
+/// Draws a topology.
+pub(crate) fn write_tree(
+    out: &mut dyn Write,
+    session: &Session,
+    head: Option<&Head>,
+    topology: &TopologyPage,
+    line: Option<TurnId>,
+    depth: Option<usize>,
+) -> Result<()> {
+    let lines = lay_out(&topology.rows, &topology.first, line, depth);
+    let drawing = Drawing { paint: session.screen.paint, columns: session.screen.columns };
+    Ok(draw(out, &drawing, head, &topology.rows, &lines)?)
+}
+
+/// All pages of a topology.
+pub(crate) fn whole_topology(
+    session: &Session,
+    conversation: &ConversationId,
+    under: Option<TurnId>,
+    include_deleted: bool,
+) -> Result<TopologyPage> {
+    let under = under.map(Reference::from);
+    let mut query =
+        TopologyQuery { under, include_deleted, ..TopologyQuery::of(conversation.clone()) };
+    let mut topology = session.engine.topology(&session.call, query.clone())?;
+    while let Some(cursor) = topology.next.take() {
+        query.cursor = Some(cursor);
+        let page = session.engine.topology(&session.call, query.clone())?;
+        topology.rows.extend(page.rows);
+        topology.next = page.next;
+    }
+    Ok(topology)
+}
+
+/// The row of the root: the conversation's id and title, and what it was set up with.
+pub(crate) fn head(session: &Session, id: &ConversationId) -> Result<Head> {
+    let conversation = session.engine.conversation(&session.call, id)?;
+    let branches = session.engine.branches(&session.call, id)?;
+    let at_root = branches.iter().filter(|branch| branch.tip.is_none());
+    Ok(Head {
+        text: head_text(&conversation),
+        branches: at_root.map(|branch| branch.name.to_string()).collect(),
+    })
+}
+
+fn head_text(conversation: &ConversationView) -> String {
+    let mut parts = vec![conversation.id.to_string()];
+    parts.extend(conversation.title.clone());
+    if conversation.archived {
+        parts.push("(archived)".to_owned());
+    }
+    match &conversation.root {
+        None => parts.push("(purged)".to_owned()),
+        Some(root) => parts.extend(root.system_prompt.clone()),
+    }
+    parts.join(" · ")
+}

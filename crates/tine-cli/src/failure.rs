@@ -1,0 +1,191 @@
+//! Why a command failed, and how that is told: one sentence on standard error, an exit code.
+//!
+//! The kinds and codes are the engine's; this file adds only what concerns the command line
+//! itself: its arguments, its input and output, and the choice of a conversation.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use tine_core::{ConversationId, Kind};
+use tine_engine::Error;
+use tine_formats::bundle::BundleError;
+use tine_formats::view;
+use tine_store::StoreError;
+
+/// A command that did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// A bundle could not be written or read.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// The command line refused.
+    #[error("{why}")]
+    Refused {
+        /// What sort of refusal.
+        kind: Kind,
+        /// The sentence.
+        why: String,
+    },
+    /// It is not said which conversation is meant.
+    #[error("there are several conversations; choose one with -c ID or TINE_CONVERSATION")]
+    Several {
+        /// The first of them.
+        conversations: Vec<ConversationId>,
+        /// Whether there are more.
+        more: bool,
+    },
+    /// Whoever read the output has had enough.
+    #[error("the output was closed")]
+    ClosedPipe,
+    /// The output could not be written.
+    #[error("writing the output: {0}")]
+    Output(io::Error),
+}
+
+/// What a command answers.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// A refusal of the command line itself.
+    pub(crate) fn refused(kind: Kind, why: impl Into<String>) -> Self {
+        Failure::Refused { kind, why: why.into() }
+    }
+
+    /// Arguments that make no sense.
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        Failure::refused(Kind::Invalid, why)
+    }
+
+    /// Arguments that could not be parsed, without the colours and the usage below them.
+    pub(crate) fn usage(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let sentence = text.split("\n\n").next().unwrap_or_default();
+        let words: Vec<&str> = sentence.split_whitespace().collect();
+        Failure::invalid(words.join(" ").trim_start_matches("error: "))
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Failure::Engine(error) => error.kind(),
+            Failure::Bundle(error) => error.kind(),
+            Failure::Refused { kind, .. } => *kind,
+            Failure::Several { .. } => Kind::Ambiguous,
+            Failure::ClosedPipe | Failure::Output(_) => Kind::Internal,
+        }
+    }
+
+    /// What to type next, where the engine's sentence cannot know how this surface spells it.
+    fn hint(&self) -> Option<String> {
+        let Failure::Engine(error) = self else { return None };
+        Some(match error {
+            Error::Conflict { .. } => "append with --on-conflict fork to go on from there".into(),
+            Error::TitleSet { .. } => "add --force to replace it".into(),
+            Error::Referenced { .. } => "add --force to delete it all the same".into(),
+            Error::DependedOn { by, .. } => {
+                let latest = by.iter().max()?;
+                format!("tine undo {latest}")
+            }
+            Error::DeletedTurn { operation, .. } => format!("tine undo {operation}"),
+            _ => return None,
+        })
+    }
+
+    fn view(&self) -> view::Error {
+        match self {
+            Failure::Engine(error) => view::Error::from(error),
+            Failure::Several { conversations, .. } => {
+                let candidate = |id: &ConversationId| view::Candidate {
+                    conversation_id: id.to_string(),
+                    turn_id: None,
+                    turn_hash: None,
+                };
+                let candidates = conversations.iter().map(candidate).collect();
+                view::Error { candidates, ..view::Error::new(self.kind(), self.to_string()) }
+            }
+            _ => view::Error::new(self.kind(), self.to_string()),
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        match self {
+            Failure::Engine(Error::Ambiguous { candidates, .. }) => candidates
+                .iter()
+                .map(|candidate| match (&candidate.hash, &candidate.turn) {
+                    (Some(hash), _) => format!("{hash} in {}", candidate.conversation),
+                    (None, Some(turn)) => format!("{turn} in {}", candidate.conversation),
+                    (None, None) => format!("the root of {}", candidate.conversation),
+                })
+                .collect(),
+            Failure::Several { conversations, more } => {
+                let mut lines: Vec<String> =
+                    conversations.iter().map(ToString::to_string).collect();
+                if *more {
+                    lines.push("… (`tine ls` lists all)".to_owned());
+                }
+                lines
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Writes it to standard error and gives the exit code.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
+        #[derive(Serialize)]
+        struct Document {
+            error: view::Error,
+        }
+        let mut text = String::new();
+        if json {
+            let document = Document { error: self.view() };
+            text = serde_json::to_string(&document).unwrap_or_else(|error| error.to_string());
+            text.push('\n');
+        } else {
+            text.push_str(&format!("error: {self}\n"));
+            for line in self.details() {
+                text.push_str(&format!("  {line}\n"));
+            }
+            if let Some(hint) = self.hint() {
+                text.push_str(&format!("hint: {hint}\n"));
+            }
+        }
+        // There is nowhere left to complain to.
+        let _ = io::stderr().write_all(text.as_bytes());
+        ExitCode::from(self.kind().exit_code())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::Engine(Error::Store(error))
+    }
+}
+
+/// Errors of writing the output; files that are read name themselves (see [`crate::input`]).
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Output(error),
+        }
+    }
+}
+
+macro_rules! through_the_engine {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Failure::Engine(Error::from(error))
+            }
+        }
+    )*};
+}
+
+through_the_engine!(
+    tine_core::ids::NameError,
+    tine_core::reference::ReferenceError,
+    tine_core::json::JsonError
+);

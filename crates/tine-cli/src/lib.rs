@@ -1,0 +1,67 @@
+//! The command line of Tine: arguments in, one engine operation, text or JSON out.
+//!
+//! Data goes straight down and straight back: [`arguments`] are parsed once, a command of
+//! [`commands`] makes one request of the engine in a [`session`], and the answer is written once
+//! through the [`terminal`], as text for people or as one JSON document for programs.
+//!
+//! This is the one place that picks a store. No rule of the tree lives here: whatever is refused
+//! is refused by the engine, and every exit code comes from the engine's table of kinds.
+
+mod arguments;
+mod commands;
+mod failure;
+mod input;
+mod labels;
+mod places;
+mod session;
+pub mod terminal;
+mod transcript;
+pub mod tree;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+
+/// The arguments that `tine` understands, for completions and documentation.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+fn eprint_help() -> std::io::Result<()> {
+    write!(std::io::stderr(), "{}", command().render_help())
+}
+
+/// Runs one command and says with which code to exit.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    if arguments.len() < 2 {
+        // Whoever types the bare name wants to know what it can do.
+        let _ = eprint_help();
+        return ExitCode::from(tine_core::Kind::Invalid.exit_code());
+    }
+    // Before the arguments are understood, this is how to tell what their author wants to read.
+    let wants_json = arguments.iter().any(|argument| argument == "--json");
+    let parsed = command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) if wants_json && error.use_stderr() => {
+            return Failure::usage(&error).report(true);
+        }
+        Err(error) => {
+            // A closed pipe behind `--help` is nobody's problem.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let json = parsed.globals.json;
+    match commands::run(parsed) {
+        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(json),
+    }
+}

@@ -1,0 +1,157 @@
+//! An open store and everything that a command needs besides its own arguments.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tine_core::{ConversationId, Kind, Limits, Name, ProjectId, Reference};
+use tine_engine::{Call, Engine, Page, SystemClock, SystemEntropy, TurnRef};
+use tine_formats::view::Answer;
+use tine_store::EmbeddedStore;
+use tine_store::embedded::{Mode, OpenOptions};
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::places;
+use crate::terminal::Screen;
+
+/// How many conversations an error lists.
+const CONVERSATIONS_LISTED: usize = 10;
+
+/// Rows that are asked for at once. Pages are for answers that travel; within one process a whole
+/// tree is better read in one go, from one state of the store.
+const ROWS_AT_ONCE: usize = 1 << 20;
+
+/// The limits in force on the command line.
+pub(crate) fn limits() -> Limits {
+    Limits { page_rows: ROWS_AT_ONCE, ..Limits::default() }
+}
+
+/// One command's view of one store.
+pub(crate) struct Session {
+    /// The rules over the store.
+    pub(crate) engine: Engine,
+    /// Who asks, and in which project.
+    pub(crate) call: Call,
+    /// Where answers are written.
+    pub(crate) screen: Screen,
+    conversation: Option<ConversationId>,
+}
+
+impl Session {
+    /// Opens the store that the arguments name.
+    pub(crate) fn open(globals: &Globals, mode: Mode) -> Result<Self> {
+        let folder = store_folder(globals)?;
+        let store = EmbeddedStore::open_with(&folder, OpenOptions { mode, vfs: None })?;
+        let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+        Session::over(Engine::with(Arc::new(store), clock, entropy, limits()), globals)
+    }
+
+    /// A session over an engine that is there already.
+    pub(crate) fn over(engine: Engine, globals: &Globals) -> Result<Self> {
+        let limits = engine.limits();
+        let project = match &globals.project {
+            Some(id) => ProjectId::new(id.as_str(), limits)?,
+            None => ProjectId::default(),
+        };
+        let conversation = match &globals.conversation {
+            Some(id) => Some(ConversationId::new(id.as_str(), limits)?),
+            None => None,
+        };
+        let call = Call::by(globals.actor()).in_project(project);
+        Ok(Session { call, screen: Screen::new(globals), conversation, engine })
+    }
+
+    /// The limits in force.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.engine.limits()
+    }
+
+    /// A branch's or bookmark's name, checked.
+    pub(crate) fn name(&self, text: &str) -> Result<Name> {
+        Ok(Name::new(text, self.limits())?)
+    }
+
+    /// A conversation's id, checked.
+    pub(crate) fn conversation_id(&self, text: &str) -> Result<ConversationId> {
+        Ok(ConversationId::new(text, self.limits())?)
+    }
+
+    /// The conversation that was named, if one was.
+    pub(crate) fn named_conversation(&self) -> Option<&ConversationId> {
+        self.conversation.as_ref()
+    }
+
+    /// The conversation that is meant: the one named, else the only one there is.
+    pub(crate) fn conversation(&self) -> Result<ConversationId> {
+        if let Some(named) = &self.conversation {
+            return Ok(named.clone());
+        }
+        let page = Page { cursor: None, limit: Some(CONVERSATIONS_LISTED) };
+        let listing = self.engine.conversations(&self.call, false, page)?;
+        let mut ids: Vec<ConversationId> = listing.items.into_iter().map(|it| it.id).collect();
+        match ids.len() {
+            0 => Err(Failure::refused(
+                Kind::NotFound,
+                format!(
+                    "there is no conversation in the project `{}`; `tine new` makes one",
+                    self.call.project
+                ),
+            )),
+            1 => Ok(ids.remove(0)),
+            _ => Err(Failure::Several { conversations: ids, more: listing.next.is_some() }),
+        }
+    }
+
+    /// The conversation in which a reference is looked up. Ids and hashes do without one, so
+    /// several conversations are no reason to refuse: the engine looks in all of them.
+    pub(crate) fn scope(&self) -> Result<Option<ConversationId>> {
+        match self.conversation() {
+            Ok(conversation) => Ok(Some(conversation)),
+            Err(Failure::Several { .. }) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// A turn by reference.
+    pub(crate) fn turn(&self, reference: &Reference) -> Result<TurnRef> {
+        Ok(TurnRef { conversation: self.scope()?, turn: reference.clone() })
+    }
+
+    /// The same call with a key, if there is one.
+    pub(crate) fn call_with(&self, key: Option<&str>) -> Call {
+        match key {
+            Some(key) => self.call.clone().with_key(key),
+            None => self.call.clone(),
+        }
+    }
+
+    /// Answers with one JSON document and says so, when that is what was asked for.
+    pub(crate) fn answered_json<T: Serialize>(&self, body: impl FnOnce() -> T) -> Result<bool> {
+        if !self.screen.json {
+            return Ok(false);
+        }
+        self.screen.document(&Answer::new(&self.call.project, body()))?;
+        Ok(true)
+    }
+}
+
+/// Where the store is that the arguments name.
+pub(crate) fn store_folder(globals: &Globals) -> Result<PathBuf> {
+    match &globals.store {
+        Some(path) if is_postgres(path) => Err(Failure::refused(
+            Kind::Unsupported,
+            "this release keeps conversations in a folder; give a path, not a PostgreSQL address",
+        )),
+        Some(path) if path.as_os_str().is_empty() => {
+            Err(Failure::invalid("the store's path is empty; give a folder"))
+        }
+        Some(path) => Ok(path.clone()),
+        None => places::user_store(),
+    }
+}
+
+fn is_postgres(path: &std::path::Path) -> bool {
+    let text = path.to_string_lossy();
+    text.starts_with("postgres:") || text.starts_with("postgresql:")
+}

@@ -1,0 +1,116 @@
+//! Text in columns: what it measures, where it is cut, how it is wrapped.
+//!
+//! Widths are those of a terminal: a CJK character or an emoji takes two columns. Nothing is cut
+//! inside a grapheme cluster.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text with everything visible that would otherwise steer the terminal. Line ends and tabs
+/// stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(steers) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars().map(|symbol| if steers(symbol) { stand_in(symbol) } else { symbol }).collect(),
+    )
+}
+
+fn steers(symbol: char) -> bool {
+    let direction = matches!(symbol, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    direction || symbol.is_control() && symbol != '\n' && symbol != '\t'
+}
+
+/// The Unicode picture of a control character; one question mark for all that have none.
+fn stand_in(symbol: char) -> char {
+    match u32::from(symbol) {
+        code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
+        0x7f => '\u{2421}',
+        _ => '\u{fffd}',
+    }
+}
+
+/// The text on one line in at most `columns` columns, with an ellipsis where something is missing.
+pub fn cut(text: &str, columns: usize) -> String {
+    let text = visible(text);
+    let text = if text.contains(['\n', '\t']) {
+        Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    } else {
+        text
+    };
+    if width(&text) <= columns {
+        return text.into_owned();
+    }
+    let Some(room) = columns.checked_sub(1) else { return String::new() };
+    let mut out = String::new();
+    let mut taken = 0;
+    for cluster in text.graphemes(true) {
+        let size = width(cluster);
+        if taken + size > room {
+            break;
+        }
+        taken += size;
+        out.push_str(cluster);
+    }
+    out.truncate(out.trim_end().len());
+    out.push('…');
+    out
+}
+
+/// The lines of a text, each in at most `columns` columns, broken between words where that is
+/// possible. Without a number of columns, the lines as they are.
+pub fn wrap(text: &str, columns: Option<usize>) -> Vec<String> {
+    let text = visible(text);
+    let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    match columns {
+        Some(columns) => lines.flat_map(|line| wrap_line(line, columns.max(10))).collect(),
+        None => lines.map(str::to_owned).collect(),
+    }
+}
+
+fn wrap_line(line: &str, columns: usize) -> Vec<String> {
+    let line = line.replace('\t', "    ");
+    if width(&line) <= columns {
+        return vec![line];
+    }
+    let mut lines = Vec::new();
+    let (mut current, mut taken) = (String::new(), 0);
+    for piece in line.split_word_bounds() {
+        let size = width(piece);
+        if taken + size > columns && taken > 0 {
+            let full = std::mem::take(&mut current);
+            lines.push(full.trim_end().to_owned());
+            taken = 0;
+            if piece.trim().is_empty() {
+                continue;
+            }
+        }
+        if size <= columns {
+            current.push_str(piece);
+            taken += size;
+            continue;
+        }
+        // One word longer than a line: broken wherever the line ends.
+        for cluster in piece.graphemes(true) {
+            let size = width(cluster);
+            if taken + size > columns {
+                lines.push(std::mem::take(&mut current));
+                taken = 0;
+            }
+            current.push_str(cluster);
+            taken += size;
+        }
+    }
+    if !current.is_empty() {
+        lines.push(current);
+    }
+    lines
+}

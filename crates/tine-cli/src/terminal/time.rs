@@ -1,0 +1,12 @@
+//! Times as people read them: local, to the minute.
+
+use chrono::{DateTime, Local, Utc};
+use tine_core::Timestamp;
+
+/// `2024-01-15 10:30` on the reader's clock.
+pub(crate) fn short_time(at: Timestamp) -> String {
+    match DateTime::<Utc>::from_timestamp_millis(at.as_millis()) {
+        Some(time) => time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string(),
+        None => at.to_string(),
+    }
+}

@@ -1,0 +1,33 @@
+//! A tree of turns as flat rows of a terminal, readable at 3,000 turns and correct at 100,000.
+//!
+//! How it is drawn:
+//!
+//! ```text
+//! root         ◆ tokyo-trip
+//! a9d2e63be84c ● user What's the best time to visit Tokyo?
+//! e38bb1328f49 ● asst Late March 🌸
+//! 51c0f6b8ab13 ├─● user And in autumn?                 a side line: one step to the right
+//! 0b1e9a2a77c4 │ ● asst [autumn] Early November
+//! 9f86d081884c ├─○ user Is it warm then?               another one
+//! 2c26b46b68ff ● user What about hotels?               the line itself goes on, flush
+//! fcde2b2edba5 ● asst [main] Shinjuku is a good base
+//! ```
+//!
+//! - Only a fork indents. At each fork one child *continues* the line in the same column; all
+//!   others are side lines, one step to the right, and come first. So the line that is followed
+//!   stays in one column from the root to its end, however often it was forked, and what runs
+//!   down beside a side line is always the gutter `│` of a line that goes on below.
+//! - The child that continues is the one on the line that was asked for (`main`); elsewhere the
+//!   one that leads to a branch before one that does not, then the one with most turns below it,
+//!   then the newest. Every side line then holds at most half of the turns of the line it leaves
+//!   (but for one step each onto and off the lines of branches), so the indent grows with the
+//!   logarithm of the tree: 17 steps for 100,000 turns at worst.
+//!
+//! [`lay_out`] decides the order and the steps, in time linear in the rows and without recursion;
+//! [`draw`](draw::draw) writes them. Neither knows where the rows come from.
+
+mod draw;
+mod layout;
+
+pub use draw::{Drawing, Head, draw};
+pub use layout::{Line, lay_out};

@@ -1,0 +1,60 @@
+//! The demonstration, and what it must never do.
+
+use crate::harness::{Home, finish, stable};
+
+#[test]
+fn the_demonstration_shows_a_tree_and_what_to_try_next() {
+    let home = Home::new();
+    let first = home.ok(&["demo"]);
+    insta::assert_snapshot!("demo", stable_path(&first, &home));
+    assert_eq!(home.ok(&["demo"]), first, "running it again just shows it");
+    assert_eq!(home.ok(&["demo", "--fresh"]), first, "made anew, it is the same");
+    assert_eq!(home.json(&["verify"])["ok"], true);
+    let next = first.lines().skip_while(|line| !line.starts_with("Try next")).skip(2);
+    for line in next {
+        let command = line.split("   ").next().unwrap().trim().trim_start_matches("tine ");
+        let mut arguments: Vec<&str> = Vec::new();
+        match command.split_once('\'') {
+            Some((before, text)) => {
+                arguments.extend(before.split_whitespace());
+                arguments.push(text.trim_end_matches('\''));
+            }
+            None => arguments.extend(command.split_whitespace()),
+        }
+        home.ok(&arguments);
+    }
+}
+
+/// Hashes are left as they are: they are the same on every machine.
+fn stable_path(text: &str, home: &Home) -> String {
+    let folder = home.path("");
+    text.replace(folder.to_str().expect("a plain name").trim_end_matches('/'), "HOME")
+}
+
+#[test]
+fn without_a_store_the_demonstration_has_one_of_its_own() {
+    let home = Home::new();
+    let run = |arguments: &[&str]| finish(home.command(arguments).env_remove("TINE_STORE"), b"");
+    assert_eq!(run(&["demo"]).code, 0);
+    assert!(home.path(".local/share/tine-demo/tine.db").exists());
+    assert!(!home.path(".local/share/tine").exists());
+    assert_eq!(run(&["ls"]).code, 3, "the user's own store is still not there");
+    assert_eq!(run(&["new", "mine"]).code, 0);
+    assert_eq!(run(&["demo", "--fresh"]).code, 0);
+    assert!(run(&["ls"]).out.contains("mine"));
+}
+
+#[test]
+fn fresh_deletes_only_what_the_demonstration_made() {
+    let home = Home::with_trip();
+    home.ok(&["demo"]);
+    let error = home.refused("protected", &["demo", "--fresh"]);
+    assert!(stable(&error, &home.path("")).contains("was not made by `tine demo`"), "{error}");
+    assert!(home.ok(&["ls"]).contains("trip"));
+
+    let other = Home::new();
+    other.ok(&["demo"]);
+    other.write("store/letter.txt", "Dear Sir");
+    other.refused("protected", &["demo", "--fresh"]);
+    assert!(other.path("store/letter.txt").exists());
+}

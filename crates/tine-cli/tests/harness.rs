@@ -1,0 +1,219 @@
+//! A store in a temporary folder, and what the command says about it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A home with a store in it.
+pub struct Home {
+    folder: TempDir,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Home {
+    /// No store yet.
+    pub fn new() -> Self {
+        Home { folder: TempDir::new().expect("a temporary folder") }
+    }
+
+    /// A store with the conversation `trip`: one question and one answer at known times, so that
+    /// their hashes are those of the documentation.
+    pub fn with_trip() -> Self {
+        let home = Home::new();
+        home.ok(&["new", "trip", "--system", "Be brief."]);
+        home.ok(&[
+            "append",
+            "--at",
+            "2024-01-15T10:30:00Z",
+            "What's the best time to visit Tokyo?",
+        ]);
+        home.ok(&["append", "-r", "assistant", "--at", "2024-01-15T10:30:05Z", "Late March 🌸"]);
+        home
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).expect("a file in a temporary folder");
+        path.to_str().expect("a temporary folder has a plain name").to_owned()
+    }
+
+    /// The command, with an environment that is the same everywhere.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tine"));
+        command
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("TINE_STORE", self.path("store"))
+            .env("USER", "tester")
+            .env("TZ", "UTC")
+            .env("COLUMNS", "100")
+            .current_dir(self.folder.path())
+            .args(arguments);
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, b"")
+    }
+
+    pub fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        finish(&mut self.command(arguments), input)
+    }
+
+    /// Runs a command that must succeed, and gives its output.
+    pub fn ok(&self, arguments: &[&str]) -> String {
+        self.ok_with(arguments, b"")
+    }
+
+    pub fn ok_with(&self, arguments: &[&str], input: &[u8]) -> String {
+        let ran = self.run_with(arguments, input);
+        assert_eq!(ran.code, 0, "tine {arguments:?} failed: {ran:?}");
+        assert_eq!(ran.err, "", "tine {arguments:?} complained");
+        ran.out
+    }
+
+    /// The same with `--json`, read.
+    pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        let out = self.ok(&all);
+        assert_eq!(out.lines().count(), 1, "not one document: {out}");
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+    }
+
+    /// Everything that the store holds.
+    pub fn everything(&self) -> String {
+        self.ok(&["export", "--all"])
+    }
+
+    /// Runs a command that must be refused with this code and leave the store as it was; gives
+    /// the sentence.
+    pub fn refused(&self, code: &str, arguments: &[&str]) -> String {
+        self.refused_with(code, arguments, b"")
+    }
+
+    pub fn refused_with(&self, code: &str, arguments: &[&str], input: &[u8]) -> String {
+        let before = self.everything();
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        let machine = self.run_with(&all, input);
+        let document: serde_json::Value = serde_json::from_str(&machine.err)
+            .unwrap_or_else(|error| panic!("{error}: {machine:?}"));
+        assert_eq!(document["error"]["code"], code, "tine {arguments:?}: {document}");
+        let person = self.run_with(arguments, input);
+        let kind = tine_core::Kind::ALL.into_iter().find(|kind| kind.code() == code);
+        let exit = i32::from(kind.expect("a known code").exit_code());
+        assert_eq!((person.code, machine.code), (exit, exit), "tine {arguments:?}: {person:?}");
+        assert!(person.err.starts_with("error: "), "{}", person.err);
+        assert_eq!(self.everything(), before, "tine {arguments:?} changed the store");
+        person.err
+    }
+}
+
+pub fn finish(command: &mut Command, input: &[u8]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the built command runs");
+    let mut stdin = child.stdin.take().expect("it was piped");
+    let input = input.to_vec();
+    // Written beside the reading: either pipe could be full. Whoever is refused early closes it.
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("the command ends");
+    writer.join().expect("the writer ends");
+    Ran {
+        code: output.status.code().expect("an exit code"),
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// The hash of a turn by reference.
+pub fn hash_of(home: &Home, reference: &str) -> String {
+    let turn = home.json(&["show", reference]);
+    turn["turn_hash"].as_str().expect("a turn has a hash").to_owned()
+}
+
+/// Replaces ids, hashes and times by names that stay the same from run to run.
+pub fn stable(text: &str, folder: &Path) -> String {
+    let text = text.replace(folder.to_str().expect("a plain name"), "HOME");
+    let mut names: Vec<String> = Vec::new();
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    let mut boundary = true;
+    while let Some(first) = rest.chars().next() {
+        let (token, length) = if boundary { token(rest) } else { (None, 0) };
+        match token {
+            None => {
+                boundary = !first.is_ascii_alphanumeric();
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+            Some(Token::Time) => {
+                out.push_str("TIME");
+                rest = &rest[length..];
+            }
+            Some(Token::Id(prefix, key)) => {
+                let place = names.iter().position(|name| *name == key).unwrap_or_else(|| {
+                    names.push(key);
+                    names.len() - 1
+                });
+                out.push_str(&format!("{prefix}{place:02}"));
+                rest = &rest[length..];
+            }
+        }
+    }
+    out
+}
+
+enum Token {
+    Time,
+    Id(&'static str, String),
+}
+
+fn token(text: &str) -> (Option<Token>, usize) {
+    let run = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    let shape = |pattern: &str| {
+        text.len() >= pattern.len()
+            && pattern.bytes().zip(text.bytes()).all(|(want, byte)| match want {
+                b'0' => byte.is_ascii_digit(),
+                b'x' => byte.is_ascii_hexdigit(),
+                want => want == byte,
+            })
+    };
+    if shape("0000-00-00T00:00:00") {
+        let length = text.find('Z').map_or(19, |end| end + 1);
+        return (Some(Token::Time), length);
+    }
+    if shape("0000-00-00 00:00") {
+        return (Some(Token::Time), 16);
+    }
+    if shape("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+        return (Some(Token::Id("ID", text[..36].to_owned())), 36);
+    }
+    let hex = text.strip_prefix("sha256:").unwrap_or(text);
+    let length = run(hex);
+    // Short and long forms of one hash get one name.
+    if length == 12 || length == 64 {
+        let whole = text.len() - hex.len() + length;
+        return (Some(Token::Id("HASH", hex[..12].to_owned())), whole);
+    }
+    (None, 0)
+}

@@ -1,0 +1,13 @@
+//! The built `tine`, driven as a person or a script drives it, in stores of its own; and the
+//! drawing of trees, on rows made up for it.
+
+mod bad_input;
+mod changing;
+mod demo;
+mod documents;
+mod drawing;
+mod exit_codes;
+mod harness;
+mod output;
+mod reading;
+mod transfer;

@@ -1,0 +1,120 @@
+//! The edges of the terminal: pipes, colours, widths, help, completions.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::harness::{Home, finish};
+use crate::reading::with_demo;
+
+#[test]
+fn a_reader_who_stops_early_is_no_error() {
+    let home = Home::new();
+    home.ok(&["new", "long"]);
+    let lines: String = (0..5_000)
+        .map(|number| {
+            format!("{{\"role\":\"user\",\"content\":\"turn {number} {}\"}}\n", "x".repeat(80))
+        })
+        .collect();
+    home.ok_with(&["append", "-m", "-"], lines.as_bytes());
+    let commands: [&[&str]; 6] = [
+        &["tree"],
+        &["log"],
+        &["path"],
+        &["export"],
+        &["tree", "--json"],
+        &["path", "--format", "tine"],
+    ];
+    for arguments in commands {
+        let mut command = home.command(arguments);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut line = String::new();
+        let mut stdout = BufReader::with_capacity(64, child.stdout.take().expect("piped"));
+        stdout.read_line(&mut line).expect("one line or a part of it");
+        drop(stdout);
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn five_thousand_turns_are_read_page_by_page() {
+    let home = Home::new();
+    let lines = "{\"role\":\"user\",\"content\":\"again\"}\n".repeat(2_500);
+    home.ok_with(&["append", "-c", "long", "--create", "-m", "-"], lines.as_bytes());
+    assert_eq!(home.ok(&["tree"]).lines().count(), 2_501);
+    assert_eq!(home.ok(&["log", "--oneline"]).lines().count(), 2_500);
+    assert_eq!(home.ok(&["log", "--oneline", "-n", "1200"]).lines().count(), 1_200);
+    assert_eq!(home.json(&["path"])["turns"].as_array().unwrap().len(), 2_500);
+}
+
+#[test]
+fn colours_come_when_asked_for_and_only_then() {
+    let home = with_demo();
+    assert!(!home.ok(&["tree"]).contains('\u{1b}'));
+    assert!(home.ok(&["tree", "--color", "always"]).contains("\u{1b}[32m"));
+    assert!(!home.ok(&["tree", "--color", "never"]).contains('\u{1b}'));
+}
+
+#[test]
+fn a_narrow_terminal_cuts_lines_and_no_terminal_does_not() {
+    let home = with_demo();
+    let narrow = finish(home.command(&["tree"]).env("COLUMNS", "60"), b"").out;
+    insta::assert_snapshot!("tree_narrow", narrow);
+    for line in narrow.lines() {
+        assert!(tine_cli::terminal::text::width(line) <= 60, "{line}");
+    }
+    let wrapped = finish(home.command(&["path"]).env("COLUMNS", "40"), b"").out;
+    for line in wrapped.lines().filter(|line| line.starts_with("    ")) {
+        assert!(tine_cli::terminal::text::width(line) <= 40, "{line}");
+    }
+    let free = finish(home.command(&["tree"]).env_remove("COLUMNS"), b"").out;
+    assert_eq!(free.matches('…').count(), 1, "only previews are cut: {free}");
+}
+
+#[test]
+fn every_reading_command_answers_with_one_document() {
+    let home = with_demo();
+    let commands: [&[&str]; 13] = [
+        &["ls"],
+        &["log"],
+        &["path"],
+        &["path", "--around", "hotel"],
+        &["show", "hotel"],
+        &["tree"],
+        &["branch"],
+        &["tails"],
+        &["ops"],
+        &["bookmark"],
+        &["tag", "hotel"],
+        &["title", "hotel"],
+        &["stats"],
+    ];
+    for arguments in commands {
+        assert_eq!(home.json(arguments)["project_id"], "default", "{arguments:?}");
+    }
+}
+
+#[test]
+fn completions_are_made_for_every_shell() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = home.ok(&["completions", shell]);
+        assert!(script.contains("bookmark"), "{shell}");
+    }
+}
+
+#[test]
+fn help_is_as_written() {
+    let home = Home::new();
+    insta::assert_snapshot!("help", home.ok(&["--help"]));
+    for command in tine_cli::command().get_subcommands() {
+        let name = command.get_name();
+        let help = home.ok(&[name, "--help"]);
+        assert!(help.contains("Examples:"), "`tine {name} --help` has no examples");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{name}");
+    }
+    insta::assert_snapshot!("help_append", home.ok(&["append", "--help"]));
+    insta::assert_snapshot!("help_branch", home.ok(&["branch", "--help"]));
+}

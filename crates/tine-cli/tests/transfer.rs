@@ -1,0 +1,63 @@
+//! Bundles and backups.
+
+use crate::harness::{Home, finish};
+use crate::reading::with_demo;
+
+#[test]
+fn an_export_imports_elsewhere_byte_for_byte() {
+    let home = with_demo();
+    let file = home.path("bundle.jsonl");
+    let file = file.to_str().unwrap();
+    assert_eq!(home.ok(&["export", "-o", file]), format!("wrote 1 conversation to {file}\n"));
+    let other = Home::new();
+    let done = other.json(&["import", file]);
+    assert_eq!(done["conversations"], 1);
+    assert_eq!(other.everything(), home.everything());
+    assert_eq!(other.ok(&["tree"]), home.ok(&["tree"]));
+    assert!(other.ok(&["import", file]).contains("1 unchanged"));
+    home.ok(&["append", "one more"]);
+    other.ok_with(&["import", "-"], home.everything().as_bytes());
+    assert_eq!(other.everything(), home.everything());
+    assert_eq!(other.json(&["verify"])["ok"], true);
+}
+
+#[test]
+fn an_import_can_go_into_another_project() {
+    let home = with_demo();
+    let bundle = home.everything();
+    home.ok_with(&["import", "-", "--project", "archive"], bundle.as_bytes());
+    assert!(home.ok(&["ls", "--project", "archive"]).contains("tokyo-trip"));
+}
+
+#[test]
+fn an_altered_bundle_is_refused_and_nothing_of_it_is_kept() {
+    let home = with_demo();
+    let altered = home.everything().replace("Late March", "Late Marsh");
+    let other = Home::with_trip();
+    other.refused_with("invalid", &["import", "-"], altered.as_bytes());
+    other.refused_with("invalid", &["import", "-"], b"Dear Sir\n");
+    let cut = &altered[..altered.len() / 2];
+    other.refused_with("invalid", &["import", "-"], cut.as_bytes());
+}
+
+#[test]
+fn a_failed_export_leaves_an_older_file_as_it_was() {
+    let home = with_demo();
+    let file = home.write("bundle.jsonl", "older");
+    home.refused("not_found", &["export", "nothing", "-o", &file]);
+    assert_eq!(home.run(&["export", "tokyo-trip", "nothing"]).out, "");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "older");
+    let names: Vec<_> = std::fs::read_dir(home.path("")).unwrap().collect();
+    assert!(!format!("{names:?}").contains("partial"));
+}
+
+#[test]
+fn a_backup_is_a_store_of_its_own() {
+    let home = with_demo();
+    let folder = home.path("backup");
+    let folder = folder.to_str().unwrap();
+    home.ok(&["backup", folder]);
+    let copy = finish(home.command(&["export", "--all", "--store", folder]).arg("--json"), b"");
+    assert_eq!(copy.out, home.everything());
+    home.refused("invalid", &["backup", folder]);
+}

@@ -1,0 +1,216 @@
+//! Records to JSON: the one place that spells the keys of a bundle.
+//!
+//! A key that is optional is absent when there is nothing to say; a key that can be `null` is
+//! always there. So each record has one form.
+
+use tine_core::json::{self, MAX_DEPTH, Object};
+use tine_core::{Digest, Json, TurnHash};
+use tine_engine::BundleRecord;
+use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin};
+
+use super::error::Fault;
+use super::{FORMAT, VERSION, Written};
+
+/// The first line.
+pub(super) fn header() -> Json {
+    json::object([("format", FORMAT.into()), ("version", VERSION.into())])
+}
+
+/// The last line.
+pub(super) fn end(written: &Written) -> Json {
+    json::object([
+        ("record", "end".into()),
+        ("conversations", written.conversations.into()),
+        ("turns", written.turns.into()),
+        ("operations", written.operations.into()),
+        ("sha256", written.digest.to_hex().into()),
+    ])
+}
+
+/// One record. The link is the hash of the record that a turn or an operation follows.
+pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json, Fault> {
+    let mut line = Object::new();
+    line.insert("record", name(record).into());
+    match record {
+        BundleRecord::Conversation {
+            project,
+            id,
+            root_hash,
+            root,
+            title,
+            metadata,
+            created_at,
+            derived_from,
+            archived,
+        } => {
+            line.insert("project_id", project.as_str().into());
+            line.insert("conversation_id", id.as_str().into());
+            line.insert("root_hash", text(root_hash));
+            match root {
+                Some(root) => {
+                    line.insert("system_prompt", root.system_prompt.clone().into());
+                    line.insert("config", root.config.clone());
+                }
+                None => {
+                    line.insert("purged", true.into());
+                }
+            }
+            optional(&mut line, "title", title.clone());
+            line.insert("metadata", metadata.clone());
+            line.insert("created_at", text(created_at));
+            optional(&mut line, "derived_from", derived_from.as_ref().map(derivation));
+            line.insert("archived", (*archived).into());
+        }
+        BundleRecord::Turn {
+            id,
+            hash,
+            parent,
+            role,
+            content,
+            tool_call_id,
+            created_at,
+            status,
+            metadata,
+            operation,
+            origin,
+        } => {
+            line.insert("turn_id", text(id));
+            line.insert("turn_hash", text(hash));
+            line.insert("parent_id", parent.map(|id| id.to_string()).into());
+            line.insert("parent_turn_hash", link.map(|digest| text(&TurnHash(digest))).into());
+            line.insert("role", role.as_str().into());
+            match content {
+                Content::Kept(body) => {
+                    line.insert("content", Json::Array(body.blocks()?));
+                }
+                Content::Purged(digest) => {
+                    line.insert("purged", true.into());
+                    line.insert("message_digest", text(digest));
+                }
+            }
+            optional(&mut line, "tool_call_id", tool_call_id.clone());
+            line.insert("created_at", text(created_at));
+            line.insert("status", status.as_str().into());
+            line.insert("metadata", metadata.to_json());
+            line.insert("operation", (*operation).into());
+            let Origin { edited_from, derived_from, part_of } = origin;
+            optional(&mut line, "edited_from", edited_from.as_ref().map(text));
+            optional(&mut line, "derived_from", derived_from.as_ref().map(text));
+            optional(&mut line, "part_of", part_of.as_ref().map(text));
+        }
+        BundleRecord::Split { whole, left, right, operation } => {
+            line.insert("turn_id", text(whole));
+            line.insert("left_id", text(left));
+            line.insert("right_id", text(right));
+            line.insert("operation", (*operation).into());
+        }
+        BundleRecord::Hidden { root, by, operation } => {
+            line.insert("turn_id", text(root));
+            line.insert("by", hidden_by(*by).into());
+            line.insert("operation", (*operation).into());
+        }
+        BundleRecord::Branch { id, name, tip, forked_from, created_at, version } => {
+            line.insert("branch_id", text(id));
+            line.insert("name", name.as_str().into());
+            line.insert("tip", tip.map(|id| id.to_string()).into());
+            optional(&mut line, "forked_from", forked_from.as_ref().map(text));
+            line.insert("created_at", text(created_at));
+            line.insert("version", (*version).into());
+        }
+        BundleRecord::Bookmark { name, turn, created_at } => {
+            line.insert("name", name.as_str().into());
+            line.insert("turn_id", text(turn));
+            line.insert("created_at", text(created_at));
+        }
+        BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
+            line.insert("seq", (*seq).into());
+            line.insert("kind", kind.as_str().into());
+            line.insert("actor", actor.as_str().into());
+            line.insert("at", text(at));
+            match detail {
+                Detail::Kept(canonical) => {
+                    line.insert("detail", exact_json(canonical)?);
+                }
+                Detail::Purged(digest) => {
+                    line.insert("purged", true.into());
+                    line.insert("detail_digest", text(digest));
+                }
+            }
+            line.insert("previous", link.map(|digest| text(&digest)).into());
+            line.insert("hash", text(hash));
+            line.insert("undone", (*undone).into());
+            optional(&mut line, "idempotency", idempotency.as_ref().map(used_key));
+        }
+    }
+    Ok(Json::Object(line))
+}
+
+/// The record's type, as it is called in a bundle.
+pub(super) fn name(record: &BundleRecord) -> &'static str {
+    match record {
+        BundleRecord::Conversation { .. } => "conversation",
+        BundleRecord::Turn { .. } => "turn",
+        BundleRecord::Split { .. } => "split",
+        BundleRecord::Hidden { .. } => "hidden",
+        BundleRecord::Branch { .. } => "branch",
+        BundleRecord::Bookmark { .. } => "bookmark",
+        BundleRecord::Operation { .. } => "operation",
+    }
+}
+
+/// The record by name, for messages.
+pub(super) fn describe(record: &BundleRecord) -> String {
+    match record {
+        BundleRecord::Conversation { id, .. } => format!("conversation `{id}`"),
+        BundleRecord::Turn { id, .. } => format!("turn {id}"),
+        BundleRecord::Split { whole, .. } => format!("split of turn {whole}"),
+        BundleRecord::Hidden { root, .. } => format!("hiding of turn {root}"),
+        BundleRecord::Branch { name, .. } => format!("branch `{name}`"),
+        BundleRecord::Bookmark { name, .. } => format!("bookmark `{name}`"),
+        BundleRecord::Operation { seq, .. } => format!("operation {seq}"),
+    }
+}
+
+/// Why a turn is hidden, as it is called in a bundle.
+pub(super) const fn hidden_by(by: HiddenBy) -> &'static str {
+    match by {
+        HiddenBy::Cascade => "cascade",
+        HiddenBy::Reparent => "reparent",
+        HiddenBy::Undo => "undo",
+    }
+}
+
+fn derivation(from: &DerivedFrom) -> Json {
+    json::object([
+        ("conversation_id", from.conversation.as_str().into()),
+        ("turn_id", from.turn.map(|id| id.to_string()).into()),
+    ])
+}
+
+fn used_key(idempotency: &Idempotency) -> Json {
+    json::object([
+        ("key", idempotency.key.as_str().into()),
+        ("fingerprint", text(&idempotency.fingerprint)),
+        ("answer", idempotency.answer.as_str().into()),
+    ])
+}
+
+/// A stored JSON text as the value that it is. Its digest is chained, so a spelling that would
+/// not come back byte for byte is damage.
+fn exact_json(stored: &str) -> Result<Json, Fault> {
+    let value = json::parse(stored.as_bytes(), MAX_DEPTH)?;
+    if value.to_canonical() != stored {
+        return Err(Fault::NotCanonical);
+    }
+    Ok(value)
+}
+
+fn text(value: &impl ToString) -> Json {
+    Json::String(value.to_string())
+}
+
+fn optional(line: &mut Object, key: &str, value: Option<impl Into<Json>>) {
+    if let Some(value) = value {
+        line.insert(key, value.into());
+    }
+}

@@ -1,0 +1,176 @@
+//! Bundles into a store: first the whole bundle is checked, then it is stored.
+//!
+//! A bundle is read twice. The first pass reads down to the end line and checks all that a bundle
+//! says about itself; nothing is stored before it has succeeded. The second pass hands the
+//! records to the engine, one conversation and one transaction at a time. What can still be
+//! refused then depends on the store: a history that diverged from the one that is there, a name
+//! that is taken. Such a refusal leaves nothing of its conversation; the ones before it stay.
+
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write as _};
+
+use tine_core::{ConversationId, Limits, ProjectId};
+use tine_engine::{BundleRecord, Call, Engine, Imported};
+
+use super::error::BundleError;
+use super::reader::Reader;
+use super::{Written, spool};
+
+/// Checks a whole bundle by itself and says what it holds.
+///
+/// Everything that can be computed is: every root hash, turn hash and operation hash, every
+/// reference to an earlier line, the counts and the digest of the end line.
+pub fn verify_bundle(input: &mut dyn BufRead, limits: &Limits) -> Result<Written, BundleError> {
+    finish(Reader::new(input, limits)?)
+}
+
+/// Imports a bundle from an input that can be read only once, such as a pipe.
+///
+/// The bundle is copied to a temporary file while it is checked, so that nothing of a cut or
+/// altered one is stored. `project` is where the conversations go instead of the projects that
+/// the bundle names.
+///
+/// ```
+/// use tine_engine::{Call, Engine, NewConversation};
+/// use tine_formats::bundle::{read_bundle, write_bundle};
+/// use tine_store::MemoryStore;
+///
+/// let (here, there) = (Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new()));
+/// let call = Call::by("somebody");
+/// let trip = here.create_conversation(&call, NewConversation::named("trip")?)?.id;
+/// let mut bundle = Vec::new();
+/// write_bundle(&here, &call, &[trip], &mut bundle)?;
+///
+/// let imported = read_bundle(&there, &call, None, &mut bundle.as_slice())?;
+/// assert_eq!(imported.conversations, 1);
+/// let again = read_bundle(&there, &call, None, &mut bundle.as_slice())?;
+/// assert_eq!((again.conversations, again.unchanged), (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_bundle(
+    engine: &Engine,
+    call: &Call,
+    project: Option<&ProjectId>,
+    input: &mut dyn BufRead,
+) -> Result<Imported, BundleError> {
+    let failed = |source| BundleError::Spool { source };
+    let mut copy = spool::create().map_err(failed)?;
+    {
+        let mut out = std::io::BufWriter::new(&mut copy);
+        finish(Reader::copying(input, Some(&mut out), engine.limits())?)?;
+        out.flush().map_err(failed)?;
+    }
+    copy.seek(SeekFrom::Start(0)).map_err(failed)?;
+    store(engine, call, project, &mut BufReader::new(copy))
+}
+
+/// Imports a bundle from an input that can be read again, such as a file, without copying it.
+///
+/// An input that turns out not to be seekable is read as by [`read_bundle`].
+pub fn read_bundle_in_place<R: BufRead + Seek>(
+    engine: &Engine,
+    call: &Call,
+    project: Option<&ProjectId>,
+    input: &mut R,
+) -> Result<Imported, BundleError> {
+    let Ok(start) = input.stream_position() else {
+        return read_bundle(engine, call, project, input);
+    };
+    verify_bundle(input, engine.limits())?;
+    let read = |source| BundleError::Read { line: 0, source };
+    input.seek(SeekFrom::Start(start)).map_err(read)?;
+    store(engine, call, project, input)
+}
+
+/// The first pass.
+fn finish(mut reader: Reader<'_>) -> Result<Written, BundleError> {
+    while reader.next_record()?.is_some() {}
+    Ok(reader.end().expect("a reader gives no record only behind a checked end line"))
+}
+
+/// The second pass. It checks again what it reads: a file may have been changed in between.
+fn store(
+    engine: &Engine,
+    call: &Call,
+    project: Option<&ProjectId>,
+    input: &mut dyn BufRead,
+) -> Result<Imported, BundleError> {
+    let mut records = Records::new(Reader::new(input, engine.limits())?);
+    let mut total = Imported::default();
+    while let Some((conversation, line)) = records.begin()? {
+        let outcome = engine.import(call, project, &mut records);
+        // An error of the bundle passed through the engine only to stop it.
+        if let Some(error) = records.failed.take() {
+            return Err(error);
+        }
+        let done = outcome.map_err(|source| BundleError::Refused {
+            conversation,
+            line,
+            imported: total.clone(),
+            source: Box::new(source),
+        })?;
+        total.conversations += done.conversations;
+        total.extended += done.extended;
+        total.unchanged += done.unchanged;
+        total.turns += done.turns;
+        total.operations += done.operations;
+    }
+    Ok(total)
+}
+
+/// The records of one conversation at a time.
+struct Records<'a> {
+    reader: Reader<'a>,
+    /// The record that was read to see whether the conversation goes on.
+    ahead: Option<BundleRecord>,
+    /// Whether the conversation's first record has been handed out.
+    begun: bool,
+    failed: Option<BundleError>,
+}
+
+impl<'a> Records<'a> {
+    fn new(reader: Reader<'a>) -> Self {
+        Records { reader, ahead: None, begun: false, failed: None }
+    }
+
+    /// Goes to the next conversation: its id and its line; `None` behind the last one.
+    fn begin(&mut self) -> Result<Option<(ConversationId, u64)>, BundleError> {
+        self.begun = false;
+        loop {
+            match &self.ahead {
+                Some(BundleRecord::Conversation { id, .. }) => {
+                    return Ok(Some((id.clone(), self.reader.line())));
+                }
+                Some(_) | None => self.ahead = self.reader.next_record()?,
+            }
+            if self.ahead.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = tine_engine::Result<BundleRecord>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed.is_some() {
+            return None;
+        }
+        if self.ahead.is_none() {
+            match self.reader.next_record() {
+                Ok(record) => self.ahead = record,
+                Err(error) => {
+                    let stop = tine_engine::Error::Invalid(error.to_string());
+                    self.failed = Some(error);
+                    return Some(Err(stop));
+                }
+            }
+        }
+        let starts = matches!(self.ahead, Some(BundleRecord::Conversation { .. }));
+        if starts && self.begun {
+            return None;
+        }
+        self.begun = true;
+        self.ahead.take().map(Ok)
+    }
+}

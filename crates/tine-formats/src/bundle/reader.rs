@@ -1,0 +1,120 @@
+//! A bundle, record by record, each checked against everything before it.
+
+use std::io::{BufRead, Write};
+
+use tine_core::Limits;
+use tine_engine::BundleRecord;
+
+use super::chain::Chain;
+use super::decode::{self, Line};
+use super::error::{BundleError, Fault};
+use super::lines::Lines;
+use super::{Written, longest_line};
+
+/// The header is short; something else than a bundle should not be read to its first newline.
+const HEADER_BYTES: usize = 1 << 10;
+
+/// Reads the records of a bundle.
+///
+/// Records are handed out before the end line is known to be there. Who stores them as they
+/// come, stores parts of a cut bundle; [`read_bundle`](super::read_bundle) therefore reads twice.
+pub struct Reader<'a> {
+    lines: Lines<'a>,
+    limits: Limits,
+    chain: Chain,
+    end: Option<Written>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the header.
+    pub fn new(input: &'a mut dyn BufRead, limits: &Limits) -> Result<Self, BundleError> {
+        Reader::copying(input, None, limits)
+    }
+
+    /// The same; every whole line is written to `copy` as well.
+    pub(super) fn copying(
+        input: &'a mut dyn BufRead,
+        copy: Option<&'a mut dyn Write>,
+        limits: &Limits,
+    ) -> Result<Self, BundleError> {
+        let mut lines = Lines::new(input, copy);
+        let first = match lines.advance(HEADER_BYTES) {
+            Ok(true) => decode::header(lines.current()),
+            // An empty file, or one whose first line has no end, was never known to be a bundle.
+            Ok(false) | Err(BundleError::Line { .. }) => Err(Fault::NotABundle),
+            Err(other) => return Err(other),
+        };
+        first.map_err(|fault| BundleError::Line { line: 1, fault })?;
+        Ok(Reader { lines, limits: *limits, chain: Chain::default(), end: None })
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub fn line(&self) -> u64 {
+        self.lines.number()
+    }
+
+    /// What the bundle holds, once its end line has been reached and checked.
+    pub fn end(&self) -> Option<Written> {
+        self.end
+    }
+
+    /// The next record; `None` once the end line has been reached and checked.
+    pub fn next_record(&mut self) -> Result<Option<BundleRecord>, BundleError> {
+        if self.end.is_some() {
+            return Ok(None);
+        }
+        if !self.lines.advance(longest_line(&self.limits))? {
+            return Err(self.lines.missing());
+        }
+        match self.check() {
+            Ok(Some(record)) => Ok(Some(record)),
+            Ok(None) => self.nothing_follows(),
+            Err(fault) => Err(self.lines.fault(fault)),
+        }
+    }
+
+    /// The present line as a record; `None` for the end line.
+    fn check(&mut self) -> Result<Option<BundleRecord>, Fault> {
+        match decode::line(self.lines.current(), &self.limits)? {
+            Line::Record(record, stated) => {
+                let actual = self.chain.link(&record)?;
+                if stated != actual {
+                    let operation = matches!(record, BundleRecord::Operation { .. });
+                    let key = if operation { "previous" } else { "parent_turn_hash" };
+                    return Err(Fault::Link { key, stated, actual });
+                }
+                self.chain.accept(&record)?;
+                Ok(Some(record))
+            }
+            Line::End(stated) => {
+                self.chain.end_conversation()?;
+                let counts = [
+                    ("conversations", stated.conversations, self.chain.conversations),
+                    ("turns", stated.turns, self.chain.turns),
+                    ("operations", stated.operations, self.chain.operations),
+                ];
+                for (what, stated, counted) in counts {
+                    if stated != counted {
+                        return Err(Fault::Count { what, stated, counted });
+                    }
+                }
+                if stated.digest != self.lines.digest_before() {
+                    return Err(Fault::EndDigest);
+                }
+                self.end = Some(stated);
+                Ok(None)
+            }
+        }
+    }
+
+    fn nothing_follows(&mut self) -> Result<Option<BundleRecord>, BundleError> {
+        match self.lines.advance(0) {
+            Ok(false) => Ok(None),
+            Ok(true) | Err(BundleError::Line { .. }) => {
+                self.end = None;
+                Err(self.lines.fault(Fault::AfterEnd))
+            }
+            Err(other) => Err(other),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The engine's answers as JSON: the one shape that the command line, HTTP and MCP share.
+//!
+//! Invariants:
+//!
+//! - Field names are those of the contract (`turn_id`, `turn_hash`, `parent_turn_hash` …); ids,
+//!   hashes and times are strings in their wire form.
+//! - `content`, `config` and all free-form data are passed on as canonical bytes, never through
+//!   a JSON value that could round a number.
+//! - What a record always has is always there, with an explicit `null` where it is empty
+//!   (`parent_id` of a first turn). What only some records have is left out elsewhere
+//!   (`tool_call_id`, `edited_from`, `outcome`).
+//! - An answer carries its project once, at the top: see [`Answer`].
+//!
+//! Deliberately absent: status codes and headers (the surfaces' business), and rendering for
+//! providers.
+
+mod care;
+mod change;
+mod conversation;
+mod error;
+mod history;
+mod tree;
+mod turn;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tine_core::{Json, ProjectId};
+use tine_engine as engine;
+
+pub use care::*;
+pub use change::*;
+pub use conversation::*;
+pub use error::*;
+pub use history::*;
+pub use tree::*;
+pub use turn::*;
+
+/// JSON that is passed on byte for byte.
+pub type Raw = Box<RawValue>;
+
+/// A value in its canonical bytes.
+pub fn raw(json: &Json) -> Raw {
+    raw_text(json.to_canonical())
+}
+
+fn raw_text(canonical: String) -> Raw {
+    RawValue::from_string(canonical).expect("canonical JSON is JSON")
+}
+
+fn text(value: impl ToString) -> String {
+    value.to_string()
+}
+
+fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
+    values.into_iter().map(|value| value.to_string()).collect()
+}
+
+/// Any answer, with the project that the call was made in.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer<T> {
+    /// The project.
+    pub project_id: String,
+    /// The fields of the answer itself.
+    #[serde(flatten)]
+    pub body: T,
+}
+
+impl<T> Answer<T> {
+    /// An answer in a project.
+    pub fn new(project: &ProjectId, body: T) -> Self {
+        Answer { project_id: text(project), body }
+    }
+}
+
+/// A list, with the way to the next page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Items<T> {
+    /// This page's items.
+    pub items: Vec<T>,
+    /// The cursor of the next page.
+    pub next: Option<String>,
+}
+
+impl<T> Items<T> {
+    /// A whole list.
+    pub fn all(items: Vec<T>) -> Self {
+        Items { items, next: None }
+    }
+}
+
+impl<S, T: From<S>> From<engine::Listing<S>> for Items<T> {
+    fn from(listing: engine::Listing<S>) -> Self {
+        Items { items: listing.items.into_iter().map(T::from).collect(), next: listing.next }
+    }
+}

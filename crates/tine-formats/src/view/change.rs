@@ -1,0 +1,162 @@
+//! What changes the tree answers: turns appended, edited, split and deleted; branches, bookmarks.
+
+use serde::{Deserialize, Serialize};
+use tine_engine as engine;
+
+use super::{Turn, text, texts};
+
+/// What an append did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Appended {
+    /// One for each message, in order.
+    pub turns: Vec<Turn>,
+    /// The branch that followed.
+    pub branch: Branch,
+    /// The turn that it ends on; `null` is the root.
+    pub tip: Option<String>,
+    /// Whether a lost race was resolved by forking.
+    pub forked: bool,
+    /// Whether this is the answer of an earlier call with the same key.
+    pub replayed: bool,
+    /// Whether that earlier work has been undone since.
+    pub undone: bool,
+}
+
+impl From<engine::Appended> for Appended {
+    fn from(done: engine::Appended) -> Self {
+        let branch = Branch::from(done.branch);
+        Appended {
+            turns: done.turns.into_iter().map(Turn::from).collect(),
+            tip: branch.tip.clone(),
+            branch,
+            forked: done.forked,
+            replayed: done.replayed,
+            undone: done.undone,
+        }
+    }
+}
+
+/// A branch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Branch {
+    /// Its conversation.
+    pub conversation_id: String,
+    /// Its id, also when it is renamed.
+    pub branch_id: String,
+    /// Its name.
+    pub name: String,
+    /// The turn it ends on; `null` is the root.
+    pub tip: Option<String>,
+    /// The hash of that turn.
+    pub tip_hash: Option<String>,
+    /// The turn it was forked from.
+    pub forked_from: Option<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// Counts its changes.
+    pub version: u64,
+}
+
+impl From<engine::BranchView> for Branch {
+    fn from(view: engine::BranchView) -> Self {
+        Branch {
+            conversation_id: text(view.conversation),
+            branch_id: text(view.id),
+            name: text(view.name),
+            tip: view.tip.map(text),
+            tip_hash: view.tip_hash.map(text),
+            forked_from: view.forked_from.map(text),
+            created_at: text(view.created_at),
+            version: view.version,
+        }
+    }
+}
+
+/// What an edit did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Edited {
+    /// The new version, or the equal sibling that was there.
+    pub turn: Turn,
+    /// The branch that moved, if one was given.
+    pub branch: Option<Branch>,
+}
+
+impl From<engine::Edited> for Edited {
+    fn from(done: engine::Edited) -> Self {
+        Edited { turn: (done.turn, done.outcome).into(), branch: done.branch.map(Branch::from) }
+    }
+}
+
+/// What a split did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SplitDone {
+    /// The turn that is now shown as two.
+    pub split: String,
+    /// Its first half.
+    pub left: Turn,
+    /// Its second half.
+    pub right: Turn,
+}
+
+impl From<engine::SplitDone> for SplitDone {
+    fn from(done: engine::SplitDone) -> Self {
+        SplitDone { split: text(done.whole), left: done.left.into(), right: done.right.into() }
+    }
+}
+
+/// What a deletion did, or would do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Deleted {
+    /// The turn that was named.
+    pub turn_id: String,
+    /// Turns that are no longer shown, counting that one.
+    pub turns: usize,
+    /// Branches whose tips moved to the nearest live ancestor.
+    pub moved_branches: Vec<Branch>,
+    /// Bookmarks that moved there.
+    pub moved_bookmarks: Vec<String>,
+    /// Bookmarks that were removed.
+    pub removed_bookmarks: Vec<String>,
+    /// Whether it was only a preview.
+    pub dry_run: bool,
+}
+
+impl From<engine::Deleted> for Deleted {
+    fn from(done: engine::Deleted) -> Self {
+        Deleted {
+            turn_id: text(done.turn),
+            turns: done.turns,
+            moved_branches: done.moved_branches.into_iter().map(Branch::from).collect(),
+            moved_bookmarks: texts(done.moved_bookmarks),
+            removed_bookmarks: texts(done.removed_bookmarks),
+            dry_run: done.dry_run,
+        }
+    }
+}
+
+/// A bookmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Bookmark {
+    /// Its name.
+    pub name: String,
+    /// The turn's conversation.
+    pub conversation_id: String,
+    /// The turn.
+    pub turn_id: String,
+    /// The turn's hash.
+    pub turn_hash: String,
+    /// When it was set.
+    pub created_at: String,
+}
+
+impl From<engine::BookmarkView> for Bookmark {
+    fn from(view: engine::BookmarkView) -> Self {
+        Bookmark {
+            name: text(view.name),
+            conversation_id: text(view.conversation),
+            turn_id: text(view.turn),
+            turn_hash: text(view.turn_hash),
+            created_at: text(view.created_at),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a call was refused.
+
+use serde::{Deserialize, Serialize};
+use tine_core::Kind;
+use tine_engine as engine;
+
+use super::text;
+
+/// Why a call was refused, with what a caller needs to go on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Error {
+    /// The stable code of its kind.
+    pub code: String,
+    /// A sentence that says what to do.
+    pub message: String,
+    /// Position of the refused message in the call, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_index: Option<usize>,
+    /// All that an ambiguous reference could mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Candidate>,
+    /// Where the branch of a lost race ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual_tip: Option<ActualTip>,
+    /// What points at the thing that should go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Pointer>,
+    /// Later operations that build on the one that should be undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depended_on_by: Vec<u64>,
+}
+
+/// One of several things that a reference could mean.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The conversation it lies in.
+    pub conversation_id: String,
+    /// The turn; `null` is the root.
+    pub turn_id: Option<String>,
+    /// The turn's hash.
+    pub turn_hash: Option<String>,
+}
+
+/// Where a branch ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ActualTip {
+    /// The branch.
+    pub branch: String,
+    /// The turn; `null` is the root.
+    pub turn_id: Option<String>,
+    /// The turn's hash.
+    pub turn_hash: Option<String>,
+}
+
+/// Something that points at a turn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pointer {
+    /// What sort of thing.
+    pub what: String,
+    /// Its name or id.
+    pub name: String,
+}
+
+impl Error {
+    /// An error of a kind, with a sentence and nothing else.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error {
+            code: kind.code().to_owned(),
+            message: message.into(),
+            message_index: None,
+            candidates: Vec::new(),
+            actual_tip: None,
+            references: Vec::new(),
+            depended_on_by: Vec::new(),
+        }
+    }
+}
+
+impl From<&engine::Error> for Error {
+    fn from(error: &engine::Error) -> Self {
+        let mut view = Error::new(error.kind(), error.to_string());
+        match error {
+            engine::Error::Message { index, .. } => view.message_index = Some(*index),
+            engine::Error::Ambiguous { candidates, .. } => {
+                view.candidates = candidates.iter().map(Candidate::from).collect();
+            }
+            engine::Error::Conflict { branch, actual, actual_hash, .. } => {
+                view.actual_tip = Some(ActualTip {
+                    branch: text(branch),
+                    turn_id: actual.map(text),
+                    turn_hash: actual_hash.map(text),
+                });
+            }
+            engine::Error::Referenced { references } => {
+                let pointer = |found: &engine::ReferenceFound| Pointer {
+                    what: found.what.to_owned(),
+                    name: found.name.clone(),
+                };
+                view.references = references.iter().map(pointer).collect();
+            }
+            engine::Error::DependedOn { by, .. } => view.depended_on_by = by.clone(),
+            _ => {}
+        }
+        view
+    }
+}
+
+impl From<&engine::Candidate> for Candidate {
+    fn from(candidate: &engine::Candidate) -> Self {
+        Candidate {
+            conversation_id: text(&candidate.conversation),
+            turn_id: candidate.turn.map(text),
+            turn_hash: candidate.hash.map(text),
+        }
+    }
+}

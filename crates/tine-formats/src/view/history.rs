@@ -1,0 +1,103 @@
+//! The operation log, undoing, and erasing.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tine_core::{ConversationId, TurnId};
+use tine_engine as engine;
+
+use super::{Raw, text, texts};
+
+/// One entry of the operation log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its conversation.
+    pub conversation_id: String,
+    /// Its place in that conversation's log, from 1: `undo` takes it.
+    pub seq: u64,
+    /// What was done.
+    pub kind: String,
+    /// By whom.
+    pub actor: String,
+    /// When.
+    pub at: String,
+    /// A line for people.
+    pub summary: String,
+    /// What exactly; `null` once it was purged.
+    pub detail: Option<Raw>,
+    /// The chain hash.
+    pub hash: String,
+    /// Whether it is undone at present.
+    pub undone: bool,
+}
+
+impl From<engine::OperationView> for Operation {
+    fn from(view: engine::OperationView) -> Self {
+        Operation {
+            conversation_id: text(view.conversation),
+            seq: view.seq,
+            kind: view.kind,
+            actor: view.actor,
+            at: text(view.at),
+            summary: view.summary,
+            // A damaged detail must not keep the rest of the log from being shown.
+            detail: view.detail.and_then(|detail| RawValue::from_string(detail).ok()),
+            hash: text(view.hash),
+            undone: view.undone,
+        }
+    }
+}
+
+/// What an undo or redo did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Undone {
+    /// The operation that was undone or redone.
+    pub target: u64,
+    /// What that one was.
+    pub kind: String,
+    /// The new entry of the log.
+    pub seq: u64,
+}
+
+impl From<engine::Undone> for Undone {
+    fn from(done: engine::Undone) -> Self {
+        Undone { target: done.target, kind: done.kind, seq: done.seq }
+    }
+}
+
+/// What an erasure did, or would do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Purged {
+    /// Turns whose content is erased.
+    pub turns: Vec<String>,
+    /// Other turns that say the same and keep it.
+    pub other_holders: Vec<Holder>,
+    /// Entries of the log whose detail is erased.
+    pub operations: u64,
+    /// The word to confirm with; nothing was erased yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
+}
+
+/// A turn that holds the same text as an erased one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its conversation.
+    pub conversation_id: String,
+    /// Its id.
+    pub turn_id: String,
+}
+
+impl From<engine::Purged> for Purged {
+    fn from(done: engine::Purged) -> Self {
+        let holder = |(conversation, turn): (ConversationId, TurnId)| Holder {
+            conversation_id: text(conversation),
+            turn_id: text(turn),
+        };
+        Purged {
+            turns: texts(done.turns),
+            other_holders: done.other_holders.into_iter().map(holder).collect(),
+            operations: done.operations,
+            confirm: done.confirm,
+        }
+    }
+}

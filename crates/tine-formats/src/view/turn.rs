@@ -1,0 +1,111 @@
+//! One turn.
+
+use serde::{Deserialize, Serialize};
+use tine_engine as engine;
+use tine_store::Content;
+
+use super::{Raw, raw, raw_text, text};
+
+/// A turn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its conversation.
+    pub conversation_id: String,
+    /// Its id.
+    pub turn_id: String,
+    /// Its hash.
+    pub turn_hash: String,
+    /// The hash of its raw parent; `null` for a first turn.
+    pub parent_turn_hash: Option<String>,
+    /// The parent as shown; `null` is the root.
+    pub parent_id: Option<String>,
+    /// Raw distance from the root.
+    pub depth: u32,
+    /// Who spoke.
+    pub role: String,
+    /// The canonical blocks; `null` once they were purged.
+    pub content: Option<Raw>,
+    /// The call that a tool turn answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// When.
+    pub created_at: String,
+    /// `complete` or `partial`.
+    pub status: String,
+    /// What is known besides.
+    pub metadata: Raw,
+    /// The turn that it is an edited version of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_from: Option<String>,
+    /// The turn that it is a copy of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_from: Option<String>,
+    /// The turn that it is one half of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+    /// `live`, `deleted`, or `split` when its halves are shown instead.
+    pub presence: String,
+    /// Whether its content was erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub purged: bool,
+    /// What is left of erased content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_digest: Option<String>,
+    /// `created` or `reused`, in the answer of the call that did so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+}
+
+impl From<engine::TurnView> for Turn {
+    fn from(view: engine::TurnView) -> Self {
+        let (content, message_digest) = match view.content {
+            Content::Kept(body) => (Some(raw_text(body.to_blocks_string())), None),
+            Content::Purged(digest) => (None, Some(text(digest))),
+        };
+        Turn {
+            conversation_id: text(view.conversation),
+            turn_id: text(view.id),
+            turn_hash: text(view.hash),
+            parent_turn_hash: view.parent_hash.map(text),
+            parent_id: view.parent.map(text),
+            depth: view.depth,
+            role: view.role.as_str().to_owned(),
+            content,
+            tool_call_id: view.tool_call_id,
+            created_at: text(view.created_at),
+            status: view.status.as_str().to_owned(),
+            metadata: raw(&view.metadata.to_json()),
+            edited_from: view.origin.edited_from.map(text),
+            derived_from: view.origin.derived_from.map(text),
+            part_of: view.origin.part_of.map(text),
+            presence: presence(view.presence).to_owned(),
+            purged: message_digest.is_some(),
+            message_digest,
+            outcome: None,
+        }
+    }
+}
+
+impl From<(engine::TurnView, engine::Outcome)> for Turn {
+    fn from((view, outcome): (engine::TurnView, engine::Outcome)) -> Self {
+        let outcome = Some(outcome_name(outcome).to_owned());
+        Turn { outcome, ..Turn::from(view) }
+    }
+}
+
+/// The wire name of a turn's presence.
+pub fn presence(presence: engine::Presence) -> &'static str {
+    match presence {
+        engine::Presence::Live => "live",
+        engine::Presence::Deleted => "deleted",
+        engine::Presence::Split => "split",
+    }
+}
+
+/// The wire name of an outcome.
+pub fn outcome_name(outcome: engine::Outcome) -> &'static str {
+    match outcome {
+        engine::Outcome::Created => "created",
+        engine::Outcome::Reused => "reused",
+    }
+}

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Recomputes every hash of a Tine bundle, with nothing but Python's standard library.
+
+    python3 verify_bundle.py trip.jsonl        (or - for standard input)
+
+Prints `ok: ...` and exits 0, or names every record that fails and exits 1.
+The format is described in bundle.md. What purging erased is reported, not recomputed.
+"""
+import hashlib, json, re, sys
+
+getattr(sys, "set_int_max_str_digits", int)(0)  # integers keep their digits, however many
+sys.setrecursionlimit(10_000)                   # JSON may be nested 512 deep
+
+# ---- canonical JSON: RFC 8785, and integers beyond 2**53 keep their digits ----------------
+
+def number(x):
+    """A double as ECMAScript writes it. Python's repr finds the same shortest digits."""
+    if x != x or x in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large for a double")
+    if x == 0:
+        return "0"
+    sign, mantissa, exponent = re.fullmatch(r"(-?)([0-9.]+)(?:e([+-]\d+))?", repr(x)).groups()
+    whole, _, fraction = mantissa.partition(".")
+    point = len(whole) + int(exponent or 0)         # where the point stands in `digits`
+    digits = whole + fraction
+    point -= len(digits) - len(digits.lstrip("0"))
+    digits = digits.strip("0")
+    n = len(digits)
+    if n <= point <= 21:
+        text = digits + "0" * (point - n)
+    elif 0 < point <= 21:
+        text = digits[:point] + "." + digits[point:]
+    elif -6 < point <= 0:
+        text = "0." + "0" * -point + digits
+    else:
+        e = point - 1
+        text = digits[0] + ("." + digits[1:] if n > 1 else "") + ("e+" if e > 0 else "e-") + str(abs(e))
+    return sign + text
+
+def jcs(value):
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join(jcs(key) + ":" + jcs(value[key]) for key in keys) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(jcs, value)) + "]"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        float(value)                                # beyond a double: OverflowError
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)    # true, false, null and strings
+
+def sha256(value):
+    return "sha256:" + hashlib.sha256(jcs(value).encode()).hexdigest()
+
+def parse(line):
+    """One object in canonical form; a repeated key or a NaN would not come back the same."""
+    value = json.loads(line.decode())
+    if not isinstance(value, dict) or jcs(value).encode() != line:
+        raise ValueError("not an object in canonical form")
+    return value
+
+# ---- the hashes ---------------------------------------------------------------------------
+
+def turn_hash(turn, parent_hash):
+    content = turn["content"]
+    if len(content) == 1 and content[0].get("type") == "text" and content[0].keys() == {"type", "text"}:
+        content = content[0]["text"]                # one plain text block enters as its text
+    call = {"tool_call_id": turn["tool_call_id"]} if "tool_call_id" in turn else {}
+    return sha256({"content": content, "created_at": turn["created_at"],
+                   "parent_turn_hash": parent_hash, "role": turn["role"], **call})
+
+def operation_hash(operation, conversation_id, previous):
+    purged = operation.get("purged", False)
+    return sha256({"actor": operation["actor"], "at": operation["at"], "conversation_id": conversation_id,
+                   "detail_digest": operation["detail_digest"] if purged else sha256(operation["detail"]),
+                   "kind": operation["kind"], "previous": previous, "seq": operation["seq"]})
+
+# ---- the file -----------------------------------------------------------------------------
+
+class Bundle:
+    def __init__(self):
+        self.problems, self.ended, self.before = [], False, hashlib.sha256()
+        self.conversations = self.turns = self.operations = self.purged = 0
+
+    def check(self, what, key, stated, expected):
+        if stated != expected:
+            self.problems.append(f"{what}: {key} is {stated}, recomputed {expected}")
+
+    def line(self, number, raw):
+        try:
+            if self.ended or not raw.endswith(b"\n"):
+                raise ValueError("something follows the end line" if self.ended else "cut off here")
+            record = parse(raw[:-1])
+            if number == 1:
+                self.check("line 1", "the header", record, {"format": "tine-bundle", "version": 1})
+            elif record["record"] not in ("hidden", "branch", "bookmark", "split"):  # no hash in these
+                getattr(self, "on_" + record["record"])(record, f"line {number}: {record['record']}")
+        except KeyError as error:
+            self.problems.append(f"line {number}: {error} is missing")
+        except (ValueError, OverflowError, TypeError, AttributeError, RecursionError) as error:
+            self.problems.append(f"line {number}: {error}")
+        self.before.update(raw)
+
+    def on_conversation(self, record, what):
+        self.conversations += 1
+        self.conversation_id, self.hashes, self.previous, self.seq = record["conversation_id"], {}, None, 0
+        if "purged" not in record:
+            root = {"config": record["config"], "system_prompt": record["system_prompt"]}
+            self.check(f"{what} {self.conversation_id}", "root_hash", record["root_hash"], sha256(root))
+
+    def on_turn(self, record, what):
+        self.turns += 1
+        what, parent = f"{what} {record['turn_id']}", record["parent_id"]
+        parent_hash = None if parent is None else self.hashes.get(parent, "an unknown turn")
+        self.hashes[record["turn_id"]] = record["turn_hash"]
+        self.check(what, "parent_turn_hash", record["parent_turn_hash"], parent_hash)
+        if "purged" in record:
+            self.purged += 1
+        else:
+            self.check(what, "turn_hash", record["turn_hash"], turn_hash(record, record["parent_turn_hash"]))
+
+    def on_operation(self, record, what):
+        self.operations, self.seq = self.operations + 1, self.seq + 1
+        what = f"{what} {record['seq']} of {self.conversation_id}"
+        self.check(what, "seq", record["seq"], self.seq)
+        self.check(what, "previous", record["previous"], self.previous)
+        self.check(what, "hash", record["hash"], operation_hash(record, self.conversation_id, record["previous"]))
+        self.previous = record["hash"]
+
+    def on_end(self, record, what):
+        self.ended = True
+        for key in ("conversations", "turns", "operations"):
+            self.check(what, key, record[key], getattr(self, key))
+        self.check(what, "sha256", record["sha256"], self.before.hexdigest())
+
+def main(path):
+    bundle, number = Bundle(), 0
+    with sys.stdin.buffer if path == "-" else open(path, "rb") as lines:
+        for number, raw in enumerate(lines, 1):
+            bundle.line(number, raw)
+    if not bundle.ended:
+        bundle.problems.append(f"line {number + 1}: the end line is missing: the file is cut off")
+    print("\n".join(bundle.problems) or f"ok: {bundle.conversations} conversations, {bundle.turns} turns, "
+          f"{bundle.operations} operations" + (f" ({bundle.purged} turns purged)" if bundle.purged else ""))
+    return 1 if bundle.problems else 0
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else __doc__)
