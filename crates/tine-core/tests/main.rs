@@ -1,4 +1,5 @@
 //! One binary for all tests of the crate: linking is what costs time.
+#![allow(clippy::unwrap_used)]
 
 mod hashes;
 mod ids;
