@@ -8,7 +8,7 @@ use tine_core::Reference;
 
 use crate::commands::{
     append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, purge, reading, tree,
+    moves, purge, reading, show, tree,
 };
 
 const EXAMPLES: &str = "\
@@ -130,7 +130,7 @@ pub(crate) enum Command {
     /// Show a path, first turn first
     Path(reading::PathArgs),
     /// Show one turn in full
-    Show(reading::ShowArgs),
+    Show(show::ShowArgs),
     /// Draw the whole tree
     Tree(tree::TreeArgs),
     /// List, make, rename and delete branches

@@ -109,6 +109,15 @@ fn stats_and_verify_count_what_is_there() {
 }
 
 #[test]
+fn a_conversation_without_turns_is_shown_by_its_root() {
+    let home = Home::new();
+    home.ok(&["new", "empty", "--system", "Be brief."]);
+    assert_eq!(home.ok(&["tree"]), "root         ◆ [main] empty · Be brief.\n");
+    assert_eq!(home.ok(&["log"]), "");
+    assert_eq!(home.ok(&["show"]), home.ok(&["show", "root"]));
+}
+
+#[test]
 fn projects_are_apart() {
     let home = Home::with_trip();
     home.ok(&["--project", "work", "new", "trip"]);

@@ -6,7 +6,7 @@ use tine_engine::{BranchView, Fork, ForkPoint};
 use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::session::Session;
 use crate::terminal::text::{visible, width};
 use crate::terminal::{Paging, short_time};
@@ -161,10 +161,9 @@ pub(crate) fn fork(session: &Session, args: ForkArgs) -> Result<()> {
 
 fn make(session: &Session, point: ForkPoint, name: Option<&str>, key: Option<&str>) -> Result<()> {
     let (ForkPoint::At(at) | ForkPoint::Before(at)) = &point;
-    let conversation = match session.scope()? {
-        None if names_root(at) => return Err(session.conversation().err().unwrap_or_else(unnamed)),
-        scope => scope,
-    };
+    // Every conversation has a root, so that one alone says nothing.
+    let conversation =
+        if names_root(at) { Some(session.conversation()?) } else { session.scope()? };
     let name = name.map(|name| session.name(name)).transpose()?;
     let request = Fork { conversation, point, name };
     let done = session.engine.fork(&session.call_with(key), request)?;
@@ -172,8 +171,4 @@ fn make(session: &Session, point: ForkPoint, name: Option<&str>, key: Option<&st
         return Ok(());
     }
     session.screen.line(&ends_on(session, &done))
-}
-
-fn unnamed() -> Failure {
-    Failure::invalid("say which conversation's root is meant, with -c ID")
 }

@@ -16,6 +16,7 @@ use crate::commands::conversations;
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::session::Session;
+use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,8 +55,8 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
             if session.answered_json(|| Document { file: path.to_owned(), conversations })? {
                 return Ok(());
             }
-            let noun = if conversations == 1 { "conversation" } else { "conversations" };
-            session.screen.line(&format!("wrote {conversations} {noun} to {}", path.display()))
+            let written = count(conversations as u64, "conversation");
+            session.screen.line(&format!("wrote {written} to {}", path.display()))
         }
     }
 }

@@ -11,7 +11,7 @@ use tine_formats::view;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::terminal::text::visible;
+use crate::terminal::text::{count, visible};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -32,11 +32,13 @@ pub(crate) fn verify(session: &Session) -> Result<()> {
             }
             write!(
                 out,
-                "checked {} conversations, {} turns, {} operations",
-                found.conversations, found.turns, found.operations
+                "checked {}, {}, {}",
+                count(found.conversations, "conversation"),
+                count(found.turns, "turn"),
+                count(found.operations, "operation")
             )?;
             if found.purged_turns > 0 {
-                write!(out, " ({} turns are purged)", found.purged_turns)?;
+                write!(out, " (besides {} that were purged)", count(found.purged_turns, "turn"))?;
             }
             writeln!(out, "{}", if failed == 0 { ": all is well" } else { "" })?;
             Ok(())

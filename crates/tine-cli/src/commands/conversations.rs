@@ -10,7 +10,7 @@ use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::session::{self, Session};
-use crate::terminal::text::{cut, visible, width};
+use crate::terminal::text::{count, cut, visible, width};
 use crate::terminal::{Paging, short_time};
 
 #[derive(Debug, Args)]
@@ -94,8 +94,8 @@ pub(crate) fn ls(session: &Session, args: &LsArgs) -> Result<()> {
                 columns.saturating_sub(column.max(width(&row.id)) + 20 + width(&row.counts))
             });
             let (id, time) = (paint.bold(&row.id), paint.dim(&row.time));
-            let title = cut(&row.title, room);
-            writeln!(out, "{id}{gap}  {time}{}  {title}", row.counts)?;
+            let line = format!("{id}{gap}  {time}{}  {}", row.counts, cut(row.title.trim(), room));
+            writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
     })
@@ -112,13 +112,15 @@ fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result
     let counts = if long {
         let stats = session.engine.stats(&session.call, Some(&conversation.id))?;
         let stats = stats.conversation.unwrap_or_default();
-        format!("  {:>6} turns  {:>3} branches", stats.turns, stats.branches)
+        format!("  {:>12}  {:>3} branches", count(stats.turns, "turn"), stats.branches)
     } else {
         String::new()
     };
     let mut title = conversation.title.clone().unwrap_or_default();
-    if conversation.archived {
-        title = format!("{title} (archived)").trim_start().to_owned();
+    let marks =
+        [(conversation.archived, " (archived)"), (conversation.root.is_none(), " (purged)")];
+    for (_, mark) in marks.iter().filter(|(applies, _)| *applies) {
+        title.push_str(mark);
     }
     Ok(Row {
         id: visible(conversation.id.as_str()).into_owned(),
@@ -182,7 +184,8 @@ pub(crate) fn derive(session: &Session, args: DeriveArgs) -> Result<()> {
     }
     let verb = if done.created { "made" } else { "there already" };
     let id = visible(done.conversation.id.as_str());
-    session.screen.line(&format!("conversation {id} ({verb}, {} turns taken over)", done.turns))
+    let turns = count(done.turns as u64, "turn");
+    session.screen.line(&format!("conversation {id} ({verb}, {turns} taken over)"))
 }
 
 #[derive(Debug, Args)]

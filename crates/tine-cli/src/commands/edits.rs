@@ -13,7 +13,7 @@ use crate::failure::Result;
 use crate::input::{self, Source};
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::terminal::text::visible;
+use crate::terminal::text::{count, visible};
 use crate::transcript::one_line;
 
 #[derive(Debug, Args)]
@@ -160,8 +160,7 @@ pub(crate) fn delete(session: &Session, args: &DeleteArgs) -> Result<()> {
 fn report(session: &Session, done: &Deleted) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         let verb = if done.dry_run { "would delete" } else { "deleted" };
-        let turns = if done.turns == 1 { "turn" } else { "turns" };
-        writeln!(out, "{verb} {} {turns}", done.turns)?;
+        writeln!(out, "{verb} {}", count(done.turns as u64, "turn"))?;
         for branch in &done.moved_branches {
             writeln!(out, "{}", ends_on(session, branch))?;
         }

@@ -13,6 +13,7 @@ pub(crate) mod marks;
 pub(crate) mod moves;
 pub(crate) mod purge;
 pub(crate) mod reading;
+pub(crate) mod show;
 pub(crate) mod tree;
 
 use tine_store::embedded::Mode;
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Append(args) => append::append(globals, args),
         Command::Log(args) => reading::log(&open()?, args),
         Command::Path(args) => reading::path(&open()?, args),
-        Command::Show(args) => reading::show(&open()?, &args),
+        Command::Show(args) => show::show(&open()?, &args),
         Command::Tree(args) => tree::tree(&open()?, &args),
         Command::Branch(args) => branches::branch(&open()?, args),
         Command::Fork(args) => branches::fork(&open()?, args),

@@ -9,7 +9,7 @@ use crate::arguments::reference;
 use crate::commands::branches::ends_on;
 use crate::failure::Result;
 use crate::session::Session;
-use crate::terminal::text::cut;
+use crate::terminal::text::{count, cut};
 use crate::terminal::{Paging, short_time};
 
 #[derive(Debug, Args)]
@@ -113,11 +113,10 @@ pub(crate) fn tails(session: &Session) -> Result<()> {
     session.screen.text(Paging::Paged, |out| {
         for tail in &tails {
             let hash = paint.hash(&tail.leaf_hash.short());
-            let turns = if tail.turns == 1 { "turn " } else { "turns" };
-            let count = format!("{:>5} {turns}", tail.turns);
+            let turns = count(tail.turns, "turn");
             let time = paint.dim(&short_time(tail.created_at));
-            let room = session.screen.columns.map_or(80, |columns| columns.saturating_sub(45));
-            writeln!(out, "{hash}  {count}  {time}  {}", cut(&tail.preview, room))?;
+            let room = session.screen.columns.map_or(80, |columns| columns.saturating_sub(44));
+            writeln!(out, "{hash}  {turns:>10}  {time}  {}", cut(&tail.preview, room))?;
         }
         Ok(())
     })

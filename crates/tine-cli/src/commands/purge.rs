@@ -12,7 +12,7 @@ use crate::arguments::reference;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::terminal::text::visible;
+use crate::terminal::text::{count, visible};
 use crate::transcript::one_line;
 
 /// Turns that are listed one by one.
@@ -74,14 +74,9 @@ fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
-        let turns = if plan.turns.len() == 1 { "turn" } else { "turns" };
-        let entries = if plan.operations == 1 { "entry" } else { "entries" };
-        writeln!(
-            out,
-            "{verb} what {} {turns} said, and {} {entries} of the log",
-            plan.turns.len(),
-            plan.operations
-        )?;
+        let turns = count(plan.turns.len() as u64, "turn");
+        let operations = count(plan.operations, "operation");
+        writeln!(out, "{verb} what {turns} said, and what {operations} noted down of it")?;
         for turn in plan.turns.iter().take(LISTED) {
             match session.engine.turn(&session.call, TurnRef::of(*turn)) {
                 Ok(turn) => writeln!(out, "  {}", one_line(&session.screen, &turn, 2))?,

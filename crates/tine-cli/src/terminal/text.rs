@@ -13,6 +13,14 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+/// `1 turn`, `2 turns`.
+pub fn count(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
 /// The text with everything visible that would otherwise steer the terminal. Line ends and tabs
 /// stay.
 pub fn visible(text: &str) -> Cow<'_, str> {

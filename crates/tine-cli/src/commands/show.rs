@@ -1,0 +1,207 @@
+//! `tine show`: one turn, or the root, in full.
+
+use std::io::Write;
+
+use clap::Args;
+use serde::Serialize;
+use tine_core::{Json, Reference};
+use tine_engine::{Error, TurnView};
+use tine_formats::view;
+
+use crate::arguments::{names_root, reference};
+use crate::failure::Result;
+use crate::labels::Labels;
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::terminal::text::visible;
+use crate::transcript::{marks, one_line, wrapped, write_content};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine show main
+  tine show a9d2e63be84c --siblings
+  tine show main~1 --versions --json")]
+pub(crate) struct ShowArgs {
+    /// The turn
+    #[arg(value_name = "REF", value_parser = reference, default_value = "main")]
+    turn: Reference,
+    /// List the turns that follow it
+    #[arg(long)]
+    children: bool,
+    /// List the turns beside it
+    #[arg(long)]
+    siblings: bool,
+    /// List the turns that it was edited from or into
+    #[arg(long)]
+    versions: bool,
+}
+
+/// A turn and its neighbours.
+struct Shown {
+    turn: TurnView,
+    children: Vec<TurnView>,
+    siblings: Vec<TurnView>,
+    versions: Vec<TurnView>,
+}
+
+pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
+    if names_root(&args.turn) {
+        return show_root(session);
+    }
+    let named = session.turn(&args.turn)?;
+    let turn = match session.engine.turn(&session.call, named) {
+        // A branch can end on the root.
+        Err(Error::Root(_)) => return show_root(session),
+        turn => turn?,
+    };
+    let by_id = || tine_engine::TurnRef::within(turn.conversation.clone(), turn.id);
+    let shown = Shown {
+        children: session.engine.children(&session.call, by_id())?,
+        siblings: session.engine.siblings(&session.call, by_id())?,
+        versions: session.engine.versions(&session.call, by_id())?,
+        turn,
+    };
+    if session.answered_json(|| document(&shown, args))? {
+        return Ok(());
+    }
+    let labels = Labels::of(session, &shown.turn.conversation)?;
+    session.screen.text(Paging::Paged, |out| {
+        write_facts(out, session, &shown, &labels)?;
+        writeln!(out)?;
+        write_content(out, &session.screen, &shown.turn)?;
+        let lists = [
+            ("children", args.children, &shown.children),
+            ("siblings", args.siblings, &shown.siblings),
+            ("versions", args.versions, &shown.versions),
+        ];
+        for (name, asked, turns) in lists {
+            if asked {
+                writeln!(out, "\n{name}")?;
+                for turn in turns {
+                    writeln!(out, "  {}", one_line(&session.screen, turn, 2))?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Document {
+        #[serde(flatten)]
+        turn: view::Turn,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        children: Option<Vec<view::Turn>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        siblings: Option<Vec<view::Turn>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        versions: Option<Vec<view::Turn>>,
+    }
+    let views = |asked: bool, turns: &[TurnView]| {
+        asked.then(|| turns.iter().cloned().map(view::Turn::from).collect())
+    };
+    Document {
+        turn: shown.turn.clone().into(),
+        children: views(args.children, &shown.children),
+        siblings: views(args.siblings, &shown.siblings),
+        versions: views(args.versions, &shown.versions),
+    }
+}
+
+fn write_facts(
+    out: &mut dyn Write,
+    session: &Session,
+    shown: &Shown,
+    labels: &Labels,
+) -> Result<()> {
+    let (turn, paint) = (&shown.turn, session.screen.paint);
+    let mut fact = |name: &str, value: &str| -> Result<()> {
+        let name = paint.dim(&format!("{name:<12}"));
+        Ok(writeln!(out, "{name} {}", visible(value))?)
+    };
+    fact("turn", &turn.id.to_string())?;
+    fact("hash", &turn.hash.to_string())?;
+    let parent_hash = turn.parent_hash.map(|hash| hash.to_string());
+    fact("parent hash", parent_hash.as_deref().unwrap_or("none (a first turn)"))?;
+    fact("parent", &turn.parent.map_or("root".to_owned(), |id| id.to_string()))?;
+    fact("conversation", turn.conversation.as_str())?;
+    fact("role", turn.role.as_str())?;
+    fact("said at", &turn.created_at.to_string())?;
+    fact("depth", &turn.depth.to_string())?;
+    if let Some(place) = shown.siblings.iter().position(|sibling| sibling.id == turn.id) {
+        fact("sibling", &format!("{} of {}", place + 1, shown.siblings.len()))?;
+    }
+    fact("children", &shown.children.len().to_string())?;
+    if shown.versions.len() > 1 {
+        fact("versions", &shown.versions.len().to_string())?;
+    }
+    let origins = [
+        ("edited from", turn.origin.edited_from),
+        ("copied from", turn.origin.derived_from),
+        ("half of", turn.origin.part_of),
+    ];
+    for (name, origin) in origins {
+        if let Some(id) = origin {
+            fact(name, &id.to_string())?;
+        }
+    }
+    let lists = [
+        ("branches", labels.branches(&turn.id).join(", ")),
+        ("bookmarks", labels.bookmarks(&turn.id).join(", ")),
+        ("state", marks(turn).join(", ")),
+        ("title", turn.metadata.title.clone().unwrap_or_default()),
+        ("auto title", turn.metadata.auto_title.clone().unwrap_or_default()),
+        ("tags", turn.metadata.tags.iter().cloned().collect::<Vec<_>>().join(", ")),
+        ("source", turn.metadata.source_info.as_ref().map(Json::to_canonical).unwrap_or_default()),
+        (
+            "custom data",
+            turn.metadata.custom_data.as_ref().map(Json::to_canonical).unwrap_or_default(),
+        ),
+    ];
+    for (name, value) in lists {
+        if !value.is_empty() {
+            fact(name, &value)?;
+        }
+    }
+    Ok(())
+}
+
+/// The root is no turn, but it is what a conversation begins with.
+fn show_root(session: &Session) -> Result<()> {
+    let id = session.conversation()?;
+    let conversation = session.engine.conversation(&session.call, &id)?;
+    if session.answered_json(|| view::Conversation::from(conversation.clone()))? {
+        return Ok(());
+    }
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Paged, |out| {
+        let mut fact = |name: &str, value: &str| -> Result<()> {
+            let name = paint.dim(&format!("{name:<12}"));
+            Ok(writeln!(out, "{name} {}", visible(value))?)
+        };
+        fact("conversation", conversation.id.as_str())?;
+        fact("root hash", &conversation.root_hash.to_string())?;
+        fact("made at", &conversation.created_at.to_string())?;
+        if let Some(title) = &conversation.title {
+            fact("title", title)?;
+        }
+        if let Some(from) = &conversation.derived_from {
+            fact("derived from", from.conversation.as_str())?;
+        }
+        match &conversation.root {
+            None => fact("state", "purged")?,
+            Some(root) => {
+                if !root.config.is_null() {
+                    fact("config", &root.config.to_canonical())?;
+                }
+                if let Some(prompt) = &root.system_prompt {
+                    writeln!(out)?;
+                    wrapped(out, &session.screen, prompt, None)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
