@@ -13,13 +13,13 @@ use crate::time::Timestamp;
 #[non_exhaustive]
 pub enum NameError {
     /// Nothing was given.
-    #[error("a {what} must not be empty")]
+    #[error("the {what} must not be empty")]
     Empty {
         /// What the text was meant to name.
         what: &'static str,
     },
     /// Longer than the limit.
-    #[error("a {what} holds at most {limit} bytes; this one has {bytes}")]
+    #[error("the {what} is too long: at most {limit} bytes, not {bytes}")]
     TooLong {
         /// What the text was meant to name.
         what: &'static str,
@@ -29,7 +29,7 @@ pub enum NameError {
         bytes: usize,
     },
     /// Control characters would break every listing.
-    #[error("a {what} must not hold control characters")]
+    #[error("the {what} must not hold control characters")]
     ControlCharacter {
         /// What the text was meant to name.
         what: &'static str,

@@ -21,7 +21,7 @@ impl Engine {
         };
         let (view, _) = self.mutate(call, "bookmark", payload, |mutation| {
             let place = resolve::place(mutation.reader(), call, &turn)?;
-            let loc = place.require_turn("bookmarked")?;
+            let loc = place.turn_to_be("bookmarked")?;
             mutation.open(place.conversation)?;
             mutation.depends_on_turn(Some(loc))?;
             let before = mutation.reader().bookmark(&call.project, &name)?;

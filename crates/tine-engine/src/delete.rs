@@ -49,7 +49,7 @@ struct Plan {
 
 impl Plan {
     fn new(records: &dyn Read, place: &Place, mode: DeleteMode) -> Result<Self> {
-        let root = place.require_turn("deleted")?;
+        let root = place.turn_to_be("deleted")?;
         let key = place.conversation.key;
         let tree = Tree::new(records, key);
         let runs = match mode {

@@ -67,7 +67,7 @@ impl Receipt for EditReceipt {
 fn edit(mutation: &mut Mutation<'_>, request: &Edit) -> Result<EditReceipt> {
     let call = mutation.call;
     let place = resolve::place(mutation.reader(), call, &request.turn)?;
-    let loc = place.require_turn("edited")?;
+    let loc = place.turn_to_be("edited")?;
     refuse_purged(&place.conversation)?;
     mutation.open(place.conversation)?;
     let branch = match &request.branch {

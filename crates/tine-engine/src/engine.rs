@@ -6,6 +6,7 @@ use tine_core::{BranchId, IdSource, Limits, Timestamp, TurnId};
 use tine_store::{Read, Store, Verdict, Write};
 
 use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
+use crate::topology::Orders;
 use crate::{Error, Result};
 
 /// The rules over one store. Cheap to share between threads.
@@ -14,6 +15,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     ids: Mutex<IdSource>,
+    orders: Orders,
     limits: Limits,
 }
 
@@ -31,7 +33,8 @@ impl Engine {
         entropy: Arc<dyn Entropy>,
         limits: Limits,
     ) -> Self {
-        Engine { store, clock, entropy, ids: Mutex::new(IdSource::default()), limits }
+        let (ids, orders) = (Mutex::default(), Orders::default());
+        Engine { store, clock, entropy, ids, orders, limits }
     }
 
     /// The store underneath.
@@ -42,6 +45,10 @@ impl Engine {
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(crate) fn orders(&self) -> &Orders {
+        &self.orders
     }
 
     pub(crate) fn now(&self) -> Timestamp {

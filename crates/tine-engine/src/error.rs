@@ -133,8 +133,13 @@ pub enum Error {
         key: String,
     },
     /// The root is not given up.
-    #[error("the root cannot be {0}; purge or archive the conversation instead")]
+    #[error(
+        "the root is not a turn and cannot be {0}; to be rid of it all, archive or purge the conversation"
+    )]
     Root(&'static str),
+    /// A turn was asked for, and the root was named.
+    #[error("that is the root of the conversation, not a turn")]
+    NotATurn,
     /// Something from elsewhere points at what should go.
     #[error("{} point{} at it ({}); force deletes it all the same",
         references.len(),
@@ -202,7 +207,8 @@ impl Error {
             | Error::Reference(_)
             | Error::Metadata(_)
             | Error::Json(_)
-            | Error::Split(_) => Kind::Invalid,
+            | Error::Split(_)
+            | Error::NotATurn => Kind::Invalid,
             Error::NotFound { .. } | Error::DeletedTurn { .. } => Kind::NotFound,
             Error::Ambiguous { .. } => Kind::Ambiguous,
             Error::Conflict { .. } | Error::Exists { .. } | Error::TitleSet { .. } => {

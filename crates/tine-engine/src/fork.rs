@@ -41,7 +41,7 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
     refuse_purged(&place.conversation)?;
     mutation.open(place.conversation.clone())?;
     let tip = if before {
-        let loc = place.require_turn("forked before")?;
+        let loc = place.require_turn()?;
         before_turn(mutation, &wanted, loc)?
     } else {
         place.turn

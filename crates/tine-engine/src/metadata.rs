@@ -36,7 +36,7 @@ impl Engine {
         };
         let (id, _) = self.mutate(call, "metadata", payload, |mutation| {
             let place = resolve::place(mutation.reader(), call, &turn)?;
-            let loc = place.require_turn("given metadata")?;
+            let loc = place.turn_to_be("given metadata")?;
             mutation.open(place.conversation)?;
             apply(mutation, loc, &patch)
         })?;

@@ -17,7 +17,7 @@ impl Engine {
     pub fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
         self.read(|records| {
             let place = resolve::find(records, call, &turn)?;
-            let loc = place.require_turn("read as a turn")?;
+            let loc = place.require_turn()?;
             let tree = Tree::new(records, place.conversation.key);
             views::turn_at(&tree, &place.conversation.id, loc)
         })
@@ -31,7 +31,7 @@ impl Engine {
     /// All children of the turn's parent as shown, the turn among them.
     pub fn siblings(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| {
-            let loc = place.require_turn("compared with siblings")?;
+            let loc = place.require_turn()?;
             tree.shown_children(tree.shown_parent(loc)?)
         })
     }
@@ -39,7 +39,7 @@ impl Engine {
     /// The turn, what it was edited from and what was edited from it, oldest first.
     pub fn versions(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| {
-            let loc = place.require_turn("compared with versions")?;
+            let loc = place.require_turn()?;
             versions(tree, loc)
         })
     }
@@ -293,7 +293,7 @@ fn main_tip(records: &dyn Read, call: &Call, id: Option<&ConversationId>) -> Res
 
 fn window(records: &dyn Read, call: &Call, query: &WindowQuery) -> Result<Window> {
     let place = resolve::place(records, call, &query.turn)?;
-    let loc = place.require_turn("the middle of a window")?;
+    let loc = place.require_turn()?;
     let id = place.conversation.id.clone();
     let tree = Tree::new(records, place.conversation.key);
 

@@ -18,9 +18,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The turn; the root is refused.
-    pub(crate) fn require_turn(&self, verb: &'static str) -> Result<TurnLoc> {
+    /// The turn; the root, which cannot be changed like one, is refused.
+    pub(crate) fn turn_to_be(&self, verb: &'static str) -> Result<TurnLoc> {
         self.turn.ok_or(Error::Root(verb))
+    }
+
+    /// The turn; the root is none.
+    pub(crate) fn require_turn(&self) -> Result<TurnLoc> {
+        self.turn.ok_or(Error::NotATurn)
     }
 }
 

@@ -64,7 +64,7 @@ impl Receipt for SplitReceipt {
 
 fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceipt> {
     let place = resolve::place(mutation.reader(), mutation.call, &request.turn)?;
-    let loc = place.require_turn("split")?;
+    let loc = place.turn_to_be("split")?;
     refuse_purged(&place.conversation)?;
     mutation.open(place.conversation)?;
     let tree = mutation.tree();

@@ -1,9 +1,10 @@
 //! The tree without its content, and the lines that no branch leads to.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tine_core::{ConversationId, Name, TurnId};
-use tine_store::{Content, Conversation, Read, Turn, TurnLoc};
+use tine_store::{Content, Conversation, ConversationKey, Read, Turn, TurnLoc};
 
 use crate::conversation::bad_cursor;
 use crate::metadata::shown_title;
@@ -22,7 +23,7 @@ impl Engine {
     /// The tree without its content, parents before children, one page of it.
     pub fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
         let limit = self.page_limit(query.limit)?;
-        self.read(|records| topology(records, call, &query, limit))
+        self.read(|records| topology(records, self.orders(), call, &query, limit))
     }
 
     /// Lines of turns that no branch leads to, oldest first.
@@ -59,7 +60,7 @@ struct Node {
 }
 
 /// All turns of a tree, parents before children, first children first.
-struct Order {
+pub(crate) struct Order {
     nodes: Vec<Node>,
     first: Vec<usize>,
 }
@@ -108,8 +109,40 @@ impl Order {
     }
 }
 
+/// The orders made last. A page of a large tree needs the order of the whole; whoever reads it
+/// page by page gets the order of the first page again, unless the tree has changed since.
+#[derive(Default)]
+pub(crate) struct Orders {
+    recent: Mutex<Vec<(OrderName, Arc<Order>)>>,
+}
+
+/// The conversation, its newest operation, the turn on top, and whether hidden turns are in it.
+type OrderName = (ConversationKey, u64, Option<TurnLoc>, bool);
+
+/// Orders kept: as many trees as a few people look at.
+const ORDERS: usize = 4;
+
+impl Orders {
+    fn get_or_make(
+        &self,
+        name: OrderName,
+        make: impl FnOnce() -> Result<Order>,
+    ) -> Result<Arc<Order>> {
+        let lock = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, order)) = lock().iter().find(|(known, _)| *known == name) {
+            return Ok(Arc::clone(order));
+        }
+        let order = Arc::new(make()?);
+        let mut recent = lock();
+        recent.truncate(ORDERS - 1);
+        recent.insert(0, (name, Arc::clone(&order)));
+        Ok(order)
+    }
+}
+
 fn topology(
     records: &dyn Read,
+    orders: &Orders,
     call: &Call,
     query: &TopologyQuery,
     limit: usize,
@@ -123,10 +156,12 @@ fn topology(
         None => None,
     };
     let tree = Tree::new(records, conversation.key);
-    let order = match query.include_deleted {
-        true => Order::raw(&tree, under)?,
-        false => Order::shown(&tree, under)?,
-    };
+    let last = records.last_operation(conversation.key)?.map_or(0, |last| last.seq);
+    let name = (conversation.key, last, under, query.include_deleted);
+    let order = orders.get_or_make(name, || match query.include_deleted {
+        true => Order::raw(&tree, under),
+        false => Order::shown(&tree, under),
+    })?;
     let start = match &query.cursor {
         None => 0,
         Some(cursor) => {

@@ -619,9 +619,9 @@ fn summary(operation: &Operation) -> String {
         parts.push(match change {
             Change::Created { count: 1, .. } => "1 new turn".to_owned(),
             Change::Created { count, .. } => format!("{count} new turns"),
-            Change::Hidden { root, cascade: true } => format!("turn {root} and all below"),
-            Change::Hidden { root, .. } => format!("turn {root} alone"),
-            Change::Split { whole, .. } => format!("turn {whole} shown as two"),
+            Change::Hidden { cascade: true, .. } => "a turn and all below it hidden".to_owned(),
+            Change::Hidden { .. } => "a turn hidden".to_owned(),
+            Change::Split { .. } => "a turn shown as two".to_owned(),
             Change::Branch { before: None, after: Some(after), .. } => {
                 format!("new branch {}", after.name)
             }
@@ -639,7 +639,12 @@ fn summary(operation: &Operation) -> String {
             },
             Change::Bookmark { name, after: None, .. } => format!("bookmark {name} removed"),
             Change::Bookmark { name, .. } => format!("bookmark {name} set"),
-            Change::Metadata { turn, key, .. } => format!("{} of turn {turn}", key.as_str()),
+            Change::Metadata { key, .. } => format!("{} of a turn", key.as_str()),
+            Change::Conversation { before, .. }
+                if *before == visibility_json(Visibility::Undone) =>
+            {
+                "new conversation".to_owned()
+            }
             Change::Conversation { field: ConversationField::Visibility, after, .. } => {
                 format!("conversation {}", after.as_str().unwrap_or("changed"))
             }

@@ -52,7 +52,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
     let named = session.turn(&args.turn)?;
     let turn = match session.engine.turn(&session.call, named) {
         // A branch can end on the root.
-        Err(Error::Root(_)) => return show_root(session),
+        Err(Error::NotATurn) => return show_root(session),
         turn => turn?,
     };
     let by_id = || tine_engine::TurnRef::within(turn.conversation.clone(), turn.id);
