@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::traits::{Check, Problem, Read, Store, Verdict, Write};
@@ -219,6 +220,8 @@ fn connect(folder: &Path, options: &OpenOptions, writer: bool) -> Result<Connect
     };
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // Otherwise a statement is planned anew for each set of parameters.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
