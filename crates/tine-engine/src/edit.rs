@@ -26,12 +26,7 @@ impl Engine {
         };
         let (receipt, _) =
             self.mutate(call, "edit", payload, |mutation| edit(mutation, &request))?;
-        let turn = self.read(|records| {
-            let found = records.find_turn(&call.project, &receipt.turn)?;
-            let (key, _) = tine_store::required(found, || format!("turn {}", receipt.turn))?;
-            let owner = resolve::conversation_of(records, key)?;
-            views::turn_by_id(records, &owner, &receipt.turn)
-        })?;
+        let turn = self.turn_named(call, &receipt.turn)?;
         Ok(Edited { turn, outcome: receipt.outcome, branch: receipt.branch })
     }
 }

@@ -40,7 +40,7 @@ impl Engine {
             mutation.open(place.conversation)?;
             apply(mutation, loc, &patch)
         })?;
-        self.turn(call, TurnRef::of(id))
+        self.turn_named(call, &id)
     }
 }
 

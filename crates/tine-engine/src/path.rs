@@ -23,6 +23,16 @@ impl Engine {
         })
     }
 
+    /// The very turn of that id, also when it is split.
+    pub(crate) fn turn_named(&self, call: &Call, id: &TurnId) -> Result<TurnView> {
+        self.read(|records| {
+            let found = records.find_turn(&call.project, id)?;
+            let (key, loc) = tine_store::required(found, || format!("turn {id}"))?;
+            let owner = resolve::conversation_of(records, key)?;
+            views::turn_at(&Tree::new(records, key), &owner.id, loc)
+        })
+    }
+
     /// Children as shown, in order; those of `root` are the first turns.
     pub fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
         self.relatives(call, &turn, |tree, place| tree.shown_children(place.turn))

@@ -12,7 +12,6 @@ use crate::append::{make_turn, refuse_purged};
 use crate::change::{Change, text};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
-use crate::views;
 use crate::{Call, Engine, Error, Result, SplitDone, SplitTurn};
 
 impl Engine {
@@ -28,15 +27,10 @@ impl Engine {
         };
         let (receipt, _) =
             self.mutate(call, "split", payload, |mutation| split(mutation, &request))?;
-        self.read(|records| {
-            let found = records.find_turn(&call.project, &receipt.whole)?;
-            let (key, _) = tine_store::required(found, || format!("turn {}", receipt.whole))?;
-            let owner = resolve::conversation_of(records, key)?;
-            Ok(SplitDone {
-                whole: receipt.whole,
-                left: views::turn_by_id(records, &owner, &receipt.left)?,
-                right: views::turn_by_id(records, &owner, &receipt.right)?,
-            })
+        Ok(SplitDone {
+            whole: receipt.whole,
+            left: self.turn_named(call, &receipt.left)?,
+            right: self.turn_named(call, &receipt.right)?,
         })
     }
 }

@@ -263,8 +263,8 @@ impl Bundle {
                 (present.key, known)
             }
         };
-        imported.operations = self.store_operations(records, key, known)?;
         let locs = self.store_turns(records, key, known, &mut imported.turns)?;
+        imported.operations = self.store_operations(records, key, known)?;
         self.store_state(records, key, &locs)?;
         let stored = Conversation { key, ..wanted.clone() };
         if let Some(problem) = check_links(&*records, &stored)?.first() {

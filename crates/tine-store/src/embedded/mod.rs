@@ -9,6 +9,7 @@
 //!
 //! No rule of the tree lives here.
 
+mod recent;
 mod rows;
 mod schema;
 mod turnstile;
@@ -17,7 +18,7 @@ mod writer;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -26,6 +27,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::traits::{Check, Problem, Read, Store, Verdict, Write};
 use crate::{Result, StoreError};
 
+use self::recent::{Recent, View};
 use self::turnstile::Turnstile;
 use self::txn::Txn;
 use self::writer::Writer;
@@ -71,6 +73,7 @@ impl Default for OpenOptions {
 pub struct EmbeddedStore {
     folder: PathBuf,
     options: OpenOptions,
+    recent: Arc<Recent>,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
 }
@@ -104,10 +107,12 @@ impl EmbeddedStore {
             schema::prepare(&connection, folder)?;
             connection
         };
+        let recent = Arc::new(Recent::default());
         Ok(EmbeddedStore {
             folder: folder.to_owned(),
             options,
-            writer: Writer::new(connection, turnstile),
+            recent: Arc::clone(&recent),
+            writer: Writer::new(connection, turnstile, recent),
             readers: Mutex::new(Vec::new()),
         })
     }
@@ -151,7 +156,10 @@ impl Store for EmbeddedStore {
         let connection = self.take_reader()?;
         let answer = {
             connection.prepare_cached("BEGIN")?.execute([])?;
-            let answer = body(&Txn::new(&connection, self.disk_bytes()));
+            let answer = self.recent.catch_up(&connection).and_then(|horizon| {
+                let view = View::new(&self.recent, horizon, None, &connection);
+                body(&Txn::new(&connection, view, self.disk_bytes()))
+            });
             connection.prepare_cached("COMMIT")?.execute([])?;
             answer
         };
@@ -160,7 +168,7 @@ impl Store for EmbeddedStore {
     }
 
     fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()> {
-        self.writer.write(&mut |connection| body(&mut Txn::new(connection, 0)))
+        self.writer.write(&mut |connection, view| body(&mut Txn::new(connection, view, 0)))
     }
 
     fn check(&self) -> Result<Check> {

@@ -45,6 +45,30 @@ pub(super) fn prefix(digest: &Digest) -> i64 {
     i64::from_be_bytes(bytes) ^ i64::MIN
 }
 
+/// The first eight bytes of a key's digest.
+pub(super) fn key_prefix(key: &str) -> i64 {
+    prefix(&Digest::of(key.as_bytes()))
+}
+
+/// Runs of turns as bytes: first place and count, eight and four bytes each.
+pub(super) fn runs_bytes(runs: &[(i64, i64)]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(runs.len() * 12);
+    for (first, count) in runs {
+        bytes.extend_from_slice(&first.to_be_bytes());
+        bytes.extend_from_slice(&u32::try_from(*count).unwrap_or(u32::MAX).to_be_bytes());
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = (i64, i64)> {
+    bytes.chunks_exact(12).map(|run| {
+        let (mut first, mut count) = ([0; 8], [0; 4]);
+        first.copy_from_slice(&run[..8]);
+        count.copy_from_slice(&run[8..]);
+        (i64::from_be_bytes(first), i64::from(u32::from_be_bytes(count)))
+    })
+}
+
 pub(super) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

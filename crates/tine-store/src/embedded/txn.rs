@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 
+use super::recent::{Entry, View};
 use super::rows::{self, BodyForm};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
@@ -47,7 +48,7 @@ macro_rules! bookmark_sql {
 macro_rules! operation_sql {
     ($rest:literal) => {
         concat!(
-            "SELECT operation.no, operation.conversation, seq, kind, actor, at, detail, \
+            "SELECT operation.no, operation.conversation, operation.seq, kind, actor, at, detail, \
              operation.hash, undone, operation.key, fingerprint, answer FROM operation ",
             $rest
         )
@@ -67,12 +68,13 @@ macro_rules! conversation_sql {
 
 pub(super) struct Txn<'c> {
     connection: &'c Connection,
+    recent: View<'c>,
     disk_bytes: u64,
 }
 
 impl<'c> Txn<'c> {
-    pub(super) fn new(connection: &'c Connection, disk_bytes: u64) -> Self {
-        Txn { connection, disk_bytes }
+    pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
+        Txn { connection, recent, disk_bytes }
     }
 
     fn one<T>(
@@ -141,6 +143,24 @@ impl<'c> Txn<'c> {
     fn required_project_no(&self, id: &ProjectId) -> Result<i64> {
         self.project_no(id)?
             .ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
+    }
+
+    fn operation_at(&self, no: i64) -> Result<Option<Operation>> {
+        self.one(operation_sql!("WHERE operation.no = ?1"), [no], rows::operation)
+    }
+
+    fn find_operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<i64>> {
+        let seq = rows::number(seq);
+        if let Some(no) = self.recent.operations_of(conversation.0, seq, seq)?.get(&seq) {
+            return Ok(Some(*no));
+        }
+        let sql = "SELECT operation FROM operation_seq WHERE conversation = ?1 AND seq = ?2";
+        self.one(sql, [conversation.0, seq], |row| row.get(0))
+    }
+
+    fn operation_no(&self, conversation: ConversationKey, seq: u64) -> Result<i64> {
+        self.find_operation(conversation, seq)?
+            .ok_or_else(|| StoreError::Contract(format!("operation {seq} is not there")))
     }
 
     /// The body as it goes into the turn's row; large ones are put aside first.
@@ -284,14 +304,23 @@ impl Read for Txn<'_> {
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
-        let sql = "SELECT conversation.no, turn_id.place FROM turn_id \
-                   JOIN segment ON segment.no = turn_id.place >> 20 \
+        let sql = "SELECT place FROM turn_id WHERE id = ?1";
+        let mut places = self.many(sql, [id.as_bytes()], |row| row.get(0))?;
+        places.extend(self.recent.places_of_id(id.as_bytes())?);
+        // Whether the turn is there is asked of the turn: an entry may be ahead of this snapshot.
+        let sql = "SELECT conversation.no FROM turn \
+                   JOIN segment ON segment.no = turn.place >> 20 \
                    JOIN conversation ON conversation.no = segment.conversation \
                    JOIN project ON project.no = conversation.project \
-                   WHERE turn_id.id = ?1 AND project.id = ?2";
-        self.one(sql, params![id.as_bytes(), project.as_str()], |row| {
-            Ok((ConversationKey(row.get(0)?), rows::loc(row.get(1)?)))
-        })
+                   WHERE turn.place = ?1 AND project.id = ?2";
+        for place in places {
+            let found: Option<i64> =
+                self.one(sql, params![place, project.as_str()], |row| row.get(0))?;
+            if let Some(conversation) = found {
+                return Ok(Some((ConversationKey(conversation), rows::loc(place))));
+            }
+        }
+        Ok(None)
     }
 
     fn find_hashes(
@@ -301,12 +330,25 @@ impl Read for Txn<'_> {
         high: &Digest,
         limit: usize,
     ) -> Result<Vec<TurnLoc>> {
-        let sql = "SELECT turn.place FROM turn_hash JOIN turn ON turn.place = turn_hash.place \
-                   WHERE conversation = ?1 AND prefix BETWEEN ?2 AND ?3 \
-                   AND turn.hash BETWEEN ?4 AND ?5 ORDER BY turn.hash LIMIT ?6";
         let (from, to) = (rows::prefix(low), rows::prefix(high));
-        let params = params![conversation.0, from, to, low.0, high.0, limit_number(limit)];
-        self.many(sql, params, |row| Ok(rows::loc(row.get(0)?)))
+        let sql = "SELECT place FROM turn_hash \
+                   WHERE conversation = ?1 AND prefix BETWEEN ?2 AND ?3";
+        let mut places = self.many(sql, [conversation.0, from, to], |row| row.get(0))?;
+        places.extend(self.recent.places_of_hashes(conversation.0, from, to)?);
+        places.sort_unstable();
+        places.dedup();
+        let mut found = Vec::new();
+        for place in places {
+            let sql = "SELECT hash FROM turn WHERE place = ?1";
+            if let Some(hash) = self.one(sql, [place], |row| row.get(0).map(Digest))?
+                && (*low..=*high).contains(&hash)
+            {
+                found.push((hash, rows::loc(place)));
+            }
+        }
+        found.sort_unstable();
+        found.truncate(limit);
+        Ok(found.into_iter().map(|(_, loc)| loc).collect())
     }
 
     fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
@@ -382,13 +424,25 @@ impl Read for Txn<'_> {
     }
 
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
-        let sql = operation_sql!("WHERE operation.conversation = ?1 ORDER BY seq DESC LIMIT 1");
-        self.one(sql, [conversation.0], rows::operation)
+        let numbers = self.recent.operations_of(conversation.0, 0, i64::MAX)?;
+        for no in numbers.values().rev() {
+            if let Some(found) = self.operation_at(*no)? {
+                return Ok(Some(found));
+            }
+        }
+        let sql = "SELECT operation FROM operation_seq \
+                   WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
+        match self.one(sql, [conversation.0], |row| row.get(0))? {
+            Some(no) => self.operation_at(no),
+            None => Ok(None),
+        }
     }
 
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>> {
-        let sql = operation_sql!("WHERE operation.conversation = ?1 AND seq = ?2");
-        self.one(sql, [conversation.0, rows::number(seq)], rows::operation)
+        match self.find_operation(conversation, seq)? {
+            Some(no) => self.operation_at(no),
+            None => Ok(None),
+        }
     }
 
     fn operations(
@@ -399,10 +453,27 @@ impl Read for Txn<'_> {
         visit: &mut dyn FnMut(Operation) -> Result<bool>,
     ) -> Result<()> {
         let sql = operation_sql!(
-            "WHERE operation.conversation = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq"
+            "JOIN operation_seq ON operation_seq.operation = operation.no \
+             WHERE operation_seq.conversation = ?1 AND operation_seq.seq BETWEEN ?2 AND ?3 \
+             ORDER BY operation_seq.seq"
         );
-        let params = [conversation.0, rows::number(from), rows::number(to)];
-        self.visit(sql, params, |row| Ok(rows::operation(row)?), visit)
+        let (mut next, to) = (rows::number(from), rows::number(to));
+        let mut go_on = true;
+        let params = [conversation.0, next, to];
+        self.visit(sql, params, |row| Ok(rows::operation(row)?), &mut |operation: Operation| {
+            next = rows::number(operation.seq) + 1;
+            go_on = visit(operation)?;
+            Ok(go_on)
+        })?;
+        for no in self.recent.operations_of(conversation.0, next, to)?.values() {
+            if !go_on {
+                break;
+            }
+            if let Some(operation) = self.operation_at(*no)? {
+                go_on = visit(operation)?;
+            }
+        }
+        Ok(())
     }
 
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>> {
@@ -414,13 +485,21 @@ impl Read for Txn<'_> {
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
-        let sql = operation_sql!(
-            "JOIN idempotency ON idempotency.operation = operation.no \
-             JOIN project ON project.no = idempotency.project \
-             WHERE project.id = ?1 AND prefix = ?2 AND operation.key = ?3"
-        );
-        let params = params![project.as_str(), key_prefix(key), key];
-        self.one(sql, params, rows::operation)
+        let Some(project) = self.project_no(project)? else {
+            return Ok(None);
+        };
+        let prefix = rows::key_prefix(key);
+        let sql = "SELECT operation FROM idempotency WHERE project = ?1 AND prefix = ?2";
+        let mut candidates = self.many(sql, [project, prefix], |row| row.get(0))?;
+        candidates.extend(self.recent.operations_of_key(project, prefix)?);
+        for no in candidates {
+            if let Some(operation) = self.operation_at(no)?
+                && operation.idempotency.as_ref().is_some_and(|first| first.key == key)
+            {
+                return Ok(Some(operation));
+            }
+        }
+        Ok(None)
     }
 
     fn totals(&self) -> Result<Totals> {
@@ -429,10 +508,18 @@ impl Read for Txn<'_> {
             let rows: i64 = self.connection.query_row(&sql, [], |row| row.get(0))?;
             Ok(rows::unsigned(rows))
         };
+        // Turns behind the last batch are counted from the operations that list them.
+        let mut turns = count("turn_id")?;
+        let sql = "SELECT turns FROM operation WHERE no > ?1 AND turns IS NOT NULL";
+        let lists =
+            self.many(sql, [self.recent.horizon().indexed], |row| row.get::<_, Vec<u8>>(0))?;
+        for list in lists {
+            turns += rows::read_runs(&list).map(|(_, count)| rows::unsigned(count)).sum::<u64>();
+        }
         Ok(Totals {
             projects: count("project")?,
             conversations: count("conversation")?,
-            turns: count("turn_id")?,
+            turns,
             branches: count("branch")?,
             bookmarks: count("bookmark")?,
             operations: count("operation")?,
@@ -529,10 +616,12 @@ impl Write for Txn<'_> {
                 rows::origin_bytes(&turn.origin),
             ],
         )?;
-        let sql = "INSERT INTO turn_id (id, place) VALUES (?1, ?2)";
-        self.execute(sql, params![turn.id.as_bytes(), place])?;
-        let sql = "INSERT INTO turn_hash (conversation, prefix, place) VALUES (?1, ?2, ?3)";
-        self.execute(sql, [conversation.0, rows::prefix(&turn.hash.0), place])?;
+        self.recent.add(Entry::Turn {
+            conversation: conversation.0,
+            id: *turn.id.as_bytes(),
+            prefix: rows::prefix(&turn.hash.0),
+            place,
+        });
         Ok(())
     }
 
@@ -662,8 +751,8 @@ impl Write for Txn<'_> {
 
     fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition> {
         let sql = "INSERT INTO operation (conversation, seq, kind, actor, at, detail, hash, \
-                   undone, key, fingerprint, answer) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                   undone, key, fingerprint, answer, turns) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let detail: rusqlite::types::Value = match &operation.detail {
             Detail::Kept(text) => text.clone().into(),
             Detail::Purged(digest) => digest.0.to_vec().into(),
@@ -683,30 +772,32 @@ impl Write for Txn<'_> {
                 idempotency.map(|first| first.key.as_str()),
                 idempotency.map(|first| first.fingerprint.0),
                 idempotency.map(|first| first.answer.as_str()),
+                rows::runs_bytes(&self.recent.take_runs()),
             ],
         )?;
         let no = self.connection.last_insert_rowid();
+        let (conversation, seq) = (operation.conversation.0, rows::number(operation.seq));
+        self.recent.add(Entry::Operation { conversation, seq, no });
         if let Some(first) = idempotency {
-            let sql = "INSERT INTO idempotency (project, prefix, operation) \
-                       SELECT project, ?2, ?3 FROM conversation WHERE no = ?1";
-            let params = [operation.conversation.0, key_prefix(&first.key), no];
-            self.change_one("idempotency key", sql, params)?;
+            let sql = "SELECT project FROM conversation WHERE no = ?1";
+            let project: Option<i64> = self.one(sql, [conversation], |row| row.get(0))?;
+            let project = crate::required(project, || format!("conversation {conversation}"))?;
+            self.recent.add(Entry::Key { project, prefix: rows::key_prefix(&first.key), no });
         }
         Ok(FeedPosition(rows::unsigned(no)))
     }
 
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {
-        let sql = "UPDATE operation SET undone = ?3 WHERE conversation = ?1 AND seq = ?2";
-        let params = [conversation.0, rows::number(seq), i64::from(undone)];
-        self.change_one("operation", sql, params)
+        let no = self.operation_no(conversation, seq)?;
+        let sql = "UPDATE operation SET undone = ?2 WHERE no = ?1";
+        self.change_one("operation", sql, [no, i64::from(undone)])
     }
 
     fn purge_operation(&mut self, conversation: ConversationKey, seq: u64) -> Result<()> {
-        let operation = self.operation(conversation, seq)?;
-        let operation = crate::required(operation, || format!("operation {seq}"))?;
-        let sql = "UPDATE operation SET detail = ?3 WHERE conversation = ?1 AND seq = ?2";
-        let digest = operation.detail.digest().0;
-        self.change_one("operation", sql, params![conversation.0, rows::number(seq), digest])
+        let no = self.operation_no(conversation, seq)?;
+        let operation = crate::required(self.operation_at(no)?, || format!("operation {seq}"))?;
+        let sql = "UPDATE operation SET detail = ?2 WHERE no = ?1";
+        self.change_one("operation", sql, params![no, operation.detail.digest().0])
     }
 }
 
@@ -715,10 +806,6 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
         id: ProjectId::from_stored(row.get::<_, String>(0)?),
         created_at: tine_core::Timestamp::from_millis(row.get(1)?),
     })
-}
-
-fn key_prefix(key: &str) -> i64 {
-    rows::prefix(&Digest::of(key.as_bytes()))
 }
 
 fn limit_number(limit: usize) -> i64 {

@@ -8,11 +8,13 @@
 //! Nobody is answered before the commit, not even those whose closure asked for a rollback: what
 //! they saw may come from a neighbour in the same batch.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, ErrorCode};
 
+use super::recent::{ENTRIES, Horizon, Pending, Recent, View};
 use super::turnstile::{Pass, Turnstile};
 use crate::traits::Verdict;
 use crate::{Result, StoreError};
@@ -31,6 +33,8 @@ pub(super) struct Writer {
 struct Core {
     connection: Connection,
     turnstile: Turnstile,
+    recent: Arc<Recent>,
+    pending: RefCell<Pending>,
     batch: Option<Batch>,
     stopped: Option<String>,
 }
@@ -38,6 +42,7 @@ struct Core {
 #[derive(Debug)]
 struct Batch {
     members: usize,
+    horizon: Horizon,
     outcome: Arc<Outcome>,
     _pass: Pass,
 }
@@ -65,11 +70,12 @@ impl From<Failure> for StoreError {
 }
 
 /// What a caller does inside the common transaction.
-type Body<'a> = &'a mut dyn FnMut(&Connection) -> Result<Verdict>;
+type Body<'a> = &'a mut dyn FnMut(&Connection, View<'_>) -> Result<Verdict>;
 
 impl Writer {
-    pub(super) fn new(connection: Connection, turnstile: Turnstile) -> Self {
-        let core = Core { connection, turnstile, batch: None, stopped: None };
+    pub(super) fn new(connection: Connection, turnstile: Turnstile, recent: Arc<Recent>) -> Self {
+        let pending = RefCell::default();
+        let core = Core { connection, turnstile, recent, pending, batch: None, stopped: None };
         Writer { core: Mutex::new(core), waiting: AtomicUsize::new(0) }
     }
 
@@ -127,13 +133,32 @@ impl Core {
         if first {
             let pass = self.turnstile.enter()?;
             self.execute("BEGIN IMMEDIATE")?;
-            self.batch = Some(Batch { members: 0, outcome: Arc::default(), _pass: pass });
+            let horizon = match self.recent.catch_up(&self.connection) {
+                Ok(horizon) => horizon,
+                Err(error) => {
+                    self.abandon(Ok(()));
+                    return Err(error);
+                }
+            };
+            self.batch = Some(Batch { members: 0, horizon, outcome: Arc::default(), _pass: pass });
         } else {
             self.execute("SAVEPOINT member")?;
         }
         let verdict = {
             let guarded = Unwinding(self);
-            body(&guarded.0.connection)
+            let core = &*guarded.0;
+            let horizon = core.batch.as_ref().map_or_else(Horizon::default, |batch| batch.horizon);
+            let view = View::new(&core.recent, horizon, Some(&core.pending), &core.connection);
+            body(&core.connection, view)
+        };
+        let verdict = match verdict {
+            Ok(Verdict::Commit) => {
+                self.pending.borrow_mut().keep_member(&self.connection).map(|()| Verdict::Commit)
+            }
+            other => {
+                self.pending.borrow_mut().drop_member();
+                other
+            }
         };
         match (first, &verdict) {
             (true, Ok(Verdict::Commit)) => {}
@@ -154,8 +179,14 @@ impl Core {
     }
 
     fn commit(&mut self) -> Result<()> {
-        match self.execute("COMMIT") {
-            Ok(()) => {
+        let committed = self.index_if_due().and_then(|indexed| {
+            self.execute("COMMIT")?;
+            Ok(indexed)
+        });
+        match committed {
+            Ok(indexed) => {
+                let (entries, last) = self.pending.borrow_mut().take();
+                self.recent.publish(entries, last, indexed);
                 self.close(Ok(()));
                 Ok(())
             }
@@ -174,6 +205,15 @@ impl Core {
         }
     }
 
+    /// Moves the look-up tables forward when enough has come together.
+    fn index_if_due(&self) -> Result<Option<i64>> {
+        let pending = self.pending.borrow();
+        if self.recent.len() + pending.len() < ENTRIES {
+            return Ok(None);
+        }
+        self.recent.write_all(&self.connection, pending.entries()).map(Some)
+    }
+
     /// Takes back everything in the open transaction and tells the batch's members.
     fn abandon(&mut self, ended: std::result::Result<(), Failure>) {
         if !self.connection.is_autocommit()
@@ -181,6 +221,7 @@ impl Core {
         {
             self.stopped = Some(error.to_string());
         }
+        self.pending.borrow_mut().take();
         self.close(ended);
     }
 

@@ -137,8 +137,23 @@ CREATE TABLE operation (
     key            TEXT,
     fingerprint    BLOB,
     answer         TEXT,
-    UNIQUE (conversation, seq)
+    turns          BLOB                   -- runs of turns that it made: first place and count
 ) STRICT;
+
+-- The four tables by which turns and operations are looked up are filled in batches. They are
+-- complete up to this operation; what lies behind it is read from the operations themselves.
+CREATE TABLE indexed (
+    through  INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO indexed (through) VALUES (0);
+
+CREATE TABLE operation_seq (
+    conversation  INTEGER NOT NULL,
+    seq           INTEGER NOT NULL,
+    operation     INTEGER NOT NULL,
+    PRIMARY KEY (conversation, seq)
+) STRICT, WITHOUT ROWID;
 
 -- The first eight bytes of the key's digest are enough to find it; the operation has the key.
 CREATE TABLE idempotency (
