@@ -8,7 +8,7 @@
 
 use tine_core::json::{Json, Object, object};
 use tine_core::metadata::MetadataKey;
-use tine_core::{BranchId, ConversationId, Name, Timestamp, TurnId};
+use tine_core::{BranchId, ConversationId, Name, Timestamp, TurnHash, TurnId};
 
 /// One record before and after an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,9 @@ pub(crate) enum Change {
     Metadata { turn: TurnId, key: MetadataKey, before: Json, after: Json },
     /// A field of the conversation changed.
     Conversation { field: ConversationField, before: Json, after: Json },
-    /// Turns were made: a chain that begins with this one.
-    Created { first: TurnId, count: u64 },
+    /// Turns were made: a chain that begins with this one. The hash of the last covers all of
+    /// them, so that the log seals what was said.
+    Created { first: TurnId, count: u64, last_hash: TurnHash },
     /// A turn was hidden, with all below or alone.
     Hidden { root: TurnId, cascade: bool },
     /// A turn is shown as two.
@@ -129,10 +130,11 @@ impl Change {
                 ("before", before.clone()),
                 ("after", after.clone()),
             ]),
-            Change::Created { first, count } => object([
+            Change::Created { first, count, last_hash } => object([
                 ("record", "turns".into()),
                 ("first", text(first)),
                 ("count", (*count).into()),
+                ("last_hash", text(last_hash)),
             ]),
             Change::Hidden { root, cascade } => object([
                 ("record", "hidden".into()),
@@ -175,6 +177,7 @@ impl Change {
             "turns" => Change::Created {
                 first: parsed(json, "first")?,
                 count: json.get("count")?.as_u64()?,
+                last_hash: parsed(json, "last_hash")?,
             },
             "hidden" => Change::Hidden {
                 root: parsed(json, "turn_id")?,

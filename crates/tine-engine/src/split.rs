@@ -85,7 +85,7 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     let origin = || Origin { part_of: Some(whole.id), ..Origin::default() };
     let left = make_turn(mutation, parent.as_ref(), &beside, &half(left, first), origin())?;
     let right = make_turn(mutation, Some(&left), &[], &half(right, second), origin())?;
-    mutation.changed(Change::Created { first: left.id, count: 2 });
+    mutation.changed(Change::Created { first: left.id, count: 2, last_hash: right.hash });
     mutation.records.insert_split(&Split {
         conversation: mutation.key(),
         whole: whole.loc,

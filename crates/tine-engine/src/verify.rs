@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::json;
-use tine_core::{Body, OperationHash, TurnHash};
+use tine_core::{Body, OperationHash, TurnHash, TurnId};
 use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
 
+use crate::change::Change;
 use crate::path::fetch;
 use crate::tree::{State, Tree};
+use crate::undo::detail;
 use crate::{Engine, Result, Verified};
 
 /// Conversations looked at in one read.
@@ -89,6 +91,7 @@ impl<'r> Checker<'r> {
         let mut previous: Option<OperationHash> = None;
         let mut expected = 1;
         let mut problems = Vec::new();
+        let mut chains = Vec::new();
         let conversation = self.conversation;
         self.records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
             let record = format!("operation {}", operation.seq);
@@ -110,13 +113,48 @@ impl<'r> Checker<'r> {
             }
             expected = operation.seq + 1;
             previous = Some(operation.hash);
+            for change in detail(&operation).map(|detail| detail.changes).unwrap_or_default() {
+                if let Change::Created { first, count, last_hash } = change {
+                    chains.push((operation.seq, first, count, last_hash));
+                }
+            }
             Ok(true)
         })?;
         self.found.operations += expected - 1;
+        for (seq, first, count, last_hash) in chains {
+            if !self.chain_is_whole(seq, &first, count, &last_hash)? {
+                let why = "the turns that it made are not as it sealed them";
+                self.problem(format!("operation {seq}"), why);
+            }
+        }
         for (record, why) in problems {
             self.problem(record, why);
         }
         Ok(expected - 1)
+    }
+
+    /// Whether the first and the last turn that an operation made are where it says; what lies
+    /// between is covered by the last one's hash.
+    fn chain_is_whole(
+        &self,
+        seq: u64,
+        first: &TurnId,
+        count: u64,
+        last_hash: &TurnHash,
+    ) -> Result<bool> {
+        let key = self.conversation.key;
+        let found = self.records.find_turn(&self.conversation.project, first)?;
+        let last = self.records.find_hashes(key, &last_hash.0, &last_hash.0, 1)?;
+        let (Some((_, first)), Some(last)) = (found, last.first()) else {
+            return Ok(false);
+        };
+        let (Some(first), Some(last)) = (self.records.turn(first)?, self.records.turn(*last)?)
+        else {
+            return Ok(false);
+        };
+        let depths = u64::from(last.depth).checked_sub(u64::from(first.depth));
+        let whole = depths.is_some_and(|depths| depths + 1 == count);
+        Ok(whole && first.operation == seq && last.operation == seq)
     }
 
     fn turns(&mut self, operations: u64) -> Result<()> {

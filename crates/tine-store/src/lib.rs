@@ -9,6 +9,8 @@
 //! first child of a turn extends its segment, every further child starts a new one. A path is
 //! therefore a few range scans, and a fork copies nothing.
 
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod embedded;
 mod error;
 pub mod memory;

@@ -348,6 +348,10 @@ impl Bundle {
                     return Err(Error::Exists { what, name, advice });
                 }
                 let here = required(records.turn(loc)?, || format!("turn {}", turn.id))?;
+                if here.hash != turn.hash {
+                    let why = "it says something else than the turn of the same id that is here";
+                    return Err(Error::Invalid(format!("turn {}: {why}", turn.id)));
+                }
                 carry_forward(records, &here, turn)?;
                 locs.insert(turn.id, (loc, here.depth));
                 continue;

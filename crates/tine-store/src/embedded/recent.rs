@@ -107,6 +107,12 @@ impl Entries {
         }
     }
 
+    /// The last number of a conversation below another, and the operation that has it.
+    fn last_operation_of(&self, conversation: i64, below: i64) -> Option<(i64, i64)> {
+        let numbers = self.numbers.get(&conversation)?;
+        numbers.range(..below).next_back().map(|(seq, no)| (*seq, *no))
+    }
+
     /// Writes all entries to their tables, each table in the order of its key.
     fn write(&self, connection: &Connection) -> Result<()> {
         let mut ids =
@@ -443,6 +449,17 @@ impl<'t> View<'t> {
     pub(super) fn operations_of_key(&self, project: i64, prefix: i64) -> Result<Vec<i64>> {
         let mut found = Vec::new();
         self.look(|entries| entries.operations_of_key(project, prefix, &mut found))?;
+        Ok(found)
+    }
+
+    /// The last number of a conversation below another, and the operation that has it.
+    pub(super) fn last_operation_of(
+        &self,
+        conversation: i64,
+        below: i64,
+    ) -> Result<Option<(i64, i64)>> {
+        let mut found = None;
+        self.look(|entries| found = found.max(entries.last_operation_of(conversation, below)))?;
         Ok(found)
     }
 

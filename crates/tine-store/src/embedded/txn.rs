@@ -424,11 +424,12 @@ impl Read for Txn<'_> {
     }
 
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
-        let numbers = self.recent.operations_of(conversation.0, 0, i64::MAX)?;
-        for no in numbers.values().rev() {
-            if let Some(found) = self.operation_at(*no)? {
+        let mut below = i64::MAX;
+        while let Some((seq, no)) = self.recent.last_operation_of(conversation.0, below)? {
+            if let Some(found) = self.operation_at(no)? {
                 return Ok(Some(found));
             }
+            below = seq;
         }
         let sql = "SELECT operation FROM operation_seq \
                    WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";

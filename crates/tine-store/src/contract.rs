@@ -1,0 +1,617 @@
+//! What every store must do, checked through the trait alone.
+//!
+//! Each check is a function over a store that opens empty; [`contract_tests!`] makes a test of
+//! each. A store that passes keeps records, finds them again and changes them all together or not
+//! at all. The rules of the tree are not checked here: they live above.
+
+#![allow(clippy::unwrap_used)] // This is test code, though other crates call it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::records::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
+    HiddenBy, Idempotency, Operation, Origin, Project, Root, SegmentNo, Split, Turn, TurnLoc,
+    Visibility,
+};
+use crate::traits::{Read, Store, Verdict, Write};
+use crate::{Result, StoreError};
+use tine_core::hash::turn_hash;
+use tine_core::json::{Json, Object};
+use tine_core::{
+    Body, ConversationId, Digest, IdSource, Metadata, Name, OperationHash, ProjectId, Role,
+    RootHash, Status, Timestamp, TurnId,
+};
+
+/// Makes one test for each check of the contract. Takes an expression that opens an
+/// empty store and borrows it.
+#[macro_export]
+macro_rules! contract_tests {
+    ($open:expr) => {
+        $crate::contract_tests! { @each $open,
+            a_transaction_reads_its_own_writes
+            a_rollback_leaves_nothing
+            an_error_leaves_nothing
+            a_panic_leaves_nothing_and_the_store_goes_on
+            a_record_comes_back_as_it_was_stored
+            a_scan_ends_with_its_segment
+            large_bodies_come_back_and_are_erased_with_their_last_holder
+            hashes_are_found_by_range_in_order
+            ids_are_found_only_in_their_project
+            forks_are_listed_in_the_order_in_which_they_were_made
+            branches_are_found_by_name_and_by_id_and_renamed
+            bookmarks_are_listed_in_order_of_name_page_by_page
+            operations_are_listed_by_number_and_fed_in_order_of_commit
+            a_key_is_found_only_in_its_project
+            hidden_runs_and_splits_come_and_go
+            writers_in_many_threads_lose_nothing
+            a_neighbour_that_rolls_back_takes_nothing_with_it
+        }
+    };
+    (@each $open:expr, $($check:ident)*) => {
+        $(#[test]
+        fn $check() {
+            $crate::contract::$check($open);
+        })*
+    };
+}
+
+/// A small world to put records into.
+struct World {
+    ids: IdSource,
+    at: Timestamp,
+}
+
+impl World {
+    fn new() -> Self {
+        World { ids: IdSource::default(), at: Timestamp::from_millis(1_700_000_000_000) }
+    }
+
+    fn turn_id(&mut self) -> TurnId {
+        self.at = self.at.next();
+        self.ids.turn(self.at, [7; 10])
+    }
+
+    fn branch(
+        &mut self,
+        conversation: ConversationKey,
+        name: &str,
+        tip: Option<TurnLoc>,
+    ) -> Branch {
+        Branch {
+            conversation,
+            id: self.ids.branch(self.at, [9; 10]),
+            name: Name::from_stored(name),
+            tip,
+            forked_from: None,
+            created_at: self.at,
+            version: 1,
+        }
+    }
+
+    fn turn(&mut self, loc: TurnLoc, depth: u32, parent: Option<&Turn>, body: Body) -> Turn {
+        let id = self.turn_id();
+        let hash = turn_hash(parent.map(|parent| &parent.hash), Role::User, &body, None, self.at);
+        Turn {
+            loc,
+            id,
+            hash,
+            depth,
+            role: Role::User,
+            content: Content::Kept(body),
+            tool_call_id: None,
+            created_at: self.at,
+            status: Status::Complete,
+            metadata: Metadata::default(),
+            operation: 1,
+            origin: Origin::default(),
+        }
+    }
+}
+
+fn text(words: impl Into<String>) -> Body {
+    Body::Text(words.into())
+}
+
+fn project(name: &str) -> ProjectId {
+    ProjectId::from_stored(name)
+}
+
+fn at() -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000)
+}
+
+fn conversation(records: &mut dyn Write, owner: &str, id: &str) -> Result<ConversationKey> {
+    let owner = project(owner);
+    if records.project(&owner)?.is_none() {
+        records.insert_project(&Project { id: owner.clone(), created_at: at() })?;
+    }
+    records.insert_conversation(&Conversation {
+        key: ConversationKey(0),
+        project: owner,
+        id: ConversationId::from_stored(id),
+        root_hash: RootHash(Digest::of(id.as_bytes())),
+        root: Some(Root { system_prompt: Some("Be brief.".into()), config: Json::Null }),
+        title: None,
+        metadata: Json::Object(Object::new()),
+        created_at: at(),
+        derived_from: None,
+        visibility: Visibility::Shown,
+    })
+}
+
+fn operation(conversation: ConversationKey, seq: u64, key: Option<&str>) -> Operation {
+    Operation {
+        conversation,
+        seq,
+        kind: "append".into(),
+        actor: "somebody".into(),
+        at: at(),
+        detail: Detail::Kept("{}".into()),
+        hash: OperationHash(Digest::of(&seq.to_be_bytes())),
+        undone: false,
+        idempotency: key.map(|key| Idempotency {
+            key: key.to_owned(),
+            fingerprint: Digest::of(key.as_bytes()),
+            answer: "null".into(),
+        }),
+    }
+}
+
+fn commit<T>(store: &dyn Store, body: impl Fn(&mut dyn Write) -> Result<T>) -> T {
+    let mut answer = None;
+    store
+        .write(&mut |records| {
+            answer = Some(body(records)?);
+            Ok(Verdict::Commit)
+        })
+        .expect("the write goes through");
+    answer.expect("the closure ran")
+}
+
+fn look<T>(store: &dyn Store, body: impl Fn(&dyn Read) -> Result<T>) -> T {
+    let mut answer = None;
+    store
+        .read(&mut |records| {
+            answer = Some(body(records)?);
+            Ok(())
+        })
+        .expect("the read goes through");
+    answer.expect("the closure ran")
+}
+
+fn collect(records: &dyn Read, segment: SegmentNo, from: u32, to: u32) -> Result<Vec<Turn>> {
+    let mut turns = Vec::new();
+    records.turns(segment, from, to, &mut |turn| {
+        turns.push(turn);
+        Ok(true)
+    })?;
+    Ok(turns)
+}
+
+/// Adds a chain of turns in a segment of its own.
+fn chain(
+    records: &mut dyn Write,
+    world: &mut World,
+    conversation: ConversationKey,
+    parent: Option<&Turn>,
+    bodies: &[Body],
+) -> Result<Vec<Turn>> {
+    let depth = parent.map_or(1, |parent| parent.depth + 1);
+    let segment = records.insert_segment(conversation, parent.map(|parent| parent.loc), depth)?;
+    let mut made: Vec<Turn> = Vec::new();
+    for (index, body) in (0..).zip(bodies) {
+        let above = made.last().or(parent).cloned();
+        let turn =
+            world.turn(TurnLoc { segment, index }, depth + index, above.as_ref(), body.clone());
+        records.insert_turn(conversation, &turn)?;
+        made.push(turn);
+    }
+    Ok(made)
+}
+
+/// A closure sees what it has written before it is committed.
+pub fn a_transaction_reads_its_own_writes(store: &dyn Store) {
+    commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let turns = chain(records, &mut World::new(), key, None, &[text("a")])?;
+        assert_eq!(records.turn(turns[0].loc)?.as_ref(), Some(&turns[0]));
+        assert_eq!(records.find_turn(&project("p"), &turns[0].id)?, Some((key, turns[0].loc)));
+        Ok(())
+    });
+}
+
+fn nothing_was_stored(store: &dyn Store) {
+    let totals = look(store, |records| records.totals());
+    assert_eq!((totals.projects, totals.conversations, totals.turns), (0, 0, 0));
+}
+
+/// A verdict to roll back takes everything back.
+pub fn a_rollback_leaves_nothing(store: &dyn Store) {
+    store
+        .write(&mut |records| {
+            let key = conversation(records, "p", "c")?;
+            chain(records, &mut World::new(), key, None, &[text("a")])?;
+            Ok(Verdict::Rollback)
+        })
+        .unwrap();
+    nothing_was_stored(store);
+}
+
+/// An error takes everything back and reaches the caller.
+pub fn an_error_leaves_nothing(store: &dyn Store) {
+    let outcome = store.write(&mut |records| {
+        conversation(records, "p", "c")?;
+        Err(StoreError::Contract("on purpose".into()))
+    });
+    assert!(matches!(outcome, Err(StoreError::Contract(_))));
+    nothing_was_stored(store);
+}
+
+/// A panic takes everything back, and later calls work.
+pub fn a_panic_leaves_nothing_and_the_store_goes_on(store: &dyn Store) {
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        store.write(&mut |records| {
+            conversation(records, "p", "c")?;
+            panic!("on purpose");
+        })
+    }));
+    assert!(panicked.is_err());
+    nothing_was_stored(store);
+    commit(store, |records| conversation(records, "p", "c"));
+    assert_eq!(look(store, |records| records.totals()).conversations, 1);
+}
+
+/// Every field of every record survives.
+pub fn a_record_comes_back_as_it_was_stored(store: &dyn Store) {
+    let mut expected = Vec::new();
+    let (key, turns) = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let world = &mut World::new();
+        let turns = chain(records, world, key, None, &[text("a\u{0}\u{1f338}"), text("b")])?;
+        let mut odd = world.turn(
+            turns[1].loc.next(),
+            3,
+            Some(&turns[1]),
+            Body::Blocks("[{\"type\":\"x\"}]".into()),
+        );
+        odd.role = Role::Tool;
+        odd.tool_call_id = Some("call".into());
+        odd.status = Status::Partial;
+        odd.metadata.title = Some("T".into());
+        odd.metadata.tags.extend(["x".to_owned(), "y".to_owned()]);
+        odd.metadata.custom_data = Some(Json::from(9_007_199_254_740_993_u64));
+        odd.origin.edited_from = Some(turns[0].id);
+        odd.origin.part_of = Some(turns[1].id);
+        odd.created_at = Timestamp::from_millis(-1);
+        odd.operation = 77;
+        records.insert_turn(key, &odd)?;
+        Ok((key, vec![turns[0].clone(), turns[1].clone(), odd]))
+    });
+    for turn in &turns {
+        expected.push(look(store, |records| records.turn(turn.loc)).unwrap());
+    }
+    assert_eq!(expected, turns);
+    let found = look(store, |records| records.conversation_by_key(key)).unwrap();
+    assert_eq!(found.root.unwrap().system_prompt.as_deref(), Some("Be brief."));
+    assert_eq!(look(store, |records| records.last_index(turns[0].loc.segment)), 2);
+    let metadata = Metadata { title: Some("other".into()), ..Metadata::default() };
+    commit(store, |records| records.set_metadata(turns[0].loc, &metadata));
+    assert_eq!(look(store, |records| records.turn(turns[0].loc)).unwrap().metadata, metadata);
+}
+
+/// However far a scan is asked to go, it stays in its segment.
+pub fn a_scan_ends_with_its_segment(store: &dyn Store) {
+    let (first, second) = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let world = &mut World::new();
+        let bodies = [text("a"), text("b"), text("c")];
+        let first = chain(records, world, key, None, &bodies)?;
+        let second = chain(records, world, key, Some(&first[0]), &bodies)?;
+        Ok((first, second))
+    });
+    let scan = |from, to| look(store, |records| collect(records, first[0].loc.segment, from, to));
+    assert_eq!(scan(0, u32::MAX), first);
+    assert_eq!(scan(1, 1), first[1..=1]);
+    assert_eq!(scan(2, 1), []);
+    assert_eq!(scan(3, u32::MAX), []);
+    let other = look(store, |records| collect(records, second[0].loc.segment, 0, u32::MAX));
+    assert_eq!(other, second);
+    let mut seen = 0;
+    look(store, |records| records.turns(first[0].loc.segment, 0, u32::MAX, &mut |_| Ok(false)));
+    store
+        .read(&mut |records| {
+            records.turns(first[0].loc.segment, 0, u32::MAX, &mut |_| {
+                seen += 1;
+                Ok(seen < 2)
+            })
+        })
+        .unwrap();
+    assert_eq!(seen, 2, "a visitor that has seen enough is not asked again");
+}
+
+/// A body of any size is kept, and gone when nobody holds it any more.
+pub fn large_bodies_come_back_and_are_erased_with_their_last_holder(store: &dyn Store) {
+    let large = "word ".repeat(20_000);
+    let (key, turns) = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let bodies = [text(large.clone()), text(large.clone()), text("small"), text("small")];
+        Ok((key, chain(records, &mut World::new(), key, None, &bodies)?))
+    });
+    let read = |turn: &Turn| look(store, |records| records.turn(turn.loc)).unwrap();
+    assert_eq!(read(&turns[1]), turns[1]);
+    let twins = |turn: &Turn| look(store, |records| records.same_content(turn.loc, 10));
+    assert_eq!(twins(&turns[0]), [(key, turns[1].loc)]);
+    assert_eq!(twins(&turns[2]), [(key, turns[3].loc)]);
+    let digest = Digest::of(b"what is left");
+    commit(store, |records| records.purge_turn(turns[0].loc, &digest));
+    assert_eq!(read(&turns[0]).content, Content::Purged(digest));
+    assert_eq!(read(&turns[1]), turns[1], "another holder keeps it");
+    commit(store, |records| records.purge_turn(turns[1].loc, &digest));
+    assert_eq!(read(&turns[1]).content, Content::Purged(digest));
+    store.scrub().unwrap();
+    assert_eq!(read(&turns[2]), turns[2]);
+}
+
+/// Prefix look-ups are ranges of hashes.
+pub fn hashes_are_found_by_range_in_order(store: &dyn Store) {
+    let (key, turns) = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let bodies: Vec<Body> = (0..50).map(|number| text(number.to_string())).collect();
+        Ok((key, chain(records, &mut World::new(), key, None, &bodies)?))
+    });
+    let find = |low: [u8; 32], high: [u8; 32], limit| {
+        look(store, |records| records.find_hashes(key, &Digest(low), &Digest(high), limit))
+    };
+    let mut sorted = turns.clone();
+    sorted.sort_by_key(|turn| turn.hash);
+    let locs = |turns: &[Turn]| turns.iter().map(|turn| turn.loc).collect::<Vec<_>>();
+    assert_eq!(find([0; 32], [255; 32], 100), locs(&sorted));
+    assert_eq!(find([0; 32], [255; 32], 3), locs(&sorted[..3]));
+    for turn in &turns {
+        assert_eq!(find(turn.hash.0.0, turn.hash.0.0, 9), [turn.loc]);
+        let mut above = turn.hash.0.0;
+        above[31] = above[31].wrapping_add(1);
+        assert!(above[31] == 0 || find(above, above, 9).is_empty());
+    }
+    let (low, high) = (sorted[10].hash.0.0, sorted[20].hash.0.0);
+    assert_eq!(find(low, high, 100), locs(&sorted[10..=20]));
+}
+
+/// The same id may exist in two projects, as after an import into both.
+pub fn ids_are_found_only_in_their_project(store: &dyn Store) {
+    let (one, other, id) = commit(store, |records| {
+        let one = conversation(records, "p", "c")?;
+        let other = conversation(records, "q", "c")?;
+        let first = chain(records, &mut World::new(), one, None, &[text("a")])?;
+        let second = chain(records, &mut World::new(), other, None, &[text("a")])?;
+        assert_eq!(first[0].id, second[0].id);
+        Ok((first[0].loc, second[0].loc, first[0].id))
+    });
+    let find = |name| look(store, |records| records.find_turn(&project(name), &id));
+    assert_eq!(find("p").unwrap().1, one);
+    assert_eq!(find("q").unwrap().1, other);
+    assert_eq!(find("r"), None);
+}
+
+/// Forks of the root, of a turn, and behind a turn.
+pub fn forks_are_listed_in_the_order_in_which_they_were_made(store: &dyn Store) {
+    let (key, trunk, twigs) = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let world = &mut World::new();
+        let trunk = chain(records, world, key, None, &[text("a"), text("b"), text("c")])?;
+        let mut twigs = Vec::new();
+        for (parent, word) in [(Some(1), "x"), (Some(0), "y"), (Some(1), "z"), (None, "r")] {
+            let parent = parent.map(|at: usize| &trunk[at]);
+            twigs.push(chain(records, world, key, parent, &[text(word)])?[0].loc.segment);
+        }
+        Ok((key, trunk, twigs))
+    });
+    let forks = |parent| {
+        let found = look(store, |records| records.forks(key, parent));
+        found.iter().map(|segment| segment.no).collect::<Vec<_>>()
+    };
+    assert_eq!(forks(Some(trunk[1].loc)), [twigs[0], twigs[2]]);
+    assert_eq!(forks(Some(trunk[2].loc)), []);
+    assert_eq!(forks(None), [trunk[0].loc.segment, twigs[3]]);
+    let behind = look(store, |records| records.forks_from(key, trunk[1].loc));
+    assert_eq!(behind.iter().map(|segment| segment.no).collect::<Vec<_>>(), [twigs[0], twigs[2]]);
+    let all = look(store, |records| records.segments(key));
+    assert_eq!(all.iter().map(|extent| extent.turns).collect::<Vec<_>>(), [3, 1, 1, 1, 1]);
+    assert_eq!(all[1].segment.parent, Some(trunk[1].loc));
+    assert_eq!(all[1].segment.base_depth, 3);
+}
+
+/// A branch keeps its id when its name changes.
+pub fn branches_are_found_by_name_and_by_id_and_renamed(store: &dyn Store) {
+    let branch = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let world = &mut World::new();
+        let turns = chain(records, world, key, None, &[text("a")])?;
+        let branch = world.branch(key, "main", None);
+        records.put_branch(&branch)?;
+        let moved = Branch { tip: Some(turns[0].loc), version: 2, ..branch };
+        records.put_branch(&moved)?;
+        Ok(moved)
+    });
+    let key = branch.conversation;
+    let named = |name| look(store, |records| records.branch(key, &Name::from_stored(name)));
+    let by_id = |owner| look(store, |records| records.branch_by_id(&project(owner), &branch.id));
+    assert_eq!(named("main"), Some(branch.clone()));
+    assert_eq!((by_id("p"), by_id("q")), (Some(branch.clone()), None));
+    let renamed = Branch { name: Name::from_stored("other"), version: 3, ..branch.clone() };
+    commit(store, |records| records.put_branch(&renamed));
+    assert_eq!((named("main"), named("other")), (None, Some(renamed.clone())));
+    assert_eq!(look(store, |records| records.branches(key)), [renamed]);
+    commit(store, |records| records.delete_branch(key, &branch.id));
+    assert_eq!(named("other"), None);
+}
+
+/// Names are compared byte by byte.
+pub fn bookmarks_are_listed_in_order_of_name_page_by_page(store: &dyn Store) {
+    let names = ["Zebra", "apple", "äpfel", "東京"];
+    commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let turns = chain(records, &mut World::new(), key, None, &[text("a")])?;
+        for name in ["東京", "apple", "äpfel", "Zebra"] {
+            records.put_bookmark(&Bookmark {
+                project: project("p"),
+                name: Name::from_stored(name),
+                conversation: key,
+                turn: turns[0].loc,
+                created_at: at(),
+            })?;
+        }
+        Ok(())
+    });
+    let page = |after: Option<&str>, limit| {
+        let after = after.map(Name::from_stored);
+        let found = look(store, |records| records.bookmarks(&project("p"), after.as_ref(), limit));
+        found.iter().map(|mark| mark.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 10), names);
+    assert_eq!(page(Some("Zebra"), 2), names[1..3]);
+    commit(store, |records| records.delete_bookmark(&project("p"), &Name::from_stored("apple")));
+    assert_eq!(page(None, 2), ["Zebra", "äpfel"]);
+}
+
+/// Numbers count within a conversation; the feed runs over all of them.
+pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn Store) {
+    let (one, other) = commit(store, |records| {
+        Ok((conversation(records, "p", "c")?, conversation(records, "p", "d")?))
+    });
+    for (key, seq) in [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)] {
+        commit(store, |records| records.insert_operation(&operation(key, seq, None)));
+    }
+    let mut seen = Vec::new();
+    store
+        .read(&mut |records| {
+            records.operations(one, 2, u64::MAX, &mut |found| {
+                seen.push(found.seq);
+                Ok(true)
+            })
+        })
+        .unwrap();
+    assert_eq!(seen, [2, 3]);
+    assert_eq!(look(store, |records| records.last_operation(one)).unwrap().seq, 3);
+    let fed = look(store, |records| records.feed(FeedPosition(0), 100));
+    let order: Vec<_> = fed.iter().map(|(_, found)| (found.conversation, found.seq)).collect();
+    assert_eq!(order, [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)]);
+    let rest = look(store, |records| records.feed(fed[2].0, 1));
+    assert_eq!(rest, fed[3..4]);
+    commit(store, |records| {
+        records.set_undone(one, 2, true)?;
+        records.purge_operation(one, 2)
+    });
+    let purged = look(store, |records| records.operation(one, 2)).unwrap();
+    assert_eq!((purged.undone, purged.detail), (true, Detail::Purged(Digest::of(b"{}"))));
+}
+
+/// Keys belong to the project.
+pub fn a_key_is_found_only_in_its_project(store: &dyn Store) {
+    commit(store, |records| {
+        let one = conversation(records, "p", "c")?;
+        let other = conversation(records, "q", "c")?;
+        records.insert_operation(&operation(one, 1, Some("k")))?;
+        records.insert_operation(&operation(other, 1, Some("k")))?;
+        records.insert_operation(&operation(other, 2, Some("l")))
+    });
+    let find = |owner, key: &str| look(store, |records| records.idempotent(&project(owner), key));
+    assert_eq!(find("p", "k").unwrap().seq, 1);
+    assert_ne!(find("p", "k").unwrap().conversation, find("q", "k").unwrap().conversation);
+    assert_eq!((find("p", "l"), find("q", "l").unwrap().seq), (None, 2));
+    assert_eq!(find("r", "k"), None);
+}
+
+/// What is shown is a matter of records that can be taken away again.
+pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
+    let (key, turns) = commit(store, |records| {
+        let key = conversation(records, "p", "c")?;
+        let turns =
+            chain(records, &mut World::new(), key, None, &[text("a"), text("b"), text("c")])?;
+        records.insert_operation(&operation(key, 1, None))?;
+        records.insert_operation(&operation(key, 2, None))?;
+        Ok((key, turns))
+    });
+    let segment = turns[0].loc.segment;
+    let run = |from, to, operation, by| Hidden {
+        conversation: key,
+        segment,
+        from,
+        to,
+        operation,
+        by,
+        root: turns[0].loc,
+    };
+    let (first, second) = (run(0, 2, 1, HiddenBy::Cascade), run(1, 1, 2, HiddenBy::Reparent));
+    let split = Split {
+        conversation: key,
+        whole: turns[0].loc,
+        left: turns[1].loc,
+        right: turns[2].loc,
+        operation: 1,
+    };
+    commit(store, |records| {
+        records.insert_hidden(&first)?;
+        records.insert_hidden(&second)?;
+        records.insert_split(&split)
+    });
+    assert_eq!(look(store, |records| records.hidden(key)), [first, second]);
+    assert_eq!(look(store, |records| records.hidden_in(key, segment)).len(), 2);
+    assert_eq!(look(store, |records| records.hidden_in(key, SegmentNo(999))), []);
+    assert_eq!(look(store, |records| records.splits(key)), [split]);
+    commit(store, |records| {
+        records.delete_hidden(key, 1)?;
+        records.delete_split(key, turns[0].loc)
+    });
+    assert_eq!(look(store, |records| records.hidden(key)), [second]);
+    assert_eq!(look(store, |records| records.splits(key)), []);
+}
+
+/// Eight threads count on one conversation's log; every number is there once.
+pub fn writers_in_many_threads_lose_nothing(store: &dyn Store) {
+    const THREADS: usize = 8;
+    const EACH: usize = 25;
+    let key = commit(store, |records| conversation(records, "p", "c"));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    commit(store, |records| {
+                        let last = records.last_operation(key)?.map_or(0, |last| last.seq);
+                        records.insert_operation(&operation(key, last + 1, None))
+                    });
+                }
+            });
+        }
+    });
+    let fed = look(store, |records| records.feed(FeedPosition(0), 10_000));
+    let numbers: Vec<u64> = fed.iter().map(|(_, found)| found.seq).collect();
+    let expected: Vec<u64> = (1..=(THREADS * EACH) as u64).collect();
+    assert_eq!(numbers, expected);
+}
+
+/// Writers share a commit, not a fate.
+pub fn a_neighbour_that_rolls_back_takes_nothing_with_it(store: &dyn Store) {
+    let key = commit(store, |records| conversation(records, "p", "c"));
+    let kept = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let kept = &kept;
+            scope.spawn(move || {
+                for turn in 0..25 {
+                    let keep = (thread + turn) % 3 != 0;
+                    store
+                        .write(&mut |records| {
+                            let last = records.last_operation(key)?.map_or(0, |last| last.seq);
+                            records.insert_operation(&operation(key, last + 1, None))?;
+                            Ok(if keep { Verdict::Commit } else { Verdict::Rollback })
+                        })
+                        .unwrap();
+                    kept.fetch_add(usize::from(keep), Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    let last = look(store, |records| records.last_operation(key)).unwrap();
+    assert_eq!(last.seq, kept.load(Ordering::SeqCst) as u64);
+}

@@ -1,0 +1,280 @@
+//! What only the embedded store can do: last, be shared, be copied, and refuse to be opened.
+
+use std::path::Path;
+
+use tine_core::json::{Json, Object};
+use tine_core::{ConversationId, Digest, ProjectId, RootHash, Timestamp};
+use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::{
+    Conversation, ConversationKey, Detail, EmbeddedStore, FeedPosition, Operation, Project, Root,
+    Store, StoreError, Verdict, Visibility,
+};
+
+use crate::fixture::{Folder, all_bytes};
+
+fn at() -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000)
+}
+
+/// Adds a conversation whose title is easy to find in a file.
+fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
+    let project = ProjectId::default();
+    let mut key = None;
+    store
+        .write(&mut |records| {
+            if records.project(&project)?.is_none() {
+                records.insert_project(&Project { id: project.clone(), created_at: at() })?;
+            }
+            key = Some(records.insert_conversation(&Conversation {
+                key: ConversationKey(0),
+                project: project.clone(),
+                id: ConversationId::from_stored(id),
+                root_hash: RootHash(Digest::of(id.as_bytes())),
+                root: Some(Root { system_prompt: None, config: Json::Null }),
+                title: Some(title.to_owned()),
+                metadata: Json::Object(Object::new()),
+                created_at: at(),
+                derived_from: None,
+                visibility: Visibility::Shown,
+            })?);
+            Ok(Verdict::Commit)
+        })
+        .unwrap();
+    key.unwrap()
+}
+
+fn log(store: &EmbeddedStore, key: ConversationKey) {
+    store
+        .write(&mut |records| {
+            let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
+            records.insert_operation(&Operation {
+                conversation: key,
+                seq,
+                kind: "test".into(),
+                actor: "somebody".into(),
+                at: at(),
+                detail: Detail::Kept("{}".into()),
+                hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
+                undone: false,
+                idempotency: None,
+            })?;
+            Ok(Verdict::Commit)
+        })
+        .unwrap();
+}
+
+fn operations(store: &EmbeddedStore) -> Vec<u64> {
+    let mut seen = Vec::new();
+    store
+        .read(&mut |records| {
+            let fed = records.feed(FeedPosition(0), 1_000_000)?;
+            seen = fed.iter().map(|(_, operation)| operation.seq).collect();
+            Ok(())
+        })
+        .unwrap();
+    seen
+}
+
+fn titles(store: &EmbeddedStore) -> Vec<String> {
+    let mut titles = Vec::new();
+    store
+        .read(&mut |records| {
+            let found = records.conversations(&ProjectId::default(), None, 100)?;
+            titles = found.into_iter().filter_map(|found| found.title).collect();
+            Ok(())
+        })
+        .unwrap();
+    titles
+}
+
+fn refused(folder: &Path, mode: Mode) -> StoreError {
+    EmbeddedStore::open_with(folder, OpenOptions { mode, vfs: None }).unwrap_err()
+}
+
+#[test]
+fn what_was_committed_is_there_after_reopening() {
+    let folder = Folder::new();
+    add(&EmbeddedStore::open(&folder.path()).unwrap(), "c", "kept");
+    assert_eq!(titles(&EmbeddedStore::open(&folder.path()).unwrap()), ["kept"]);
+}
+
+#[test]
+fn handles_in_one_folder_see_each_others_commits_at_once() {
+    let folder = Folder::new();
+    let one = EmbeddedStore::open(&folder.path()).unwrap();
+    let other = EmbeddedStore::open(&folder.path()).unwrap();
+    let key = add(&one, "c", "title");
+    assert_eq!(titles(&other), ["title"]);
+    for _ in 0..50 {
+        log(&one, key);
+        log(&other, key);
+    }
+    assert_eq!(operations(&one), (1..=100).collect::<Vec<_>>());
+    assert_eq!(operations(&other), operations(&one));
+}
+
+#[test]
+fn look_ups_hold_while_entries_go_from_the_log_to_the_tables_under_several_handles() {
+    // More operations than are kept in memory, written by two handles in turns, with a third that
+    // only looks: each must find every number, whoever moved the tables forward.
+    let folder = Folder::new();
+    let writers = [0, 1].map(|_| EmbeddedStore::open(&folder.path()).unwrap());
+    let reader = EmbeddedStore::open(&folder.path()).unwrap();
+    let key = add(&writers[0], "c", "title");
+    let append_many = |store: &EmbeddedStore, count: u64| {
+        store
+            .write(&mut |records| {
+                for _ in 0..count {
+                    let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
+                    records.insert_operation(&Operation {
+                        conversation: key,
+                        seq,
+                        kind: "test".into(),
+                        actor: "somebody".into(),
+                        at: at(),
+                        detail: Detail::Kept("{}".into()),
+                        hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
+                        undone: false,
+                        idempotency: None,
+                    })?;
+                }
+                Ok(Verdict::Commit)
+            })
+            .unwrap();
+    };
+    let mut expected = 0;
+    for round in 0..9_u64 {
+        let count = 2_500 + round;
+        append_many(&writers[usize::try_from(round % 2).unwrap()], count);
+        expected += count;
+        for store in [&reader, &writers[0], &writers[1]] {
+            store
+                .read(&mut |records| {
+                    assert_eq!(records.last_operation(key)?.unwrap().seq, expected);
+                    for seq in [1, expected / 2, expected - 1, expected] {
+                        assert_eq!(records.operation(key, seq)?.unwrap().seq, seq);
+                    }
+                    assert!(records.operation(key, expected + 1)?.is_none());
+                    let mut next = expected - expected.min(4_000) + 1;
+                    records.operations(key, next, u64::MAX, &mut |operation| {
+                        assert_eq!(operation.seq, next);
+                        next += 1;
+                        Ok(true)
+                    })?;
+                    assert_eq!(next, expected + 1);
+                    Ok(())
+                })
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_reader_keeps_its_snapshot_while_others_write_and_move_the_tables_forward() {
+    let folder = Folder::new();
+    let store = EmbeddedStore::open(&folder.path()).unwrap();
+    let key = add(&store, "c", "title");
+    for _ in 0..10 {
+        log(&store, key);
+    }
+    store
+        .read(&mut |records| {
+            assert_eq!(records.last_operation(key)?.unwrap().seq, 10);
+            // Three times as much as is kept in memory comes in behind this reader's back.
+            for _ in 0..3 {
+                let mut next = 0;
+                store.write(&mut |records| {
+                    next = records.last_operation(key)?.unwrap().seq;
+                    for _ in 0..9_000 {
+                        next += 1;
+                        records.insert_operation(&Operation {
+                            conversation: key,
+                            seq: next,
+                            kind: "test".into(),
+                            actor: "somebody".into(),
+                            at: at(),
+                            detail: Detail::Kept("{}".into()),
+                            hash: tine_core::OperationHash(Digest::of(&next.to_be_bytes())),
+                            undone: false,
+                            idempotency: None,
+                        })?;
+                    }
+                    Ok(Verdict::Commit)
+                })?;
+                assert_eq!(records.last_operation(key)?.unwrap().seq, 10);
+                assert!(records.operation(key, 10)?.is_some());
+                assert!(records.operation(key, 11)?.is_none());
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_backup_of_a_store_in_use_is_a_store() {
+    let folder = Folder::new();
+    let store = EmbeddedStore::open(&folder.path()).unwrap();
+    add(&store, "c", "kept");
+    let copy = Folder::new();
+    store.backup(&copy.path()).unwrap();
+    add(&store, "d", "later");
+    assert_eq!(titles(&EmbeddedStore::open(&copy.path()).unwrap()), ["kept"]);
+    assert!(matches!(store.backup(&copy.path()), Err(StoreError::NotAStore { .. })));
+}
+
+#[test]
+fn what_is_scrubbed_is_in_no_file() {
+    let folder = Folder::new();
+    let store = EmbeddedStore::open(&folder.path()).unwrap();
+    let key = add(&store, "c", "a needle in a haystack");
+    let found = |needle: &[u8]| {
+        all_bytes(&folder.path()).windows(needle.len()).any(|window| window == needle)
+    };
+    assert!(found(b"a needle in a haystack"));
+    store
+        .write(&mut |records| {
+            let mut conversation = records.conversation_by_key(key)?.unwrap();
+            conversation.title = None;
+            records.update_conversation(&conversation)?;
+            Ok(Verdict::Commit)
+        })
+        .unwrap();
+    store.scrub().unwrap();
+    assert!(!found(b"a needle in a haystack"));
+}
+
+#[test]
+fn what_is_not_a_store_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    assert!(matches!(refused(&folder.path(), Mode::Existing), StoreError::Missing { .. }));
+    assert!(!folder.path().exists(), "looking does not make one");
+
+    std::fs::create_dir(folder.path()).unwrap();
+    std::fs::write(folder.path().join("letter.txt"), "Dear").unwrap();
+    for mode in [Mode::Create, Mode::Existing] {
+        assert!(matches!(refused(&folder.path(), mode), StoreError::NotAStore { .. }));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let file = folder.path().join("letter.txt");
+    assert!(matches!(refused(&file, Mode::Create), StoreError::NotAStore { .. }));
+
+    let other = Folder::new();
+    std::fs::create_dir(other.path()).unwrap();
+    std::fs::write(other.path().join("tine.db"), vec![7; 10_000]).unwrap();
+    assert!(matches!(refused(&other.path(), Mode::Create), StoreError::NotAStore { .. }));
+    assert_eq!(std::fs::read(other.path().join("tine.db")).unwrap(), vec![7; 10_000]);
+}
+
+#[test]
+fn a_database_of_another_program_and_a_newer_format_are_refused() {
+    let folder = Folder::new();
+    drop(EmbeddedStore::open(&folder.path()).unwrap());
+    let database = rusqlite::Connection::open(folder.path().join("tine.db")).unwrap();
+    database.pragma_update(None, "user_version", 999).unwrap();
+    let error = refused(&folder.path(), Mode::Create);
+    assert!(matches!(error, StoreError::NewerFormat { found: 999, .. }), "{error}");
+    database.pragma_update(None, "user_version", 1).unwrap();
+    database.pragma_update(None, "application_id", 42).unwrap();
+    let error = refused(&folder.path(), Mode::Create);
+    assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+}
