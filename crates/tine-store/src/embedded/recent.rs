@@ -73,12 +73,14 @@ impl Entries {
         }
     }
 
-    fn append(&mut self, mut others: Entries) {
-        self.ids.append(&mut others.ids);
-        self.hashes.append(&mut others.hashes);
-        self.keys.append(&mut others.keys);
-        for (conversation, mut numbers) in others.numbers {
-            self.numbers.entry(conversation).or_default().append(&mut numbers);
+    /// Takes over others, one by one: a batch is small beside what is there, and the tree's own
+    /// `append` would build everything anew.
+    fn take_over(&mut self, others: Entries) {
+        self.ids.extend(others.ids);
+        self.hashes.extend(others.hashes);
+        self.keys.extend(others.keys);
+        for (conversation, numbers) in others.numbers {
+            self.numbers.entry(conversation).or_default().extend(numbers);
         }
     }
 
@@ -210,7 +212,7 @@ impl Recent {
     /// Takes over the entries of a committed batch, whose last operation is `last`.
     pub(super) fn publish(&self, entries: Entries, last: i64, indexed: Option<i64>) {
         let mut state = self.lock();
-        state.entries.append(entries);
+        state.entries.take_over(entries);
         state.seen = state.seen.max(last);
         if let Some(indexed) = indexed {
             let taken = std::mem::take(&mut state.entries);
