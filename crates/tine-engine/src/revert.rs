@@ -1,12 +1,14 @@
 //! Moving a branch back on its line and forward again. The turns stay where they are.
 
+use tine_core::TurnId;
 use tine_core::json::{Json, object};
-use tine_store::{Branch, Detail, TurnLoc};
+use tine_store::{Branch, TurnLoc, required};
 
 use crate::append::conflict;
-use crate::change::{Change, OperationDetail, text};
+use crate::change::{Change, text};
 use crate::log::Mutation;
 use crate::resolve;
+use crate::undo::detail;
 use crate::views;
 use crate::{BranchView, Call, Engine, Error, MoveBranch, Result, TurnRef};
 
@@ -104,40 +106,40 @@ fn arrive(mutation: &mut Mutation<'_>, branch: &Branch, to: Option<TurnLoc>) -> 
     views::branch(mutation.reader(), &id, &branch)
 }
 
-/// Where the newest revert that led to the present tip came from.
+/// Where the newest revert that led to the present tip came from. Turns that were split since
+/// are what is shown of them now.
 fn before_last_revert(mutation: &Mutation<'_>, branch: &Branch) -> Result<Option<TurnLoc>> {
     let records = mutation.reader();
-    let tip = branch.tip.map(|loc| mutation.tree().turn(loc)).transpose()?.map(|turn| turn.id);
-    let mut origin = None;
+    let mut reverts = Vec::new();
     records.operations(mutation.key(), 1, u64::MAX, &mut |operation| {
-        if operation.kind == "revert"
-            && !operation.undone
-            && let Detail::Kept(detail) = &operation.detail
-            && let Ok(json) = tine_core::json::parse(detail.as_bytes(), tine_core::json::MAX_DEPTH)
-            && let Some(detail) = OperationDetail::from_json(&json)
-        {
-            for change in detail.changes {
-                if let Change::Branch { id, before: Some(before), after: Some(after) } = change
-                    && id == branch.id
-                    && after.tip == tip
-                {
-                    origin = Some(before.tip);
-                }
-            }
+        if operation.kind == "revert" && !operation.undone {
+            reverts.push(operation);
         }
         Ok(true)
     })?;
-    let Some(origin) = origin else {
-        return Err(Error::invalid(format!(
-            "`{}` was not reverted to where it is; name the turn to move forward to",
-            branch.name
-        )));
+    let tree = mutation.tree();
+    let shown = |id: Option<TurnId>| -> Result<Option<TurnLoc>> {
+        let Some(id) = id else {
+            return Ok(None);
+        };
+        let found = records.find_turn(&mutation.call.project, &id)?;
+        let (_, loc) = required(found, || format!("turn {id}"))?;
+        Ok(Some(tree.last_half(loc)?))
     };
-    match origin {
-        None => Ok(None),
-        Some(id) => {
-            let wanted = TurnRef::within(mutation.conversation().id.clone(), id);
-            Ok(resolve::place(records, mutation.call, &wanted)?.turn)
+    for revert in reverts.iter().rev() {
+        for change in detail(revert)?.changes {
+            let Change::Branch { id, before: Some(before), after: Some(after) } = change else {
+                continue;
+            };
+            if id == branch.id && shown(after.tip)? == branch.tip {
+                let conversation = mutation.conversation().clone();
+                let place = resolve::Place { conversation, turn: shown(before.tip)? };
+                return Ok(resolve::live(records, place)?.turn);
+            }
         }
     }
+    Err(Error::invalid(format!(
+        "`{}` was not reverted to where it is; name the turn to move forward to",
+        branch.name
+    )))
 }

@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -22,6 +23,9 @@ use crate::{Result, StoreError};
 /// Writers in one batch at most: bounds the work that one failed commit throws away, and lets
 /// other processes in.
 const BATCH_MEMBERS: usize = 256;
+
+/// The longest that a batch waits for those who were in the last one.
+const LONGEST_GATHERING: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -36,7 +40,15 @@ struct Core {
     recent: Arc<Recent>,
     pending: RefCell<Pending>,
     batch: Option<Batch>,
+    habit: Habit,
     stopped: Option<String>,
+}
+
+/// How the last batch went.
+#[derive(Debug, Default)]
+struct Habit {
+    members: usize,
+    commit: Duration,
 }
 
 #[derive(Debug)]
@@ -74,8 +86,15 @@ type Body<'a> = &'a mut dyn FnMut(&Connection, View<'_>) -> Result<Verdict>;
 
 impl Writer {
     pub(super) fn new(connection: Connection, turnstile: Turnstile, recent: Arc<Recent>) -> Self {
-        let pending = RefCell::default();
-        let core = Core { connection, turnstile, recent, pending, batch: None, stopped: None };
+        let core = Core {
+            connection,
+            turnstile,
+            recent,
+            pending: RefCell::default(),
+            batch: None,
+            habit: Habit::default(),
+            stopped: None,
+        };
         Writer { core: Mutex::new(core), waiting: AtomicUsize::new(0) }
     }
 
@@ -89,7 +108,8 @@ impl Writer {
         let Some(batch) = &core.batch else {
             return answer;
         };
-        if self.waiting.load(Ordering::SeqCst) > 0 && batch.members < BATCH_MEMBERS {
+        let room = batch.members < BATCH_MEMBERS;
+        if room && self.somebody_comes(batch.members, &core.habit) {
             // Somebody has announced itself and will pass through here: it, or one behind it,
             // commits.
             let outcome = Arc::clone(&batch.outcome);
@@ -99,6 +119,25 @@ impl Writer {
             core.commit()?;
         }
         answer
+    }
+
+    /// Whether somebody waits to join the batch. Those who were woken by the last commit need a
+    /// moment to come back: as long as fewer have joined than last time, they are waited for, at
+    /// most half as long as a commit takes.
+    fn somebody_comes(&self, members: usize, habit: &Habit) -> bool {
+        let waits = || self.waiting.load(Ordering::SeqCst) > 0;
+        if members >= habit.members {
+            return waits();
+        }
+        let started = Instant::now();
+        let patience = (habit.commit / 2).min(LONGEST_GATHERING);
+        while !waits() {
+            if started.elapsed() >= patience {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
     }
 
     /// Runs something that cannot be part of a transaction while nobody writes.
@@ -179,6 +218,7 @@ impl Core {
     }
 
     fn commit(&mut self) -> Result<()> {
+        let started = Instant::now();
         let committed = self.index_if_due().and_then(|indexed| {
             self.execute("COMMIT")?;
             Ok(indexed)
@@ -187,6 +227,8 @@ impl Core {
             Ok(indexed) => {
                 let (entries, last) = self.pending.borrow_mut().take();
                 self.recent.publish(entries, last, indexed);
+                let members = self.batch.as_ref().map_or(0, |batch| batch.members);
+                self.habit = Habit { members, commit: started.elapsed() };
                 self.close(Ok(()));
                 Ok(())
             }

@@ -1,0 +1,180 @@
+//! Many writers at once lose nothing.
+
+use std::sync::Arc;
+
+use tine_core::Kind;
+use tine_engine::{Append, Engine, OnConflict, PathQuery};
+use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_testkit::stores::TempFolder;
+
+use crate::world::{World, user};
+
+const THREADS: usize = 8;
+const EACH: usize = 50;
+
+fn text(thread: usize, n: usize) -> String {
+    format!("thread {thread} message {n}")
+}
+
+/// Every message is there once, in one line, and each thread's in its own order.
+fn check_linear(world: &World, talk: &tine_core::ConversationId) {
+    let rows = world.rows(talk);
+    assert_eq!(rows.len(), THREADS * EACH);
+    assert!(rows.iter().all(|row| row.children.len() <= 1), "one line");
+    let path = world.engine.path(&world.call, PathQuery::of(talk.clone())).expect("a path");
+    assert_eq!(path.turns.len(), THREADS * EACH);
+    for thread in 0..THREADS {
+        let own: Vec<_> = rows
+            .iter()
+            .filter(|row| row.preview.starts_with(&format!("thread {thread} ")))
+            .map(|row| row.preview.clone())
+            .collect();
+        let want: Vec<_> = (0..EACH).map(|n| text(thread, n)).collect();
+        assert_eq!(own, want);
+    }
+    world.verified();
+}
+
+fn append_all(engine: &Engine, talk: &tine_core::ConversationId, thread: usize) {
+    let call = tine_engine::Call::by(format!("thread {thread}"));
+    for n in 0..EACH {
+        let request = Append::to(talk.clone(), vec![user(&text(thread, n))]);
+        engine.append(&call, request).expect("an append");
+    }
+}
+
+fn check_one_engine(store: Arc<dyn Store>) {
+    let world = World::over(store, None);
+    let talk = world.talk("talk");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (engine, talk) = (&world.engine, &talk);
+            scope.spawn(move || append_all(engine, talk, thread));
+        }
+    });
+    check_linear(&world, &talk);
+}
+
+#[test]
+fn threads_on_one_branch_lose_nothing_in_memory() {
+    check_one_engine(Arc::new(MemoryStore::new()));
+}
+
+#[test]
+fn threads_on_one_branch_lose_nothing_in_the_embedded_store() {
+    let folder = TempFolder::new();
+    check_one_engine(Arc::new(EmbeddedStore::open(folder.path()).expect("a store")));
+}
+
+#[test]
+fn several_handles_on_one_folder_lose_nothing() {
+    let folder = TempFolder::new();
+    let open = || {
+        let store = EmbeddedStore::open(folder.path()).expect("a store");
+        Engine::new(store)
+    };
+    let world = World { engine: open(), call: tine_engine::Call::by("tester"), folder: None };
+    let talk = world.talk("talk");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (engine, talk) = (open(), talk.clone());
+            scope.spawn(move || append_all(&engine, &talk, thread));
+        }
+    });
+    check_linear(&world, &talk);
+}
+
+#[test]
+fn of_two_writers_with_one_expected_tip_one_wins_and_the_other_hears_of_it() {
+    let folder = TempFolder::new();
+    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let world = World::over(Arc::new(store), None);
+    let talk = world.talk("talk");
+    let tip = world.say(&talk, &["a"])[0];
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (world, talk) = (&world, &talk);
+                scope.spawn(move || {
+                    let request = Append {
+                        expected_tip: Some(tip.into()),
+                        ..Append::to(talk.clone(), vec![user(&text(thread, 0))])
+                    };
+                    world.engine.append(&world.call, request)
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().expect("no writer panics")).collect()
+    });
+    let won = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert_eq!(won, 1);
+    for error in answers.into_iter().filter_map(Result::err) {
+        assert_eq!(error.kind(), Kind::Conflict);
+    }
+    assert_eq!(world.rows(&talk).len(), 2);
+}
+
+#[test]
+fn two_writers_with_on_conflict_fork_never_lose_a_turn() {
+    let folder = TempFolder::new();
+    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let world = World::over(Arc::new(store), None);
+    let talk = world.talk("talk");
+    let tip = world.say(&talk, &["a"])[0];
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (world, talk) = (&world, &talk);
+            scope.spawn(move || {
+                let request = Append {
+                    expected_tip: Some(tip.into()),
+                    on_conflict: OnConflict::Fork,
+                    ..Append::to(talk.clone(), vec![user(&text(thread, 0))])
+                };
+                world.append(request);
+            });
+        }
+    });
+    assert_eq!(world.rows(&talk).len(), 1 + THREADS);
+    let branches = world.engine.branches(&world.call, &talk).expect("branches");
+    assert_eq!(branches.len(), THREADS, "main and one for each writer that came too late");
+    world.verified();
+}
+
+#[test]
+fn one_key_from_many_threads_does_its_work_once() {
+    let folder = TempFolder::new();
+    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let world = World::over(Arc::new(store), None);
+    let talk = world.talk("talk");
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (world, talk) = (&world, &talk);
+            scope.spawn(move || {
+                let call = world.call.clone().with_key("once");
+                let request = Append::to(talk.clone(), vec![user("a")]);
+                world.engine.append(&call, request).expect("an answer for everybody");
+            });
+        }
+    });
+    assert_eq!(world.tree(&talk), "a");
+}
+
+#[test]
+fn readers_see_whole_appends_only() {
+    let folder = TempFolder::new();
+    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let world = World::over(Arc::new(store), None);
+    let talk = world.talk("talk");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for n in 0..30 {
+                let messages = (0..10).map(|m| user(&format!("{n} {m}"))).collect();
+                world.append(Append::to(talk.clone(), messages));
+            }
+        });
+        while !writer.is_finished() {
+            assert_eq!(world.rows(&talk).len() % 10, 0, "half an append was seen");
+        }
+    });
+    assert_eq!(world.rows(&talk).len(), 300);
+}

@@ -1,0 +1,14 @@
+//! Tests only: what the engine and the stores are tested with.
+//!
+//! - [`model`]: an independent implementation of the tree, as dumb as possible.
+//! - [`steps`]: random sequences of operations that shrink well.
+//! - [`machine`]: model = memory store = embedded store, step by step.
+//! - [`stores`]: temporary folders, and stores that count or repeat what the engine does.
+//!
+//! Nothing here is part of the product, and nothing here reads the machine's clock.
+
+pub mod action;
+pub mod machine;
+pub mod model;
+pub mod steps;
+pub mod stores;

@@ -1,0 +1,384 @@
+//! The dumbest possible implementation of the tree: what the engine is measured against.
+//!
+//! Everything that can change is one map from [`Key`] to [`Value`]; an operation is a list of
+//! what it read and wrote there, so that undo, redo and dependencies need no rules of their own.
+//! Turns are a vector that only grows; every question is answered by walking the whole tree.
+//!
+//! Where the contract leaves two behaviours open, the model says so ([`Model::tolerate`],
+//! [`Stop::Unspecified`], [`Recorded::Maybe`]) and follows the engine; everything else must be
+//! exactly as the model says.
+//!
+//! Deliberately absent: persistence, segments, any idea of cost, and any line of engine code.
+//! Ids are learned from the engine's answers, because only it can mint them.
+
+mod append;
+mod change;
+mod predict;
+mod remove;
+mod roots;
+mod tree;
+mod undo;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::hash::{message_digest, turn_hash};
+use tine_core::metadata::MetadataKey;
+use tine_core::{
+    Body, BranchId, ConversationId, Digest, Json, Kind, Message, Metadata, Role, RootHash, Status,
+    Timestamp, TurnHash, TurnId,
+};
+
+pub use self::predict::{Expected, Prediction};
+pub use self::tree::Shown;
+
+/// A position in one of the model's vectors.
+pub type Ix = usize;
+
+/// Whether and why a turn is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its making was undone.
+    Unborn,
+    /// Shown.
+    Live,
+    /// Shown as two.
+    Split {
+        /// The first half.
+        left: Ix,
+        /// The second half.
+        right: Ix,
+    },
+    /// Deleted, with everything below.
+    Cascade,
+    /// Deleted alone.
+    Reparent,
+}
+
+/// Which half of a split turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// The first.
+    Left,
+    /// The second.
+    Right,
+}
+
+/// What never changes of a turn.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its conversation.
+    pub conversation: Ix,
+    /// Its raw parent; `None` is the root.
+    pub parent: Option<Ix>,
+    /// Who spoke.
+    pub role: Role,
+    /// What was said.
+    pub body: Body,
+    /// The call that a tool turn answers.
+    pub call: Option<String>,
+    /// What makes it equal to another.
+    pub digest: Digest,
+    /// When.
+    pub created_at: Timestamp,
+    /// Whether it is whole.
+    pub status: Status,
+    /// The turn it is a version of.
+    pub edited_from: Option<Ix>,
+    /// The turn it is a copy of.
+    pub derived_from: Option<Ix>,
+    /// The turn it is a half of.
+    pub part: Option<(Half, Ix)>,
+    /// Its hash.
+    pub hash: TurnHash,
+    /// Raw distance from the root.
+    pub depth: u32,
+    /// Its id, once the engine has told it.
+    pub id: Option<TurnId>,
+    /// Whether its content was erased.
+    pub purged: bool,
+}
+
+/// What never changes of a conversation.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    /// Its id.
+    pub id: ConversationId,
+    /// The hash of its root.
+    pub root_hash: RootHash,
+    /// Its system prompt.
+    pub prompt: Option<String>,
+    /// Its configuration.
+    pub config: Json,
+    /// The conversation and turn it comes from.
+    pub derived_from: Option<(Ix, Option<Ix>)>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Entries of its log.
+    pub log: u64,
+}
+
+/// What never changes of a branch.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Its conversation.
+    pub conversation: Ix,
+    /// Its id, once the engine has told it.
+    pub id: Option<BranchId>,
+}
+
+/// Names one record that can change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// Whether a conversation is there.
+    Conversation(Ix),
+    /// A conversation's title, metadata or archive mark.
+    Field(Ix, &'static str),
+    /// A turn's state.
+    Turn(Ix),
+    /// One key of a turn's metadata.
+    Meta(Ix, MetadataKey),
+    /// Which branch has a name.
+    Name(Ix, String),
+    /// Where a branch ends.
+    Tip(Ix),
+    /// Where a bookmark is.
+    Mark(String),
+}
+
+/// What a record says; absent ones say `Nothing`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// Not there.
+    #[default]
+    Nothing,
+    /// There.
+    There,
+    /// A turn's state.
+    State(State),
+    /// Titles, metadata.
+    Json(Json),
+    /// A branch.
+    Branch(Ix),
+    /// A turn or the root.
+    Place(Option<Ix>),
+}
+
+/// One change of one record.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The record.
+    pub key: Key,
+    /// What it said.
+    pub before: Value,
+    /// What it says.
+    pub after: Value,
+    /// Whether the contract leaves open that this counts as a write.
+    pub weak: bool,
+}
+
+/// One entry of the log.
+#[derive(Clone, Debug, Default)]
+pub struct Op {
+    /// Its conversation.
+    pub conversation: Ix,
+    /// Its place in that conversation's log.
+    pub seq: u64,
+    /// What was done.
+    pub kind: &'static str,
+    /// What it surely read.
+    pub reads: BTreeSet<Key>,
+    /// What it may be said to have read.
+    pub weak_reads: BTreeSet<Key>,
+    /// What it wrote.
+    pub writes: Vec<Change>,
+    /// When it was undone, counted in undos; `None` while it holds.
+    pub undone: Option<u64>,
+    /// Branch, tip before, tip after: for a revert.
+    pub revert: Option<(Ix, Option<Ix>, Option<Ix>)>,
+}
+
+impl Op {
+    /// Whether it can be undone at all.
+    pub fn is_work(&self) -> bool {
+        !matches!(self.kind, "undo" | "redo")
+    }
+}
+
+/// Why a prediction stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The engine must refuse, with one of these kinds.
+    Refuse(Vec<Kind>),
+    /// The contract says nothing; the step is left out.
+    Unspecified,
+}
+
+/// Whether a call leaves an entry in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It must.
+    Yes,
+    /// It must not.
+    No,
+    /// The contract leaves it open.
+    Maybe,
+}
+
+pub(crate) type Rule<T> = Result<T, Stop>;
+
+pub(crate) fn refuse<T>(kinds: &[Kind]) -> Rule<T> {
+    Err(Stop::Refuse(kinds.to_vec()))
+}
+
+/// The whole world.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// Every turn ever made.
+    pub nodes: Vec<Node>,
+    /// Every conversation ever made.
+    pub conversations: Vec<Conversation>,
+    /// Every branch ever made.
+    pub branches: Vec<Branch>,
+    /// Every record that can change.
+    pub values: BTreeMap<Key, Value>,
+    /// Every entry of every log, in order.
+    pub ops: Vec<Op>,
+    /// Idempotency keys: fingerprint, operation.
+    pub keys: BTreeMap<String, (String, Option<Ix>)>,
+    pub(crate) open: Op,
+    pub(crate) tolerated: Vec<Kind>,
+    pub(crate) undos: u64,
+}
+
+impl Model {
+    /// What a record says now.
+    pub fn get(&self, key: &Key) -> Value {
+        self.values.get(key).cloned().unwrap_or_default()
+    }
+
+    /// The engine may refuse with this kind instead.
+    pub(crate) fn tolerate(&mut self, kinds: &[Kind]) {
+        self.tolerated.extend_from_slice(kinds);
+    }
+
+    pub(crate) fn read(&mut self, key: Key) {
+        self.open.reads.insert(key);
+    }
+
+    pub(crate) fn weak_read(&mut self, key: Key) {
+        self.open.weak_reads.insert(key);
+    }
+
+    pub(crate) fn set(&mut self, key: Key, after: Value) {
+        self.change(key, after, false);
+    }
+
+    pub(crate) fn weak_set(&mut self, key: Key, after: Value) {
+        self.change(key, after, true);
+    }
+
+    fn change(&mut self, key: Key, after: Value, weak: bool) {
+        let before = self.get(&key);
+        if before == after {
+            return;
+        }
+        self.values.insert(key.clone(), after.clone());
+        match self.open.writes.iter_mut().find(|change| change.key == key) {
+            Some(earlier) => earlier.after = after,
+            None => self.open.writes.push(Change { key, before, after, weak }),
+        }
+    }
+
+    /// Adds the open operation to a log, if it changed something or has to be remembered.
+    pub(crate) fn record(&mut self, conversation: Ix, kind: &'static str, keyed: bool) -> Recorded {
+        let open = std::mem::take(&mut self.open);
+        if open.writes.is_empty() && !keyed && !matches!(kind, "undo" | "redo" | "purge") {
+            // Said outright for an append; for the others the contract leaves it open.
+            return if kind == "append" { Recorded::No } else { Recorded::Maybe };
+        }
+        let log = &mut self.conversations[conversation].log;
+        *log += 1;
+        let mut reads = open.reads;
+        reads.insert(Key::Conversation(conversation));
+        self.ops.push(Op { conversation, seq: *log, kind, reads, ..open });
+        Recorded::Yes
+    }
+
+    /// Adds an entry that changed nothing, where the engine chose to keep one.
+    pub fn record_nothing(&mut self, conversation: Ix) {
+        let log = &mut self.conversations[conversation].log;
+        *log += 1;
+        let reads = BTreeSet::from([Key::Conversation(conversation)]);
+        self.ops.push(Op { conversation, seq: *log, kind: "nothing", reads, ..Op::default() });
+    }
+
+    /// A conversation that is there.
+    pub fn conversation(&self, id: &ConversationId) -> Rule<Ix> {
+        let found = (0..self.conversations.len()).rev().find(|&ix| {
+            self.conversations[ix].id == *id && self.get(&Key::Conversation(ix)) == Value::There
+        });
+        found.ok_or(Stop::Refuse(vec![Kind::NotFound]))
+    }
+
+    /// Makes a turn under a live turn or the root; a hash that is taken moves its time on.
+    pub(crate) fn make(
+        &mut self,
+        conversation: Ix,
+        parent: Option<Ix>,
+        message: &Message,
+        now: Timestamp,
+    ) -> Ix {
+        let parent_hash = parent.map(|parent| self.nodes[parent].hash);
+        let call = message.tool_call_id.as_deref();
+        let hash_at = |at| turn_hash(parent_hash.as_ref(), message.role, &message.body, call, at);
+        let mut created_at = message.created_at.unwrap_or(now);
+        while self
+            .nodes
+            .iter()
+            .any(|node| node.conversation == conversation && node.hash == hash_at(created_at))
+        {
+            created_at = created_at.next();
+        }
+        let ix = self.nodes.len();
+        self.nodes.push(Node {
+            conversation,
+            parent,
+            role: message.role,
+            body: message.body.clone(),
+            call: message.tool_call_id.clone(),
+            digest: message_digest(message.role, &message.body, call),
+            created_at,
+            status: message.status,
+            edited_from: None,
+            derived_from: None,
+            part: None,
+            hash: hash_at(created_at),
+            depth: parent.map_or(1, |parent| self.nodes[parent].depth + 1),
+            id: None,
+            purged: false,
+        });
+        self.set(Key::Turn(ix), Value::State(State::Live));
+        for key in MetadataKey::ALL {
+            let value = message.metadata.get(key);
+            if !value.is_null() {
+                self.set(Key::Meta(ix, key), Value::Json(value));
+            }
+        }
+        ix
+    }
+
+    /// Takes over what the engine chose for a turn: only where the contract leaves it open.
+    pub fn adopt(&mut self, turn: Ix, at: Timestamp, status: Status, metadata: &Metadata) {
+        let node = &self.nodes[turn];
+        let parent = node.parent.map(|parent| self.nodes[parent].hash);
+        let hash = turn_hash(parent.as_ref(), node.role, &node.body, node.call.as_deref(), at);
+        let node = &mut self.nodes[turn];
+        (node.created_at, node.status, node.hash) = (at, status, hash);
+        for key in MetadataKey::ALL {
+            let value = metadata.get(key);
+            let value = if value.is_null() { Value::Nothing } else { Value::Json(value) };
+            self.values.insert(Key::Meta(turn, key), value);
+        }
+    }
+}

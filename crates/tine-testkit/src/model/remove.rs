@@ -1,0 +1,116 @@
+//! Delete and purge.
+
+use tine_core::Kind;
+use tine_engine::{Delete, DeleteMode, TurnRef};
+
+use super::{Expected, Ix, Key, Model, Rule, State, Stop, Value, refuse};
+
+/// Tips and bookmarks that a change carried along.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moved {
+    pub(crate) branches: Vec<Ix>,
+    pub(crate) marks: Vec<String>,
+    pub(crate) removed: Vec<String>,
+}
+
+impl Model {
+    /// Moves every tip and bookmark from these turns to a place.
+    pub(crate) fn move_places(&mut self, from: &[Ix], to: Option<Ix>, weak: bool) -> Moved {
+        let mut moved = Moved::default();
+        for (key, value) in self.values.clone() {
+            let Value::Place(Some(turn)) = value else { continue };
+            if !from.contains(&turn) {
+                continue;
+            }
+            let mut after = Value::Place(to);
+            match &key {
+                Key::Tip(branch) => moved.branches.push(*branch),
+                Key::Mark(name) if to.is_none() => {
+                    after = Value::Nothing;
+                    moved.removed.push(name.clone());
+                }
+                Key::Mark(name) => moved.marks.push(name.clone()),
+                _ => continue,
+            }
+            if let Key::Tip(branch) = key {
+                let name = self.name_of(branch);
+                self.weak_read(Key::Name(self.branches[branch].conversation, name));
+            }
+            if weak { self.weak_set(key, after) } else { self.set(key, after) }
+        }
+        moved
+    }
+
+    pub(crate) fn delete(&mut self, request: &Delete) -> Rule<Expected> {
+        if request.turn.turn.is_root() {
+            let Some(id) = &request.turn.conversation else { return Err(Stop::Unspecified) };
+            self.conversation(id)?;
+            return refuse(&[Kind::Protected]);
+        }
+        let turn = self.turn(&request.turn)?;
+        let parent = self.shown_parent(turn);
+        let (gone, state) = match request.mode {
+            DeleteMode::Cascade => (self.subtree(turn), State::Cascade),
+            DeleteMode::Reparent => (vec![turn], State::Reparent),
+        };
+        let below = self.subtree(turn);
+        self.pass(&below);
+        // Also what was gone before may be said to lie below.
+        for other in 0..self.nodes.len() {
+            let mut above = self.nodes[other].parent;
+            while let Some(at) = above {
+                if below.contains(&at) {
+                    self.weak_read(Key::Turn(other));
+                }
+                above = self.nodes[at].parent;
+            }
+        }
+        for &turn in &gone {
+            self.set(Key::Turn(turn), Value::State(state));
+        }
+        let moved = self.move_places(&gone, parent, false);
+        Ok(Expected::Deleted {
+            turn,
+            turns: gone.len(),
+            moved_branches: moved.branches,
+            moved_bookmarks: moved.marks,
+            removed_bookmarks: moved.removed,
+            dry_run: request.dry_run,
+        })
+    }
+
+    /// Erases what a turn says, with every half and whole that shares the text.
+    pub(crate) fn purge(&mut self, turn: &TurnRef) -> Rule<(Ix, Expected)> {
+        let named = turn.conversation.as_ref().map(|id| self.conversation(id)).transpose()?;
+        // Also what is deleted: it was said, and somebody asked to be forgotten.
+        let Some(turn) = self.refer(named, &turn.turn)? else {
+            return refuse(&[Kind::Protected, Kind::Invalid, Kind::Unsupported]);
+        };
+        self.conversation(&self.conversations[self.nodes[turn].conversation].id.clone())?;
+        if self.nodes[turn].purged {
+            return Err(Stop::Unspecified);
+        }
+        let mut family = vec![turn];
+        let mut next = 0;
+        while next < family.len() {
+            let of = family[next];
+            let related = (0..self.nodes.len()).filter(|&other| {
+                let part_of =
+                    |part: Ix, whole: Ix| self.nodes[part].part.is_some_and(|(_, of)| of == whole);
+                part_of(of, other) || part_of(other, of)
+            });
+            let new: Vec<Ix> = related.filter(|other| !family.contains(other)).collect();
+            family.extend(new);
+            next += 1;
+        }
+        for &ix in &family {
+            self.nodes[ix].purged = true;
+            for key in tine_core::metadata::MetadataKey::ALL {
+                self.values.remove(&Key::Meta(ix, key));
+            }
+            // Whether the erasure depends on the making is left open: neither loses anything.
+            self.weak_read(Key::Turn(ix));
+        }
+        Ok((self.nodes[turn].conversation, Expected::Purged(family)))
+    }
+}

@@ -1,0 +1,45 @@
+//! A store that runs every write closure twice: first for nothing, then for good.
+//!
+//! The contract allows it (a lost race, a batch that has to be repeated), so a closure must have
+//! no effect besides the transaction.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tine_store::{Check, Read, Result, Store, Verdict, Write};
+
+/// A store that repeats.
+pub struct Twice(Arc<dyn Store>);
+
+impl Twice {
+    /// Repeats whatever is written to a store.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Twice(inner)
+    }
+}
+
+impl Store for Twice {
+    fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        self.0.read(body)
+    }
+
+    fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()> {
+        self.0.write(&mut |records| {
+            body(records)?;
+            Ok(Verdict::Rollback)
+        })?;
+        self.0.write(body)
+    }
+
+    fn check(&self) -> Result<Check> {
+        self.0.check()
+    }
+
+    fn scrub(&self) -> Result<()> {
+        self.0.scrub()
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        self.0.backup(to)
+    }
+}
