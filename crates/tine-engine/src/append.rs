@@ -21,17 +21,13 @@ impl Engine {
     /// One call is one operation: all messages or none.
     pub fn append(&self, call: &Call, request: Append) -> Result<Appended> {
         check_messages(self, &request.messages)?;
-        let (receipt, replay) = self.mutate(
-            call,
-            "append",
-            || payload(&request),
-            |mutation| append(mutation, &request),
-        )?;
+        let conversation = request.conversation.clone();
+        let (receipt, replay) = self.mutate(call, "append", request, payload, append)?;
         let AppendReceipt { turns, branch, forked } = receipt;
         let turns = match turns {
             Turns::Fresh(views) => views,
             Turns::Remembered(ids) => self.read(|records| {
-                let owner = resolve::conversation(records, call, &request.conversation)?;
+                let owner = resolve::conversation(records, call, &conversation)?;
                 ids.iter()
                     .map(|(id, outcome)| Ok((views::turn_by_id(records, &owner, id)?, *outcome)))
                     .collect::<Result<Vec<_>>>()

@@ -5,6 +5,7 @@ use tine_core::json::object;
 use tine_store::Bookmark;
 
 use crate::change::text;
+use crate::log::Mutation;
 use crate::resolve;
 use crate::views;
 use crate::{BookmarkView, Call, Engine, Error, Listing, Page, Result, TurnRef};
@@ -12,44 +13,22 @@ use crate::{BookmarkView, Call, Engine, Error, Listing, Page, Result, TurnRef};
 impl Engine {
     /// Puts a bookmark on a turn, taking it away from wherever it was.
     pub fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
-        let payload = || {
+        let payload = |(name, turn): &(Name, TurnRef)| {
             object([
-                ("name", text(&name)),
+                ("name", text(name)),
                 ("conversation_id", turn.conversation.as_ref().map(text).into()),
                 ("turn", turn.turn.as_str().into()),
             ])
         };
-        let (view, _) = self.mutate(call, "bookmark", payload, |mutation| {
-            let place = resolve::place(mutation.reader(), call, &turn)?;
-            let loc = place.turn_to_be("bookmarked")?;
-            mutation.open(place.conversation)?;
-            mutation.depends_on_turn(Some(loc))?;
-            let before = mutation.reader().bookmark(&call.project, &name)?;
-            let after = Bookmark {
-                project: call.project.clone(),
-                name: name.clone(),
-                conversation: mutation.key(),
-                turn: loc,
-                created_at: mutation.now,
-            };
-            match &before {
-                Some(known) if known.turn == loc && known.conversation == mutation.key() => {
-                    views::bookmark(mutation.reader(), known)
-                }
-                _ => {
-                    mutation.change_bookmark(before.as_ref(), Some(&after))?;
-                    views::bookmark(mutation.reader(), &after)
-                }
-            }
-        })?;
+        let (view, _) = self.mutate(call, "bookmark", (name, turn), payload, set)?;
         Ok(view)
     }
 
     /// Removes a bookmark.
     pub fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()> {
-        let payload = || object([("name", text(name))]);
-        self.mutate(call, "delete_bookmark", payload, |mutation| {
-            let known = mutation.reader().bookmark(&call.project, name)?;
+        let payload = |name: &Name| object([("name", text(name))]);
+        self.mutate(call, "delete_bookmark", name.clone(), payload, |mutation, name| {
+            let known = mutation.reader().bookmark(&mutation.call.project, name)?;
             let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
             let owner = resolve::conversation_of(mutation.reader(), known.conversation)?;
             mutation.open(owner)?;
@@ -81,4 +60,28 @@ impl Engine {
             Ok(Listing { items: items.collect::<Result<_>>()?, next })
         })
     }
+}
+
+fn set(mutation: &mut Mutation<'_>, (name, turn): &(Name, TurnRef)) -> Result<BookmarkView> {
+    let place = resolve::place(mutation.reader(), mutation.call, turn)?;
+    let loc = place.turn_to_be("bookmarked")?;
+    mutation.open(place.conversation)?;
+    mutation.depends_on_turn(Some(loc))?;
+    let project = mutation.call.project.clone();
+    let before = mutation.reader().bookmark(&project, name)?;
+    if let Some(known) = &before
+        && known.turn == loc
+        && known.conversation == mutation.key()
+    {
+        return views::bookmark(mutation.reader(), known);
+    }
+    let after = Bookmark {
+        project,
+        name: name.clone(),
+        conversation: mutation.key(),
+        turn: loc,
+        created_at: mutation.now,
+    };
+    mutation.change_bookmark(before.as_ref(), Some(&after))?;
+    views::bookmark(mutation.reader(), &after)
 }

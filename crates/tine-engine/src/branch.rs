@@ -1,10 +1,11 @@
 //! Branches: listing, renaming and removing them.
 
-use tine_core::json::{Json, object};
+use tine_core::json::object;
 use tine_core::{ConversationId, Name};
 use tine_store::Branch;
 
 use crate::change::text;
+use crate::log::Mutation;
 use crate::resolve;
 use crate::views;
 use crate::{BranchView, Call, Engine, Error, Result};
@@ -41,29 +42,15 @@ impl Engine {
         branch: &str,
         name: Name,
     ) -> Result<BranchView> {
-        let payload = || {
+        let payload = |(conversation, branch, name): &(ConversationId, String, Name)| {
             object([
                 ("conversation_id", text(conversation)),
-                ("branch", branch.into()),
-                ("name", text(&name)),
+                ("branch", branch.as_str().into()),
+                ("name", text(name)),
             ])
         };
-        let (view, _) = self.mutate(call, "rename_branch", payload, |mutation| {
-            let found = resolve::conversation(mutation.reader(), call, conversation)?;
-            mutation.open(found)?;
-            let key = mutation.key();
-            let old = resolve::branch(mutation.reader(), call, key, branch)?;
-            let taken = mutation.reader().branch(key, &name)?;
-            if taken.is_some_and(|taken| taken.id != old.id) {
-                let advice = "; choose another name";
-                return Err(Error::Exists { what: "branch", name: name.to_string(), advice });
-            }
-            let renamed = Branch { name: name.clone(), version: old.version + 1, ..old.clone() };
-            if renamed.name != old.name {
-                mutation.put_branch(Some(&old), &renamed)?;
-            }
-            views::branch(mutation.reader(), conversation, &renamed)
-        })?;
+        let request = (conversation.clone(), branch.to_owned(), name);
+        let (view, _) = self.mutate(call, "rename_branch", request, payload, rename)?;
         Ok(view)
     }
 
@@ -74,14 +61,45 @@ impl Engine {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<()> {
-        let payload =
-            || object([("conversation_id", text(conversation)), ("branch", Json::from(branch))]);
-        self.mutate(call, "delete_branch", payload, |mutation| {
-            let found = resolve::conversation(mutation.reader(), call, conversation)?;
-            mutation.open(found)?;
-            let old = resolve::branch(mutation.reader(), call, mutation.key(), branch)?;
-            mutation.delete_branch(&old)
-        })?;
+        let payload = |(conversation, branch): &(ConversationId, String)| {
+            object([("conversation_id", text(conversation)), ("branch", branch.as_str().into())])
+        };
+        let request = (conversation.clone(), branch.to_owned());
+        self.mutate(
+            call,
+            "delete_branch",
+            request,
+            payload,
+            |mutation, (conversation, branch)| {
+                let call = mutation.call;
+                let found = resolve::conversation(mutation.reader(), call, conversation)?;
+                mutation.open(found)?;
+                let old = resolve::branch(mutation.reader(), call, mutation.key(), branch)?;
+                mutation.delete_branch(&old)
+            },
+        )?;
         Ok(())
     }
+}
+
+fn rename(
+    mutation: &mut Mutation<'_>,
+    (conversation, branch, name): &(ConversationId, String, Name),
+) -> Result<BranchView> {
+    let call = mutation.call;
+    let found = resolve::conversation(mutation.reader(), call, conversation)?;
+    mutation.open(found)?;
+    let key = mutation.key();
+    let old = resolve::branch(mutation.reader(), call, key, branch)?;
+    let taken = mutation.reader().branch(key, name)?;
+    if taken.is_some_and(|taken| taken.id != old.id) {
+        let advice = "; choose another name";
+        return Err(Error::Exists { what: "branch", name: name.to_string(), advice });
+    }
+    if *name == old.name {
+        return mutation.branch_view(&old);
+    }
+    let renamed = Branch { name: name.clone(), version: old.version + 1, ..old.clone() };
+    mutation.put_branch(Some(&old), &renamed)?;
+    mutation.branch_view(&renamed)
 }

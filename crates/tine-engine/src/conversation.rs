@@ -26,7 +26,7 @@ impl Engine {
         request: NewConversation,
     ) -> Result<ConversationView> {
         check_root_parts(&request.config, &request.metadata)?;
-        let payload = || {
+        let payload = |request: &NewConversation| {
             object([
                 ("conversation_id", request.id.as_ref().map(text).into()),
                 ("system_prompt", request.system_prompt.clone().into()),
@@ -35,7 +35,7 @@ impl Engine {
                 ("metadata", request.metadata.clone()),
             ])
         };
-        let (id, _) = self.mutate(call, "create", payload, |mutation| {
+        let (id, _) = self.mutate(call, "create", request, payload, |mutation, request| {
             let root = Root {
                 system_prompt: request.system_prompt.clone(),
                 config: request.config.clone(),
@@ -54,7 +54,7 @@ impl Engine {
         if let Some(config) = &request.config {
             check_root_parts(config, &Json::Null)?;
         }
-        let payload = || {
+        let payload = |request: &Derive| {
             object([
                 ("conversation_id", text(&request.conversation)),
                 ("id", request.id.as_ref().map(text).into()),
@@ -63,8 +63,7 @@ impl Engine {
                 ("at", request.at.as_ref().map(|at| Json::from(at.as_str())).into()),
             ])
         };
-        let (receipt, _) =
-            self.mutate(call, "derive", payload, |mutation| derive(mutation, &request))?;
+        let (receipt, _) = self.mutate(call, "derive", request, payload, derive)?;
         Ok(Derived {
             conversation: self.conversation(call, &receipt.conversation)?,
             created: receipt.created,
@@ -133,7 +132,7 @@ impl Engine {
         if let Some(metadata) = &patch.metadata {
             check_root_parts(&Json::Null, metadata)?;
         }
-        let payload = || {
+        let payload = |(id, patch): &(ConversationId, ConversationPatch)| {
             object([
                 ("conversation_id", text(id)),
                 ("title", patch.title.clone().map(Json::from).into()),
@@ -142,10 +141,11 @@ impl Engine {
                 ("force", patch.force.into()),
             ])
         };
-        self.mutate(call, "conversation", payload, |mutation| {
-            let found = resolve::conversation(mutation.reader(), call, id)?;
+        let request = (id.clone(), patch);
+        self.mutate(call, "conversation", request, payload, |mutation, (id, patch)| {
+            let found = resolve::conversation(mutation.reader(), mutation.call, id)?;
             mutation.open(found)?;
-            patch_fields(mutation, &patch)
+            patch_fields(mutation, patch)
         })?;
         self.conversation(call, id)
     }

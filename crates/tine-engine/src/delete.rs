@@ -22,7 +22,7 @@ impl Engine {
                 plan.answer(records, &place, true)
             });
         }
-        let payload = || {
+        let payload = |request: &Delete| {
             object([
                 ("conversation_id", request.turn.conversation.as_ref().map(text).into()),
                 ("turn", request.turn.turn.as_str().into()),
@@ -30,8 +30,7 @@ impl Engine {
                 ("force", request.force.into()),
             ])
         };
-        let (deleted, _) =
-            self.mutate(call, "delete", payload, |mutation| delete(mutation, &request))?;
+        let (deleted, _) = self.mutate(call, "delete", request, payload, delete)?;
         Ok(deleted)
     }
 }

@@ -15,7 +15,7 @@ impl Engine {
     /// Makes a sibling of a turn that says something else, and moves a branch to it if one is
     /// given. The old path stays.
     pub fn edit(&self, call: &Call, request: Edit) -> Result<Edited> {
-        let payload = || {
+        let payload = |request: &Edit| {
             object([
                 ("conversation_id", request.turn.conversation.as_ref().map(text).into()),
                 ("turn", request.turn.turn.as_str().into()),
@@ -24,8 +24,7 @@ impl Engine {
                 ("reuse", request.reuse.into()),
             ])
         };
-        let (receipt, _) =
-            self.mutate(call, "edit", payload, |mutation| edit(mutation, &request))?;
+        let (receipt, _) = self.mutate(call, "edit", request, payload, edit)?;
         let turn = self.turn_named(call, &receipt.turn)?;
         Ok(Edited { turn, outcome: receipt.outcome, branch: receipt.branch })
     }

@@ -9,8 +9,13 @@ use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::topology::Orders;
 use crate::{Error, Result};
 
-/// The rules over one store. Cheap to share between threads.
+/// The rules over one store. Cheap to clone and to share between threads.
+#[derive(Clone)]
 pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -34,43 +39,43 @@ impl Engine {
         limits: Limits,
     ) -> Self {
         let (ids, orders) = (Mutex::default(), Orders::default());
-        Engine { store, clock, entropy, ids, orders, limits }
+        Engine { inner: Arc::new(Inner { store, clock, entropy, ids, orders, limits }) }
     }
 
     /// The store underneath.
     pub fn store(&self) -> &dyn Store {
-        &*self.store
+        &*self.inner.store
     }
 
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.inner.limits
     }
 
     pub(crate) fn orders(&self) -> &Orders {
-        &self.orders
+        &self.inner.orders
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.inner.clock.now()
     }
 
     pub(crate) fn new_turn_id(&self, now: Timestamp) -> TurnId {
-        self.ids().turn(now, self.entropy.ten_bytes())
+        self.ids().turn(now, self.inner.entropy.ten_bytes())
     }
 
     pub(crate) fn new_branch_id(&self, now: Timestamp) -> BranchId {
-        self.ids().branch(now, self.entropy.ten_bytes())
+        self.ids().branch(now, self.inner.entropy.ten_bytes())
     }
 
     fn ids(&self) -> std::sync::MutexGuard<'_, IdSource> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a closure over one consistent state of the store.
     pub(crate) fn read<T>(&self, body: impl Fn(&dyn Read) -> Result<T>) -> Result<T> {
         let mut answer = None;
-        self.store.read(&mut |records| {
+        self.inner.store.read(&mut |records| {
             answer = Some(body(records));
             Ok(())
         })?;
@@ -78,15 +83,20 @@ impl Engine {
     }
 
     /// Runs a closure in a transaction; an error takes everything back.
-    pub(crate) fn write<T>(&self, body: impl Fn(&mut dyn Write) -> Result<T>) -> Result<T> {
-        let mut answer = None;
-        self.store.write(&mut |records| {
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        body: impl Fn(&mut dyn Write) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let answer = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&answer);
+        self.inner.store.write(Box::new(move |records| {
             let done = body(records);
             let verdict = if done.is_ok() { Verdict::Commit } else { Verdict::Rollback };
-            answer = Some(done);
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             Ok(verdict)
-        })?;
-        answer.unwrap_or_else(|| Err(never_ran()))
+        }))?;
+        let done = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        done.unwrap_or_else(|| Err(never_ran()))
     }
 }
 
@@ -97,6 +107,6 @@ fn never_ran() -> Error {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Engine").field("limits", self.limits()).finish_non_exhaustive()
     }
 }

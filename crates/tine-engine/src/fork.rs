@@ -14,7 +14,7 @@ use crate::{BranchView, Call, Engine, Error, Fork, ForkPoint, Result, TurnRef};
 impl Engine {
     /// Makes a branch that ends at a turn, or just before it.
     pub fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
-        let payload = || {
+        let payload = |request: &Fork| {
             let (point, turn) = match &request.point {
                 ForkPoint::At(turn) => ("at", turn),
                 ForkPoint::Before(turn) => ("before", turn),
@@ -25,7 +25,7 @@ impl Engine {
                 ("name", request.name.as_ref().map(text).into()),
             ])
         };
-        let (view, _) = self.mutate(call, "fork", payload, |mutation| fork(mutation, &request))?;
+        let (view, _) = self.mutate(call, "fork", request, payload, fork)?;
         Ok(view)
     }
 }

@@ -63,32 +63,34 @@ impl Engine {
     /// Runs the rules of one operation in one transaction.
     ///
     /// `payload` is what the call's key stands for: everything that the caller sent.
-    pub(crate) fn mutate<R: Receipt>(
+    pub(crate) fn mutate<Q: Send + 'static, R: Receipt + Send + 'static>(
         &self,
         call: &Call,
         kind: &'static str,
-        payload: impl Fn() -> Json,
-        rules: impl Fn(&mut Mutation<'_>) -> Result<R>,
+        request: Q,
+        payload: impl FnOnce(&Q) -> Json,
+        rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
     ) -> Result<(R, Replay)> {
         let fingerprint = match &call.idempotency_key {
             None => None,
             Some(key) => {
                 check_key("idempotency key", key, self.limits())?;
-                let signed = object([("operation", kind.into()), ("payload", payload())]);
+                let signed = object([("operation", kind.into()), ("payload", payload(&request))]);
                 Some(Digest::of(signed.to_canonical().as_bytes()))
             }
         };
         check_key("actor", &call.actor, self.limits())?;
         let now = self.now();
-        self.write(|records| {
+        let (engine, call) = (self.clone(), call.clone());
+        self.write(move |records| {
             if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
                 && let Some(first) = records.idempotent(&call.project, key)?
             {
                 return replay(key, &fingerprint, &first);
             }
             let mut mutation = Mutation {
-                engine: self,
-                call,
+                engine: &engine,
+                call: &call,
                 records,
                 now,
                 kind,
@@ -100,7 +102,7 @@ impl Engine {
                 depends_on: BTreeSet::new(),
                 facts: Object::new(),
             };
-            let receipt = rules(&mut mutation)?;
+            let receipt = rules(&mut mutation, &request)?;
             mutation.record(fingerprint, &receipt)?;
             Ok((receipt, Replay::default()))
         })

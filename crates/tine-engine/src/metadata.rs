@@ -19,29 +19,32 @@ impl Engine {
         turn: TurnRef,
         patch: MetadataPatch,
     ) -> Result<TurnView> {
-        let tags = |tags: &[String]| Json::Array(tags.iter().cloned().map(Json::from).collect());
-        let payload = || {
-            object([
-                ("conversation_id", turn.conversation.as_ref().map(text).into()),
-                ("turn", turn.turn.as_str().into()),
-                ("title", patch.title.clone().map(Json::from).into()),
-                ("auto_title", patch.auto_title.clone().map(Json::from).into()),
-                ("add_tags", tags(&patch.add_tags)),
-                ("remove_tags", tags(&patch.remove_tags)),
-                ("tags", patch.tags.as_deref().map(tags).into()),
-                ("custom_data", patch.custom_data.clone().into()),
-                ("source_info", patch.source_info.clone().into()),
-                ("force", patch.force.into()),
-            ])
-        };
-        let (id, _) = self.mutate(call, "metadata", payload, |mutation| {
-            let place = resolve::place(mutation.reader(), call, &turn)?;
-            let loc = place.turn_to_be("given metadata")?;
-            mutation.open(place.conversation)?;
-            apply(mutation, loc, &patch)
-        })?;
+        let (id, _) =
+            self.mutate(call, "metadata", (turn, patch), payload, |mutation, request| {
+                let (turn, patch) = request;
+                let place = resolve::place(mutation.reader(), mutation.call, turn)?;
+                let loc = place.turn_to_be("given metadata")?;
+                mutation.open(place.conversation)?;
+                apply(mutation, loc, patch)
+            })?;
         self.turn_named(call, &id)
     }
+}
+
+fn payload((turn, patch): &(TurnRef, MetadataPatch)) -> Json {
+    let tags = |tags: &[String]| Json::Array(tags.iter().cloned().map(Json::from).collect());
+    object([
+        ("conversation_id", turn.conversation.as_ref().map(text).into()),
+        ("turn", turn.turn.as_str().into()),
+        ("title", patch.title.clone().map(Json::from).into()),
+        ("auto_title", patch.auto_title.clone().map(Json::from).into()),
+        ("add_tags", tags(&patch.add_tags)),
+        ("remove_tags", tags(&patch.remove_tags)),
+        ("tags", patch.tags.as_deref().map(tags).into()),
+        ("custom_data", patch.custom_data.clone().into()),
+        ("source_info", patch.source_info.clone().into()),
+        ("force", patch.force.into()),
+    ])
 }
 
 fn apply(

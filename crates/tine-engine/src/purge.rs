@@ -11,6 +11,7 @@ use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::append::digest_of;
 use crate::change::{Change, ConversationField, text};
+use crate::log::Mutation;
 use crate::resolve;
 use crate::tree::Tree;
 use crate::undo::detail;
@@ -33,34 +34,36 @@ impl Engine {
             }
             Some(_) => {}
         }
-        let payload = || object([("confirm", request.confirm.clone().into())]);
-        self.mutate(call, "purge", payload, |mutation| {
-            // Looked up again: somebody may have added to it since.
-            let plan = Plan::new(mutation.reader(), call, &request.target)?;
-            mutation.open(plan.conversation.clone())?;
-            for turn in &plan.turns {
-                mutation.records.purge_turn(turn.loc, &digest_of(turn))?;
-            }
-            for seq in &plan.operations {
-                mutation.records.purge_operation(mutation.key(), *seq)?;
-            }
-            if plan.whole {
-                let gone = Conversation {
-                    root: None,
-                    title: None,
-                    metadata: Json::Object(Object::new()),
-                    ..plan.conversation.clone()
-                };
-                mutation.records.update_conversation(&gone)?;
-            }
-            let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
-            mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
-            mutation.fact("turn_ids", ids);
-            Ok(())
-        })?;
+        let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
+        self.mutate(call, "purge", request, payload, erase)?;
         self.store().scrub()?;
         Ok(plan.answer(None))
     }
+}
+
+fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<()> {
+    // Looked up again: somebody may have added to it since.
+    let plan = Plan::new(mutation.reader(), mutation.call, &request.target)?;
+    mutation.open(plan.conversation.clone())?;
+    for turn in &plan.turns {
+        mutation.records.purge_turn(turn.loc, &digest_of(turn))?;
+    }
+    for seq in &plan.operations {
+        mutation.records.purge_operation(mutation.key(), *seq)?;
+    }
+    if plan.whole {
+        let gone = Conversation {
+            root: None,
+            title: None,
+            metadata: Json::Object(Object::new()),
+            ..plan.conversation.clone()
+        };
+        mutation.records.update_conversation(&gone)?;
+    }
+    let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
+    mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
+    mutation.fact("turn_ids", ids);
+    Ok(())
 }
 
 struct Plan {

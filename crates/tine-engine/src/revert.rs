@@ -16,50 +16,40 @@ impl Engine {
     /// Moves a branch back to an earlier turn of its line, or to the root. What lay behind
     /// becomes a tail.
     pub fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
-        let (view, _) = self.mutate(
-            call,
-            "revert",
-            || payload(&request),
-            |mutation| {
-                let branch = open_branch(mutation, &request)?;
-                let to = request.to.as_ref().ok_or_else(|| {
-                    Error::invalid("revert needs the turn to go back to, such as main~1")
-                })?;
-                let to = target(mutation, to)?;
-                if !mutation.tree().on_line(to, branch.tip)? {
-                    return Err(Error::invalid(format!(
-                        "that turn is not on the line of `{}`; fork there instead",
-                        branch.name
-                    )));
-                }
-                arrive(mutation, &branch, to)
-            },
-        )?;
+        let (view, _) = self.mutate(call, "revert", request, payload, |mutation, request| {
+            let branch = open_branch(mutation, request)?;
+            let to = request.to.as_ref().ok_or_else(|| {
+                Error::invalid("revert needs the turn to go back to, such as main~1")
+            })?;
+            let to = target(mutation, to)?;
+            if !mutation.tree().on_line(to, branch.tip)? {
+                return Err(Error::invalid(format!(
+                    "that turn is not on the line of `{}`; fork there instead",
+                    branch.name
+                )));
+            }
+            arrive(mutation, &branch, to)
+        })?;
         Ok(view)
     }
 
     /// Moves a branch forward to a turn below its tip; without one, to where the last revert
     /// took it away from.
     pub fn restore(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
-        let (view, _) = self.mutate(
-            call,
-            "restore",
-            || payload(&request),
-            |mutation| {
-                let branch = open_branch(mutation, &request)?;
-                let to = match &request.to {
-                    Some(to) => target(mutation, to)?,
-                    None => before_last_revert(mutation, &branch)?,
-                };
-                if !mutation.tree().on_line(branch.tip, to)? {
-                    return Err(Error::invalid(format!(
-                        "that turn does not lie below the tip of `{}`; fork there instead",
-                        branch.name
-                    )));
-                }
-                arrive(mutation, &branch, to)
-            },
-        )?;
+        let (view, _) = self.mutate(call, "restore", request, payload, |mutation, request| {
+            let branch = open_branch(mutation, request)?;
+            let to = match &request.to {
+                Some(to) => target(mutation, to)?,
+                None => before_last_revert(mutation, &branch)?,
+            };
+            if !mutation.tree().on_line(branch.tip, to)? {
+                return Err(Error::invalid(format!(
+                    "that turn does not lie below the tip of `{}`; fork there instead",
+                    branch.name
+                )));
+            }
+            arrive(mutation, &branch, to)
+        })?;
         Ok(view)
     }
 }

@@ -17,7 +17,7 @@ use crate::{Call, Engine, Error, Result, SplitDone, SplitTurn};
 impl Engine {
     /// Shows a turn of text alone as two whose texts join to its own.
     pub fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
-        let payload = || {
+        let payload = |request: &SplitTurn| {
             let offset = u64::try_from(request.offset).unwrap_or(u64::MAX);
             object([
                 ("conversation_id", request.turn.conversation.as_ref().map(text).into()),
@@ -25,8 +25,7 @@ impl Engine {
                 ("offset", offset.into()),
             ])
         };
-        let (receipt, _) =
-            self.mutate(call, "split", payload, |mutation| split(mutation, &request))?;
+        let (receipt, _) = self.mutate(call, "split", request, payload, split)?;
         Ok(SplitDone {
             whole: receipt.whole,
             left: self.turn_named(call, &receipt.left)?,

@@ -45,14 +45,16 @@ impl Engine {
         id: &ConversationId,
         operation: Option<u64>,
     ) -> Result<Undone> {
-        let payload =
-            || json::object([("conversation_id", text(id)), ("operation", operation.into())]);
-        let (done, _) = self.mutate(call, verb, payload, |mutation| {
-            let found = mutation.reader().conversation(&call.project, id)?;
+        let payload = |(id, operation): &(ConversationId, Option<u64>)| {
+            json::object([("conversation_id", text(id)), ("operation", (*operation).into())])
+        };
+        let request = (id.clone(), operation);
+        let (done, _) = self.mutate(call, verb, request, payload, move |mutation, request| {
+            let (id, operation) = request;
+            let found = mutation.reader().conversation(&mutation.call.project, id)?;
             let found = found.ok_or_else(|| Error::not_found("conversation", id))?;
             mutation.open(found)?;
-            let target = pick(mutation, verb, operation)?;
-            match target {
+            match pick(mutation, verb, *operation)? {
                 Step::Undo(target) => undo(mutation, &target),
                 Step::Redo(target) => redo(mutation, &target),
             }

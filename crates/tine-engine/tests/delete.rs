@@ -153,7 +153,7 @@ fn importing_the_same_turns_again_does_not_revive_them() {
         let before = world.export();
         cascade(world, said[1]);
         let mut records = before.into_iter().map(Ok);
-        let imported = world.engine.import(&world.call, None, &mut records).expect("an import");
+        let imported = world.engine.import(None, &mut records).expect("an import");
         assert_eq!((imported.unchanged, imported.turns), (1, 0));
         assert_eq!(world.tree(&talk), "a");
     });

@@ -163,7 +163,7 @@ fn an_erased_turn_is_not_brought_back_by_an_import() {
         let before = world.export();
         purge_turn(world, said[0]);
         let mut records = before.into_iter().map(Ok);
-        let _either = world.engine.import(&world.call, None, &mut records);
+        let _either = world.engine.import(None, &mut records);
         gone(world, NEEDLE);
         world.verified();
     });

@@ -27,7 +27,7 @@ fn rich(world: &World) -> tine_core::ConversationId {
 }
 
 fn import(world: &World, records: Vec<BundleRecord>) -> tine_engine::Result<tine_engine::Imported> {
-    world.engine.import(&world.call, None, &mut records.into_iter().map(Ok))
+    world.engine.import(None, &mut records.into_iter().map(Ok))
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_bundle_can_be_imported_into_another_project() {
         let mut records = world.export().into_iter().map(Ok);
         let call = Call::by("tester").in_project(other.clone());
         let fresh = World::over(Arc::new(MemoryStore::new()), None);
-        fresh.engine.import(&call, Some(&other), &mut records).expect("an import");
+        fresh.engine.import(Some(&other), &mut records).expect("an import");
         assert!(fresh.engine.conversation(&call, &talk).is_ok());
         assert!(fresh.engine.conversation(&fresh.call, &talk).is_err());
     });

@@ -157,15 +157,18 @@ fn operation(conversation: ConversationKey, seq: u64, key: Option<&str>) -> Oper
     }
 }
 
-fn commit<T>(store: &dyn Store, body: impl Fn(&mut dyn Write) -> Result<T>) -> T {
-    let mut answer = None;
+fn commit<T: Send + 'static>(
+    store: &dyn Store,
+    body: impl Fn(&mut dyn Write) -> Result<T> + Send + 'static,
+) -> T {
+    let (send, receive) = std::sync::mpsc::channel();
     store
-        .write(&mut |records| {
-            answer = Some(body(records)?);
+        .write(Box::new(move |records| {
+            send.send(body(records)?).expect("the caller waits for it");
             Ok(Verdict::Commit)
-        })
+        }))
         .expect("the write goes through");
-    answer.expect("the closure ran")
+    receive.recv().expect("the closure ran")
 }
 
 fn look<T>(store: &dyn Store, body: impl Fn(&dyn Read) -> Result<T>) -> T {
@@ -211,7 +214,7 @@ fn chain(
 
 /// A closure sees what it has written before it is committed.
 pub fn a_transaction_reads_its_own_writes(store: &dyn Store) {
-    commit(store, |records| {
+    commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let turns = chain(records, &mut World::new(), key, None, &[text("a")])?;
         assert_eq!(records.turn(turns[0].loc)?.as_ref(), Some(&turns[0]));
@@ -228,21 +231,21 @@ fn nothing_was_stored(store: &dyn Store) {
 /// A verdict to roll back takes everything back.
 pub fn a_rollback_leaves_nothing(store: &dyn Store) {
     store
-        .write(&mut |records| {
+        .write(Box::new(move |records| {
             let key = conversation(records, "p", "c")?;
             chain(records, &mut World::new(), key, None, &[text("a")])?;
             Ok(Verdict::Rollback)
-        })
+        }))
         .unwrap();
     nothing_was_stored(store);
 }
 
 /// An error takes everything back and reaches the caller.
 pub fn an_error_leaves_nothing(store: &dyn Store) {
-    let outcome = store.write(&mut |records| {
+    let outcome = store.write(Box::new(move |records| {
         conversation(records, "p", "c")?;
         Err(StoreError::Contract("on purpose".into()))
-    });
+    }));
     assert!(matches!(outcome, Err(StoreError::Contract(_))));
     nothing_was_stored(store);
 }
@@ -250,21 +253,21 @@ pub fn an_error_leaves_nothing(store: &dyn Store) {
 /// A panic takes everything back, and later calls work.
 pub fn a_panic_leaves_nothing_and_the_store_goes_on(store: &dyn Store) {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        store.write(&mut |records| {
+        store.write(Box::new(move |records| {
             conversation(records, "p", "c")?;
             panic!("on purpose");
-        })
+        }))
     }));
     assert!(panicked.is_err());
     nothing_was_stored(store);
-    commit(store, |records| conversation(records, "p", "c"));
+    commit(store, move |records| conversation(records, "p", "c"));
     assert_eq!(look(store, |records| records.totals()).conversations, 1);
 }
 
 /// Every field of every record survives.
 pub fn a_record_comes_back_as_it_was_stored(store: &dyn Store) {
     let mut expected = Vec::new();
-    let (key, turns) = commit(store, |records| {
+    let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let world = &mut World::new();
         let turns = chain(records, world, key, None, &[text("a\u{0}\u{1f338}"), text("b")])?;
@@ -295,13 +298,14 @@ pub fn a_record_comes_back_as_it_was_stored(store: &dyn Store) {
     assert_eq!(found.root.unwrap().system_prompt.as_deref(), Some("Be brief."));
     assert_eq!(look(store, |records| records.last_index(turns[0].loc.segment)), 2);
     let metadata = Metadata { title: Some("other".into()), ..Metadata::default() };
-    commit(store, |records| records.set_metadata(turns[0].loc, &metadata));
+    let (loc, wanted) = (turns[0].loc, metadata.clone());
+    commit(store, move |records| records.set_metadata(loc, &wanted));
     assert_eq!(look(store, |records| records.turn(turns[0].loc)).unwrap().metadata, metadata);
 }
 
 /// However far a scan is asked to go, it stays in its segment.
 pub fn a_scan_ends_with_its_segment(store: &dyn Store) {
-    let (first, second) = commit(store, |records| {
+    let (first, second) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let world = &mut World::new();
         let bodies = [text("a"), text("b"), text("c")];
@@ -332,7 +336,7 @@ pub fn a_scan_ends_with_its_segment(store: &dyn Store) {
 /// A body of any size is kept, and gone when nobody holds it any more.
 pub fn large_bodies_come_back_and_are_erased_with_their_last_holder(store: &dyn Store) {
     let large = "word ".repeat(20_000);
-    let (key, turns) = commit(store, |records| {
+    let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let bodies = [text(large.clone()), text(large.clone()), text("small"), text("small")];
         Ok((key, chain(records, &mut World::new(), key, None, &bodies)?))
@@ -343,10 +347,11 @@ pub fn large_bodies_come_back_and_are_erased_with_their_last_holder(store: &dyn 
     assert_eq!(twins(&turns[0]), [(key, turns[1].loc)]);
     assert_eq!(twins(&turns[2]), [(key, turns[3].loc)]);
     let digest = Digest::of(b"what is left");
-    commit(store, |records| records.purge_turn(turns[0].loc, &digest));
+    let (first, second) = (turns[0].loc, turns[1].loc);
+    commit(store, move |records| records.purge_turn(first, &digest));
     assert_eq!(read(&turns[0]).content, Content::Purged(digest));
     assert_eq!(read(&turns[1]), turns[1], "another holder keeps it");
-    commit(store, |records| records.purge_turn(turns[1].loc, &digest));
+    commit(store, move |records| records.purge_turn(second, &digest));
     assert_eq!(read(&turns[1]).content, Content::Purged(digest));
     store.scrub().unwrap();
     assert_eq!(read(&turns[2]), turns[2]);
@@ -354,7 +359,7 @@ pub fn large_bodies_come_back_and_are_erased_with_their_last_holder(store: &dyn 
 
 /// Prefix look-ups are ranges of hashes.
 pub fn hashes_are_found_by_range_in_order(store: &dyn Store) {
-    let (key, turns) = commit(store, |records| {
+    let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let bodies: Vec<Body> = (0..50).map(|number| text(number.to_string())).collect();
         Ok((key, chain(records, &mut World::new(), key, None, &bodies)?))
@@ -379,7 +384,7 @@ pub fn hashes_are_found_by_range_in_order(store: &dyn Store) {
 
 /// The same id may exist in two projects, as after an import into both.
 pub fn ids_are_found_only_in_their_project(store: &dyn Store) {
-    let (one, other, id) = commit(store, |records| {
+    let (one, other, id) = commit(store, move |records| {
         let one = conversation(records, "p", "c")?;
         let other = conversation(records, "q", "c")?;
         let first = chain(records, &mut World::new(), one, None, &[text("a")])?;
@@ -395,7 +400,7 @@ pub fn ids_are_found_only_in_their_project(store: &dyn Store) {
 
 /// Forks of the root, of a turn, and behind a turn.
 pub fn forks_are_listed_in_the_order_in_which_they_were_made(store: &dyn Store) {
-    let (key, trunk, twigs) = commit(store, |records| {
+    let (key, trunk, twigs) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let world = &mut World::new();
         let trunk = chain(records, world, key, None, &[text("a"), text("b"), text("c")])?;
@@ -423,7 +428,7 @@ pub fn forks_are_listed_in_the_order_in_which_they_were_made(store: &dyn Store) 
 
 /// A branch keeps its id when its name changes.
 pub fn branches_are_found_by_name_and_by_id_and_renamed(store: &dyn Store) {
-    let branch = commit(store, |records| {
+    let branch = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let world = &mut World::new();
         let turns = chain(records, world, key, None, &[text("a")])?;
@@ -439,17 +444,18 @@ pub fn branches_are_found_by_name_and_by_id_and_renamed(store: &dyn Store) {
     assert_eq!(named("main"), Some(branch.clone()));
     assert_eq!((by_id("p"), by_id("q")), (Some(branch.clone()), None));
     let renamed = Branch { name: Name::from_stored("other"), version: 3, ..branch.clone() };
-    commit(store, |records| records.put_branch(&renamed));
+    let wanted = renamed.clone();
+    commit(store, move |records| records.put_branch(&wanted));
     assert_eq!((named("main"), named("other")), (None, Some(renamed.clone())));
     assert_eq!(look(store, |records| records.branches(key)), [renamed]);
-    commit(store, |records| records.delete_branch(key, &branch.id));
+    commit(store, move |records| records.delete_branch(key, &branch.id));
     assert_eq!(named("other"), None);
 }
 
 /// Names are compared byte by byte.
 pub fn bookmarks_are_listed_in_order_of_name_page_by_page(store: &dyn Store) {
     let names = ["Zebra", "apple", "äpfel", "東京"];
-    commit(store, |records| {
+    commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let turns = chain(records, &mut World::new(), key, None, &[text("a")])?;
         for name in ["東京", "apple", "äpfel", "Zebra"] {
@@ -470,17 +476,19 @@ pub fn bookmarks_are_listed_in_order_of_name_page_by_page(store: &dyn Store) {
     };
     assert_eq!(page(None, 10), names);
     assert_eq!(page(Some("Zebra"), 2), names[1..3]);
-    commit(store, |records| records.delete_bookmark(&project("p"), &Name::from_stored("apple")));
+    commit(store, move |records| {
+        records.delete_bookmark(&project("p"), &Name::from_stored("apple"))
+    });
     assert_eq!(page(None, 2), ["Zebra", "äpfel"]);
 }
 
 /// Numbers count within a conversation; the feed runs over all of them.
 pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn Store) {
-    let (one, other) = commit(store, |records| {
+    let (one, other) = commit(store, move |records| {
         Ok((conversation(records, "p", "c")?, conversation(records, "p", "d")?))
     });
     for (key, seq) in [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)] {
-        commit(store, |records| records.insert_operation(&operation(key, seq, None)));
+        commit(store, move |records| records.insert_operation(&operation(key, seq, None)));
     }
     let mut seen = Vec::new();
     store
@@ -498,7 +506,7 @@ pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn St
     assert_eq!(order, [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)]);
     let rest = look(store, |records| records.feed(fed[2].0, 1));
     assert_eq!(rest, fed[3..4]);
-    commit(store, |records| {
+    commit(store, move |records| {
         records.set_undone(one, 2, true)?;
         records.purge_operation(one, 2)
     });
@@ -508,7 +516,7 @@ pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn St
 
 /// Keys belong to the project.
 pub fn a_key_is_found_only_in_its_project(store: &dyn Store) {
-    commit(store, |records| {
+    commit(store, move |records| {
         let one = conversation(records, "p", "c")?;
         let other = conversation(records, "q", "c")?;
         records.insert_operation(&operation(one, 1, Some("k")))?;
@@ -524,7 +532,7 @@ pub fn a_key_is_found_only_in_its_project(store: &dyn Store) {
 
 /// What is shown is a matter of records that can be taken away again.
 pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
-    let (key, turns) = commit(store, |records| {
+    let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let turns =
             chain(records, &mut World::new(), key, None, &[text("a"), text("b"), text("c")])?;
@@ -550,7 +558,7 @@ pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
         right: turns[2].loc,
         operation: 1,
     };
-    commit(store, |records| {
+    commit(store, move |records| {
         records.insert_hidden(&first)?;
         records.insert_hidden(&second)?;
         records.insert_split(&split)
@@ -559,7 +567,7 @@ pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
     assert_eq!(look(store, |records| records.hidden_in(key, segment)).len(), 2);
     assert_eq!(look(store, |records| records.hidden_in(key, SegmentNo(999))), []);
     assert_eq!(look(store, |records| records.splits(key)), [split]);
-    commit(store, |records| {
+    commit(store, move |records| {
         records.delete_hidden(key, 1)?;
         records.delete_split(key, turns[0].loc)
     });
@@ -571,12 +579,12 @@ pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
 pub fn writers_in_many_threads_lose_nothing(store: &dyn Store) {
     const THREADS: usize = 8;
     const EACH: usize = 25;
-    let key = commit(store, |records| conversation(records, "p", "c"));
+    let key = commit(store, move |records| conversation(records, "p", "c"));
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 for _ in 0..EACH {
-                    commit(store, |records| {
+                    commit(store, move |records| {
                         let last = records.last_operation(key)?.map_or(0, |last| last.seq);
                         records.insert_operation(&operation(key, last + 1, None))
                     });
@@ -592,7 +600,7 @@ pub fn writers_in_many_threads_lose_nothing(store: &dyn Store) {
 
 /// Writers share a commit, not a fate.
 pub fn a_neighbour_that_rolls_back_takes_nothing_with_it(store: &dyn Store) {
-    let key = commit(store, |records| conversation(records, "p", "c"));
+    let key = commit(store, move |records| conversation(records, "p", "c"));
     let kept = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -601,11 +609,11 @@ pub fn a_neighbour_that_rolls_back_takes_nothing_with_it(store: &dyn Store) {
                 for turn in 0..25 {
                     let keep = (thread + turn) % 3 != 0;
                     store
-                        .write(&mut |records| {
+                        .write(Box::new(move |records| {
                             let last = records.last_operation(key)?.map_or(0, |last| last.seq);
                             records.insert_operation(&operation(key, last + 1, None))?;
                             Ok(if keep { Verdict::Commit } else { Verdict::Rollback })
-                        })
+                        }))
                         .unwrap();
                     kept.fetch_add(usize::from(keep), Ordering::SeqCst);
                 }

@@ -16,7 +16,7 @@ use crate::records::{
     Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
     TurnLoc,
 };
-use crate::traits::{Check, Read, Store, Verdict, Write};
+use crate::traits::{Check, Job, Read, Store, Verdict, Write};
 use crate::{Result, StoreError};
 
 /// A store in memory.
@@ -42,10 +42,10 @@ impl Store for MemoryStore {
         body(&*self.lock())
     }
 
-    fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()> {
+    fn write(&self, mut job: Job) -> Result<()> {
         let mut state = self.lock();
         let mut copy = state.clone();
-        if body(&mut copy)? == Verdict::Commit {
+        if job(&mut copy)? == Verdict::Commit {
             copy.check_whole()?;
             *state = copy;
         }

@@ -1,7 +1,8 @@
 //! The contract between the rules and the place where records live.
 //!
 //! A transaction is a closure. The store may run a write closure more than once (a lost race, a
-//! batch that has to be repeated), so closures have no effects besides the transaction. What a
+//! batch that has to be repeated) and in another thread, so closures have no effects besides the
+//! transaction. What a
 //! closure reads is one consistent state; what it writes is visible to itself at once and to
 //! others all together, or not at all.
 
@@ -24,14 +25,18 @@ pub enum Verdict {
     Rollback,
 }
 
+/// What a caller does in a write transaction. It owns all that it needs, so that whichever thread
+/// is about to commit can run it together with others.
+pub type Job = Box<dyn FnMut(&mut dyn Write) -> Result<Verdict> + Send>;
+
 /// A store of records.
 pub trait Store: Send + Sync {
     /// Runs a closure over one consistent state.
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
 
-    /// Runs a closure in a transaction. When this returns `Ok` and the verdict was
-    /// [`Verdict::Commit`], everything the closure wrote is durable.
-    fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()>;
+    /// Runs a job in a transaction. When this returns `Ok` and the verdict was
+    /// [`Verdict::Commit`], everything the job wrote is durable.
+    fn write(&self, job: Job) -> Result<()>;
 
     /// Checks the store's own structures, below the level of records.
     fn check(&self) -> Result<Check>;

@@ -19,47 +19,52 @@ fn at() -> Timestamp {
 /// Adds a conversation whose title is easy to find in a file.
 fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
     let project = ProjectId::default();
-    let mut key = None;
+    let (id, title) = (id.to_owned(), title.to_owned());
+    let (send, receive) = std::sync::mpsc::channel();
     store
-        .write(&mut |records| {
+        .write(Box::new(move |records| {
             if records.project(&project)?.is_none() {
                 records.insert_project(&Project { id: project.clone(), created_at: at() })?;
             }
-            key = Some(records.insert_conversation(&Conversation {
+            let key = records.insert_conversation(&Conversation {
                 key: ConversationKey(0),
                 project: project.clone(),
-                id: ConversationId::from_stored(id),
+                id: ConversationId::from_stored(id.clone()),
                 root_hash: RootHash(Digest::of(id.as_bytes())),
                 root: Some(Root { system_prompt: None, config: Json::Null }),
-                title: Some(title.to_owned()),
+                title: Some(title.clone()),
                 metadata: Json::Object(Object::new()),
                 created_at: at(),
                 derived_from: None,
                 visibility: Visibility::Shown,
-            })?);
+            })?;
+            send.send(key).unwrap();
             Ok(Verdict::Commit)
-        })
+        }))
         .unwrap();
-    key.unwrap()
+    receive.recv().unwrap()
 }
 
-fn log(store: &EmbeddedStore, key: ConversationKey) {
+/// Adds so many entries to a conversation's log, in one transaction.
+fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
     store
-        .write(&mut |records| {
-            let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
-            records.insert_operation(&Operation {
-                conversation: key,
-                seq,
-                kind: "test".into(),
-                actor: "somebody".into(),
-                at: at(),
-                detail: Detail::Kept("{}".into()),
-                hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
-                undone: false,
-                idempotency: None,
-            })?;
+        .write(Box::new(move |records| {
+            for _ in 0..count {
+                let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
+                records.insert_operation(&Operation {
+                    conversation: key,
+                    seq,
+                    kind: "test".into(),
+                    actor: "somebody".into(),
+                    at: at(),
+                    detail: Detail::Kept("{}".into()),
+                    hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
+                    undone: false,
+                    idempotency: None,
+                })?;
+            }
             Ok(Verdict::Commit)
-        })
+        }))
         .unwrap();
 }
 
@@ -106,8 +111,8 @@ fn handles_in_one_folder_see_each_others_commits_at_once() {
     let key = add(&one, "c", "title");
     assert_eq!(titles(&other), ["title"]);
     for _ in 0..50 {
-        log(&one, key);
-        log(&other, key);
+        log(&one, key, 1);
+        log(&other, key, 1);
     }
     assert_eq!(operations(&one), (1..=100).collect::<Vec<_>>());
     assert_eq!(operations(&other), operations(&one));
@@ -121,31 +126,10 @@ fn look_ups_hold_while_entries_go_from_the_log_to_the_tables_under_several_handl
     let writers = [0, 1].map(|_| EmbeddedStore::open(&folder.path()).unwrap());
     let reader = EmbeddedStore::open(&folder.path()).unwrap();
     let key = add(&writers[0], "c", "title");
-    let append_many = |store: &EmbeddedStore, count: u64| {
-        store
-            .write(&mut |records| {
-                for _ in 0..count {
-                    let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
-                    records.insert_operation(&Operation {
-                        conversation: key,
-                        seq,
-                        kind: "test".into(),
-                        actor: "somebody".into(),
-                        at: at(),
-                        detail: Detail::Kept("{}".into()),
-                        hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
-                        undone: false,
-                        idempotency: None,
-                    })?;
-                }
-                Ok(Verdict::Commit)
-            })
-            .unwrap();
-    };
     let mut expected = 0;
     for round in 0..9_u64 {
         let count = 2_500 + round;
-        append_many(&writers[usize::try_from(round % 2).unwrap()], count);
+        log(&writers[usize::try_from(round % 2).unwrap()], key, count);
         expected += count;
         for store in [&reader, &writers[0], &writers[1]] {
             store
@@ -175,32 +159,14 @@ fn a_reader_keeps_its_snapshot_while_others_write_and_move_the_tables_forward() 
     let store = EmbeddedStore::open(&folder.path()).unwrap();
     let key = add(&store, "c", "title");
     for _ in 0..10 {
-        log(&store, key);
+        log(&store, key, 1);
     }
     store
         .read(&mut |records| {
             assert_eq!(records.last_operation(key)?.unwrap().seq, 10);
             // Three times as much as is kept in memory comes in behind this reader's back.
             for _ in 0..3 {
-                let mut next = 0;
-                store.write(&mut |records| {
-                    next = records.last_operation(key)?.unwrap().seq;
-                    for _ in 0..9_000 {
-                        next += 1;
-                        records.insert_operation(&Operation {
-                            conversation: key,
-                            seq: next,
-                            kind: "test".into(),
-                            actor: "somebody".into(),
-                            at: at(),
-                            detail: Detail::Kept("{}".into()),
-                            hash: tine_core::OperationHash(Digest::of(&next.to_be_bytes())),
-                            undone: false,
-                            idempotency: None,
-                        })?;
-                    }
-                    Ok(Verdict::Commit)
-                })?;
+                log(&store, key, 9_000);
                 assert_eq!(records.last_operation(key)?.unwrap().seq, 10);
                 assert!(records.operation(key, 10)?.is_some());
                 assert!(records.operation(key, 11)?.is_none());
@@ -232,12 +198,12 @@ fn what_is_scrubbed_is_in_no_file() {
     };
     assert!(found(b"a needle in a haystack"));
     store
-        .write(&mut |records| {
+        .write(Box::new(move |records| {
             let mut conversation = records.conversation_by_key(key)?.unwrap();
             conversation.title = None;
             records.update_conversation(&conversation)?;
             Ok(Verdict::Commit)
-        })
+        }))
         .unwrap();
     store.scrub().unwrap();
     assert!(!found(b"a needle in a haystack"));

@@ -165,8 +165,8 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let (engine, call) = (&session.engine, &session.call);
     let project = globals.project.is_some().then_some(&call.project);
     let done = match file {
-        Some(file) => read_bundle_in_place(engine, call, project, &mut BufReader::new(file))?,
-        None => read_bundle(engine, call, project, &mut io::stdin().lock())?,
+        Some(file) => read_bundle_in_place(engine, project, &mut BufReader::new(file))?,
+        None => read_bundle(engine, project, &mut io::stdin().lock())?,
     };
     if session.answered_json(|| view::Imported::from(done.clone()))? {
         return Ok(());

@@ -16,7 +16,7 @@ use tine_store::{
 use super::{BundleRecord, Imported};
 use crate::tree::{Piece, Tree};
 use crate::verify::check_links;
-use crate::{Call, Engine, Error, Result};
+use crate::{Engine, Error, Result};
 
 impl Engine {
     /// Takes conversations in, each in one transaction: whole, or not at all.
@@ -24,7 +24,6 @@ impl Engine {
     /// `project` replaces the one that the records name.
     pub fn import(
         &self,
-        call: &Call,
         project: Option<&ProjectId>,
         records: &mut dyn Iterator<Item = Result<BundleRecord>>,
     ) -> Result<Imported> {
@@ -34,7 +33,7 @@ impl Engine {
             let record = record?;
             if let BundleRecord::Conversation { .. } = record {
                 if let Some(whole) = bundle.take() {
-                    self.import_one(call, &whole, &mut imported)?;
+                    self.import_one(whole, &mut imported)?;
                 }
                 bundle = Some(Bundle::begin(record, project, self.limits())?);
             } else {
@@ -45,14 +44,14 @@ impl Engine {
             }
         }
         if let Some(whole) = bundle {
-            self.import_one(call, &whole, &mut imported)?;
+            self.import_one(whole, &mut imported)?;
         }
         Ok(imported)
     }
 
-    fn import_one(&self, _: &Call, bundle: &Bundle, imported: &mut Imported) -> Result<()> {
+    fn import_one(&self, bundle: Bundle, imported: &mut Imported) -> Result<()> {
         bundle.verify()?;
-        let added = self.write(|records| bundle.store(records))?;
+        let added = self.write(move |records| bundle.store(records))?;
         imported.conversations += added.conversations;
         imported.extended += added.extended;
         imported.unchanged += added.unchanged;

@@ -9,7 +9,7 @@
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write as _};
 
 use tine_core::{ConversationId, Limits, ProjectId};
-use tine_engine::{BundleRecord, Call, Engine, Imported};
+use tine_engine::{BundleRecord, Engine, Imported};
 
 use super::error::BundleError;
 use super::reader::Reader;
@@ -40,15 +40,15 @@ pub fn verify_bundle(input: &mut dyn BufRead, limits: &Limits) -> Result<Written
 /// let mut bundle = Vec::new();
 /// write_bundle(&here, &call, &[trip], &mut bundle)?;
 ///
-/// let imported = read_bundle(&there, &call, None, &mut bundle.as_slice())?;
+/// let imported = read_bundle(&there, None, &mut bundle.as_slice())?;
 /// assert_eq!(imported.conversations, 1);
-/// let again = read_bundle(&there, &call, None, &mut bundle.as_slice())?;
+/// let again = read_bundle(&there, None, &mut bundle.as_slice())?;
 /// assert_eq!((again.conversations, again.unchanged), (0, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_bundle(
     engine: &Engine,
-    call: &Call,
+
     project: Option<&ProjectId>,
     input: &mut dyn BufRead,
 ) -> Result<Imported, BundleError> {
@@ -60,7 +60,7 @@ pub fn read_bundle(
         out.flush().map_err(failed)?;
     }
     copy.seek(SeekFrom::Start(0)).map_err(failed)?;
-    store(engine, call, project, &mut BufReader::new(copy))
+    store(engine, project, &mut BufReader::new(copy))
 }
 
 /// Imports a bundle from an input that can be read again, such as a file, without copying it.
@@ -68,17 +68,17 @@ pub fn read_bundle(
 /// An input that turns out not to be seekable is read as by [`read_bundle`].
 pub fn read_bundle_in_place<R: BufRead + Seek>(
     engine: &Engine,
-    call: &Call,
+
     project: Option<&ProjectId>,
     input: &mut R,
 ) -> Result<Imported, BundleError> {
     let Ok(start) = input.stream_position() else {
-        return read_bundle(engine, call, project, input);
+        return read_bundle(engine, project, input);
     };
     verify_bundle(input, engine.limits())?;
     let read = |source| BundleError::Read { line: 0, source };
     input.seek(SeekFrom::Start(start)).map_err(read)?;
-    store(engine, call, project, input)
+    store(engine, project, input)
 }
 
 /// The first pass.
@@ -90,14 +90,14 @@ fn finish(mut reader: Reader<'_>) -> Result<Written, BundleError> {
 /// The second pass. It checks again what it reads: a file may have been changed in between.
 fn store(
     engine: &Engine,
-    call: &Call,
+
     project: Option<&ProjectId>,
     input: &mut dyn BufRead,
 ) -> Result<Imported, BundleError> {
     let mut records = Records::new(Reader::new(input, engine.limits())?);
     let mut total = Imported::default();
     while let Some((conversation, line)) = records.begin()? {
-        let outcome = engine.import(call, project, &mut records);
+        let outcome = engine.import(project, &mut records);
         // An error of the bundle passed through the engine only to stop it.
         if let Some(error) = records.failed.take() {
             return Err(error);

@@ -76,12 +76,12 @@ pub fn export(engine: &Engine, conversations: &[&str]) -> Vec<u8> {
 /// Imports as from a pipe.
 pub fn import(engine: &Engine, bundle: &[u8]) -> Result<Imported, BundleError> {
     let mut input = bundle;
-    read_bundle(engine, &call(), None, &mut input)
+    read_bundle(engine, None, &mut input)
 }
 
 /// Imports as from a file.
 pub fn import_file(engine: &Engine, bundle: &[u8]) -> Result<Imported, BundleError> {
-    read_bundle_in_place(engine, &call(), None, &mut Cursor::new(bundle))
+    read_bundle_in_place(engine, None, &mut Cursor::new(bundle))
 }
 
 pub fn say(engine: &Engine, conversation: &str, texts: &[&str]) -> Vec<TurnId> {

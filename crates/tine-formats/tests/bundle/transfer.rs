@@ -206,7 +206,7 @@ fn a_bundle_goes_into_the_project_that_is_asked_for() {
     let bundle = export(&source, &["trip"]);
     let work = ProjectId::new("work", source.limits()).unwrap();
     let target = memory(2);
-    read_bundle(&target, &call(), Some(&work), &mut bundle.as_slice()).unwrap();
+    read_bundle(&target, Some(&work), &mut bundle.as_slice()).unwrap();
     assert_eq!(target.conversation(&call(), &id("trip")).unwrap_err().kind(), Kind::NotFound);
     let mut out = Vec::new();
     let there = call().in_project(work);

@@ -24,7 +24,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::traits::{Check, Problem, Read, Store, Verdict, Write};
+use crate::traits::{Check, Job, Problem, Read, Store};
 use crate::{Result, StoreError};
 
 use self::recent::{Recent, View};
@@ -167,8 +167,8 @@ impl Store for EmbeddedStore {
         answer
     }
 
-    fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()> {
-        self.writer.write(&mut |connection, view| body(&mut Txn::new(connection, view, 0)))
+    fn write(&self, job: Job) -> Result<()> {
+        self.writer.write(job)
     }
 
     fn check(&self) -> Result<Check> {

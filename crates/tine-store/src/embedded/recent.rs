@@ -296,12 +296,12 @@ fn read_turns(
     Ok(())
 }
 
-/// What the writers of one batch have added, not yet committed.
+/// What the jobs of one batch have added, not yet committed.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     entries: Entries,
-    /// Of the writer whose turn it is, so that they can be taken back.
-    member: Vec<Entry>,
+    /// Of the job that runs, so that they can be taken back.
+    job: Vec<Entry>,
     /// Runs of turns that no operation has listed yet: first place and count.
     runs: Vec<(i64, i64)>,
     last: i64,
@@ -318,7 +318,7 @@ impl Pending {
             Entry::Key { .. } => {}
         }
         self.entries.add(entry);
-        self.member.push(entry);
+        self.job.push(entry);
     }
 
     /// The turns made since the last operation, for the next one to list.
@@ -326,12 +326,12 @@ impl Pending {
         std::mem::take(&mut self.runs)
     }
 
-    /// Ends a writer's part. Turns that no operation lists would not be found by a later reading
+    /// Ends a job. Turns that no operation lists would not be found by a later reading
     /// of the log, so they go to the tables at once.
-    pub(super) fn keep_member(&mut self, connection: &Connection) -> Result<()> {
+    pub(super) fn keep_job(&mut self, connection: &Connection) -> Result<()> {
         if !self.runs.is_empty() {
             let mut unlisted = Entries::default();
-            for entry in &self.member {
+            for entry in &self.job {
                 if let Entry::Turn { place, .. } = entry
                     && self
                         .runs
@@ -345,13 +345,13 @@ impl Pending {
             unlisted.write(connection)?;
         }
         self.runs.clear();
-        self.member.clear();
+        self.job.clear();
         Ok(())
     }
 
-    /// Takes a writer's part back.
-    pub(super) fn drop_member(&mut self) {
-        for entry in std::mem::take(&mut self.member) {
+    /// Takes a job back.
+    pub(super) fn drop_job(&mut self) {
+        for entry in std::mem::take(&mut self.job) {
             self.entries.remove(entry);
         }
         self.runs.clear();

@@ -1,88 +1,77 @@
 //! One writer, shared syncs.
 //!
-//! Every caller runs its own closure on the one writing connection, one after the other, inside
-//! a common transaction. Who finds nobody waiting behind it commits for all, with one sync, and
-//! wakes the others. A lone writer therefore pays one sync and no hand-over; eight concurrent
-//! ones share theirs.
+//! Callers put their jobs in a queue. Whoever finds the writing connection free leads: it runs
+//! all jobs that are there, one after the other in one transaction, commits them with one sync,
+//! and tells their owners. A lone writer therefore pays one sync and no hand-over between threads;
+//! many concurrent ones share theirs, and none of them has to be woken to do its own part.
 //!
-//! Nobody is answered before the commit, not even those whose closure asked for a rollback: what
-//! they saw may come from a neighbour in the same batch.
+//! Nobody is answered before the commit, not even those whose job asked for a rollback: what they
+//! saw may come from a neighbour in the same batch. A job that fails or panics takes back its own
+//! part and no other.
 
+use std::any::Any;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 
 use super::recent::{ENTRIES, Horizon, Pending, Recent, View};
 use super::turnstile::{Pass, Turnstile};
-use crate::traits::Verdict;
+use super::txn::Txn;
+use crate::traits::{Job, Verdict};
 use crate::{Result, StoreError};
 
-/// Writers in one batch at most: bounds the work that one failed commit throws away, and lets
-/// other processes in.
-const BATCH_MEMBERS: usize = 256;
+/// Jobs in one batch at most: bounds the work that one failed commit throws away, and lets other
+/// processes in.
+const BATCH_JOBS: usize = 256;
 
 /// The longest that a batch waits for those who were in the last one.
 const LONGEST_GATHERING: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Writer {
+    queue: Queue,
     core: Mutex<Core>,
-    waiting: AtomicUsize,
 }
 
-#[derive(Debug)]
-struct Core {
-    connection: Connection,
-    turnstile: Turnstile,
-    recent: Arc<Recent>,
-    pending: RefCell<Pending>,
-    batch: Option<Batch>,
-    habit: Habit,
-    stopped: Option<String>,
-}
-
-/// How the last batch went.
 #[derive(Debug, Default)]
-struct Habit {
-    members: usize,
-    commit: Duration,
+struct Queue(Mutex<VecDeque<Ticket>>);
+
+/// A job and the place where its owner waits.
+struct Ticket {
+    job: Job,
+    slot: Arc<Slot>,
 }
 
-#[derive(Debug)]
-struct Batch {
-    members: usize,
-    horizon: Horizon,
-    outcome: Arc<Outcome>,
-    _pass: Pass,
-}
-
-/// How a batch ended, for those who left it to somebody else to commit.
-#[derive(Debug, Default)]
-struct Outcome {
-    ended: Mutex<Option<std::result::Result<(), Failure>>>,
-    told: Condvar,
-}
-
-#[derive(Clone, Debug)]
-enum Failure {
-    DiskFull,
-    Unknown(String),
-}
-
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::DiskFull => StoreError::DiskFull,
-            Failure::Unknown(why) => StoreError::Stopped { why },
-        }
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ticket")
     }
 }
 
-/// What a caller does inside the common transaction.
-type Body<'a> = &'a mut dyn FnMut(&Connection, View<'_>) -> Result<Verdict>;
+#[derive(Debug, Default)]
+struct Slot {
+    signal: Mutex<Option<Signal>>,
+    told: Condvar,
+}
+
+/// What an owner is told.
+#[derive(Debug)]
+enum Signal {
+    /// The connection is free and the owner's job is the first in the queue.
+    Lead,
+    /// The job's own outcome; all that it wrote is durable, or nothing of it is there.
+    Done(Outcome),
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Returned(Result<()>),
+    Panicked(Box<dyn Any + Send>),
+}
 
 impl Writer {
     pub(super) fn new(connection: Connection, turnstile: Turnstile, recent: Arc<Recent>) -> Self {
@@ -91,53 +80,33 @@ impl Writer {
             turnstile,
             recent,
             pending: RefCell::default(),
-            batch: None,
             habit: Habit::default(),
             stopped: None,
         };
-        Writer { core: Mutex::new(core), waiting: AtomicUsize::new(0) }
+        Writer { queue: Queue::default(), core: Mutex::new(core) }
     }
 
-    /// Runs a closure in a transaction; when this returns `Ok`, what it committed is on disk.
-    pub(super) fn write(&self, body: Body<'_>) -> Result<()> {
-        let mut core = self.enter();
-        if let Some(why) = &core.stopped {
-            return Err(StoreError::Stopped { why: why.clone() });
-        }
-        let answer = core.run(body);
-        let Some(batch) = &core.batch else {
-            return answer;
-        };
-        let room = batch.members < BATCH_MEMBERS;
-        if room && self.somebody_comes(batch.members, &core.habit) {
-            // Somebody has announced itself and will pass through here: it, or one behind it,
-            // commits.
-            let outcome = Arc::clone(&batch.outcome);
-            drop(core);
-            outcome.wait()?;
-        } else {
-            core.commit()?;
-        }
-        answer
-    }
-
-    /// Whether somebody waits to join the batch. Those who were woken by the last commit need a
-    /// moment to come back: as long as fewer have joined than last time, they are waited for, at
-    /// most half as long as a commit takes.
-    fn somebody_comes(&self, members: usize, habit: &Habit) -> bool {
-        let waits = || self.waiting.load(Ordering::SeqCst) > 0;
-        if members >= habit.members {
-            return waits();
-        }
-        let started = Instant::now();
-        let patience = (habit.commit / 2).min(LONGEST_GATHERING);
-        while !waits() {
-            if started.elapsed() >= patience {
-                return false;
+    /// Runs a job in a transaction; when this returns `Ok`, what it committed is on disk.
+    pub(super) fn write(&self, job: Job) -> Result<()> {
+        let slot = Arc::new(Slot::default());
+        self.queue.lock().push_back(Ticket { job, slot: Arc::clone(&slot) });
+        loop {
+            let free = match self.core.try_lock() {
+                Ok(core) => Some(core),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            };
+            if let Some(mut core) = free {
+                core.lead(&self.queue);
+                drop(core);
+                self.hand_over();
             }
-            std::thread::yield_now();
+            match slot.wait() {
+                Signal::Lead => {}
+                Signal::Done(Outcome::Returned(answer)) => return answer,
+                Signal::Done(Outcome::Panicked(payload)) => resume_unwind(payload),
+            }
         }
-        true
     }
 
     /// Runs something that cannot be part of a transaction while nobody writes.
@@ -145,80 +114,198 @@ impl Writer {
         &self,
         body: &mut dyn FnMut(&Connection) -> Result<()>,
     ) -> Result<()> {
-        let mut core = self.enter();
-        if core.batch.is_some() {
-            core.commit()?;
-        }
-        let core = &mut *core;
-        let _pass = core.turnstile.enter()?;
-        body(&core.connection)
+        let answer = {
+            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+            core.exclusively(body)
+        };
+        self.hand_over();
+        answer
     }
 
-    fn enter(&self) -> MutexGuard<'_, Core> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        // A panic in a closure ends its batch on the way out (see `Unwinding`), so the state
-        // behind a poisoned lock is whole.
-        let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        core
+    /// Wakes the owner of the first job that is left. Whoever comes later finds the connection
+    /// free, since it was given back before this looks.
+    fn hand_over(&self) {
+        if let Some(first) = self.queue.lock().front() {
+            first.slot.tell(Signal::Lead);
+        }
     }
 }
 
-impl Core {
-    /// Joins the open batch, or opens one, and runs the closure in it. Leaves `batch` empty when
-    /// there is nothing to commit.
-    fn run(&mut self, body: Body<'_>) -> Result<()> {
-        let first = self.batch.is_none();
-        if first {
-            let pass = self.turnstile.enter()?;
-            self.execute("BEGIN IMMEDIATE")?;
-            let horizon = match self.recent.catch_up(&self.connection) {
-                Ok(horizon) => horizon,
-                Err(error) => {
-                    self.abandon(Ok(()));
-                    return Err(error);
-                }
-            };
-            self.batch = Some(Batch { members: 0, horizon, outcome: Arc::default(), _pass: pass });
-        } else {
-            self.execute("SAVEPOINT member")?;
-        }
-        let verdict = {
-            let guarded = Unwinding(self);
-            let core = &*guarded.0;
-            let horizon = core.batch.as_ref().map_or_else(Horizon::default, |batch| batch.horizon);
-            let view = View::new(&core.recent, horizon, Some(&core.pending), &core.connection);
-            body(&core.connection, view)
-        };
-        let verdict = match verdict {
-            Ok(Verdict::Commit) => {
-                self.pending.borrow_mut().keep_member(&self.connection).map(|()| Verdict::Commit)
-            }
-            other => {
-                self.pending.borrow_mut().drop_member();
-                other
-            }
-        };
-        match (first, &verdict) {
-            (true, Ok(Verdict::Commit)) => {}
-            (true, _) => {
-                self.abandon(Ok(()));
-                return verdict.map(|_| ());
-            }
-            (false, Ok(Verdict::Commit)) => self.execute("RELEASE member")?,
-            (false, _) => {
-                self.execute("ROLLBACK TO member")?;
-                self.execute("RELEASE member")?;
-            }
-        }
-        if let Some(batch) = &mut self.batch {
-            batch.members += 1;
-        }
-        verdict.map(|_| ())
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Ticket>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn tell(&self, signal: Signal) {
+        *self.signal.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
+        self.told.notify_one();
     }
 
-    fn commit(&mut self) -> Result<()> {
+    fn wait(&self) -> Signal {
+        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(signal) = signal.take() {
+                return signal;
+            }
+            signal = self.told.wait(signal).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The writing connection and what belongs to it.
+#[derive(Debug)]
+struct Core {
+    connection: Connection,
+    turnstile: Turnstile,
+    recent: Arc<Recent>,
+    pending: RefCell<Pending>,
+    habit: Habit,
+    stopped: Option<String>,
+}
+
+/// How the last batch went.
+#[derive(Debug, Default)]
+struct Habit {
+    jobs: usize,
+    commit: Duration,
+}
+
+/// A transaction that is open for jobs.
+struct Batch {
+    horizon: Horizon,
+    /// Jobs whose work is in the transaction.
+    kept: usize,
+    answers: Vec<(Arc<Slot>, Outcome)>,
+    /// Set when SQLite took the whole transaction back, as it does on a full disk.
+    lost: Option<Failure>,
+    _pass: Pass,
+}
+
+impl Core {
+    /// Runs the jobs of the queue as one batch, commits, and tells everybody.
+    fn lead(&mut self, queue: &Queue) {
+        let Some(first) = queue.lock().pop_front() else {
+            return;
+        };
+        let mut batch = match self.begin() {
+            Ok(batch) => batch,
+            Err(error) => {
+                first.slot.tell(Signal::Done(Outcome::Returned(Err(error))));
+                return;
+            }
+        };
+        let mut next = Some(first);
+        while let Some(ticket) = next {
+            self.run(&mut batch, ticket);
+            let room = batch.answers.len() < BATCH_JOBS && batch.lost.is_none();
+            next = if room { self.next_job(queue, batch.answers.len()) } else { None };
+        }
+        let jobs = batch.answers.len();
         let started = Instant::now();
+        let committed = match batch.lost {
+            Some(failure) => {
+                self.rollback();
+                Err(failure)
+            }
+            None => self.commit(batch.kept > 0),
+        };
+        self.habit = Habit { jobs, commit: started.elapsed() };
+        for (slot, outcome) in batch.answers {
+            let outcome = match (&committed, outcome) {
+                (Err(failure), Outcome::Returned(_)) => Outcome::Returned(Err(failure.to_error())),
+                (_, outcome) => outcome,
+            };
+            slot.tell(Signal::Done(outcome));
+        }
+    }
+
+    /// The next job, if somebody has one. Those who were answered by the last commit need a
+    /// moment to come back: as long as fewer have come than last time, they are waited for, at
+    /// most half as long as a commit takes.
+    fn next_job(&self, queue: &Queue, jobs: usize) -> Option<Ticket> {
+        let started = Instant::now();
+        let patience = match jobs < self.habit.jobs {
+            true => (self.habit.commit / 2).min(LONGEST_GATHERING),
+            false => Duration::ZERO,
+        };
+        loop {
+            if let Some(ticket) = queue.lock().pop_front() {
+                return Some(ticket);
+            }
+            if started.elapsed() >= patience {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn begin(&mut self) -> Result<Batch> {
+        if let Some(why) = &self.stopped {
+            return Err(StoreError::Stopped { why: why.clone() });
+        }
+        let pass = self.turnstile.enter()?;
+        self.execute("BEGIN IMMEDIATE")?;
+        match self.recent.catch_up(&self.connection) {
+            Ok(horizon) => {
+                let (kept, answers, lost) = (0, Vec::new(), None);
+                Ok(Batch { horizon, kept, answers, lost, _pass: pass })
+            }
+            Err(error) => {
+                self.rollback();
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs one job inside the open transaction.
+    fn run(&mut self, batch: &mut Batch, ticket: Ticket) {
+        let Ticket { mut job, slot } = ticket;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_job(batch.horizon, &mut job)));
+        let (kept, outcome) = match outcome {
+            Ok(Ok(Verdict::Commit)) => (true, Outcome::Returned(Ok(()))),
+            Ok(Ok(Verdict::Rollback)) => (false, Outcome::Returned(Ok(()))),
+            Ok(Err(error)) => (false, Outcome::Returned(Err(error))),
+            Err(payload) => (false, Outcome::Panicked(payload)),
+        };
+        batch.kept += usize::from(kept);
+        if self.connection.is_autocommit() {
+            batch.lost = Some(match &outcome {
+                Outcome::Returned(Err(error)) => Failure::of(error),
+                _ => Failure::Unknown("the transaction was lost".to_owned()),
+            });
+        } else if let Err(error) = self.end_job(kept) {
+            batch.lost = Some(Failure::of(&error));
+        }
+        batch.answers.push((slot, outcome));
+    }
+
+    fn run_job(&self, horizon: Horizon, job: &mut Job) -> Result<Verdict> {
+        self.execute("SAVEPOINT job")?;
+        let view = View::new(&self.recent, horizon, Some(&self.pending), &self.connection);
+        let verdict = job(&mut Txn::new(&self.connection, view, 0))?;
+        if verdict == Verdict::Commit {
+            self.pending.borrow_mut().keep_job(&self.connection)?;
+        }
+        Ok(verdict)
+    }
+
+    /// Keeps or takes back what the last job did.
+    fn end_job(&mut self, kept: bool) -> Result<()> {
+        if !kept {
+            self.pending.borrow_mut().drop_job();
+            self.execute("ROLLBACK TO job")?;
+        }
+        self.execute("RELEASE job")
+    }
+
+    /// Makes the batch durable, moving the look-up tables forward when enough has come together.
+    fn commit(&mut self, any: bool) -> std::result::Result<(), Failure> {
+        if !any {
+            self.rollback();
+            return Ok(());
+        }
         let committed = self.index_if_due().and_then(|indexed| {
             self.execute("COMMIT")?;
             Ok(indexed)
@@ -227,27 +314,20 @@ impl Core {
             Ok(indexed) => {
                 let (entries, last) = self.pending.borrow_mut().take();
                 self.recent.publish(entries, last, indexed);
-                let members = self.batch.as_ref().map_or(0, |batch| batch.members);
-                self.habit = Habit { members, commit: started.elapsed() };
-                self.close(Ok(()));
                 Ok(())
             }
             Err(error) => {
-                let failure = match &error {
-                    StoreError::DiskFull => Failure::DiskFull,
-                    other => Failure::Unknown(other.to_string()),
-                };
+                let failure = Failure::of(&error);
                 if let Failure::Unknown(why) = &failure {
                     // The log may or may not hold the commit: only a recovery can tell.
                     self.stopped = Some(why.clone());
                 }
-                self.abandon(Err(failure));
-                Err(error)
+                self.rollback();
+                Err(failure)
             }
         }
     }
 
-    /// Moves the look-up tables forward when enough has come together.
     fn index_if_due(&self) -> Result<Option<i64>> {
         let pending = self.pending.borrow();
         if self.recent.len() + pending.len() < ENTRIES {
@@ -256,61 +336,45 @@ impl Core {
         self.recent.write_all(&self.connection, pending.entries()).map(Some)
     }
 
-    /// Takes back everything in the open transaction and tells the batch's members.
-    fn abandon(&mut self, ended: std::result::Result<(), Failure>) {
+    fn rollback(&mut self) {
+        self.pending.borrow_mut().take();
         if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
             self.stopped = Some(error.to_string());
         }
-        self.pending.borrow_mut().take();
-        self.close(ended);
     }
 
-    fn close(&mut self, ended: std::result::Result<(), Failure>) {
-        if let Some(batch) = self.batch.take() {
-            batch.outcome.tell(ended);
-        }
+    fn exclusively(&mut self, body: &mut dyn FnMut(&Connection) -> Result<()>) -> Result<()> {
+        let _pass = self.turnstile.enter()?;
+        body(&self.connection)
     }
 
     fn execute(&self, sql: &str) -> Result<()> {
-        let done =
-            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        match done {
-            Ok(_) => Ok(()),
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                Err(StoreError::DiskFull)
-            }
-            Err(error) => Err(error.into()),
-        }
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
     }
 }
 
-/// Ends the batch when a closure panics, so that nobody waits for it for ever.
-struct Unwinding<'a>(&'a mut Core);
-
-impl Drop for Unwinding<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let why = "a writer in the same batch panicked".to_owned();
-            self.0.abandon(Err(Failure::Unknown(why)));
-        }
-    }
+/// Why a commit failed, for everybody who was in it.
+#[derive(Clone, Debug)]
+enum Failure {
+    DiskFull,
+    Unknown(String),
 }
 
-impl Outcome {
-    fn tell(&self, ended: std::result::Result<(), Failure>) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-        self.told.notify_all();
+impl Failure {
+    fn of(error: &StoreError) -> Self {
+        match error {
+            StoreError::DiskFull => Failure::DiskFull,
+            other => Failure::Unknown(other.to_string()),
+        }
     }
 
-    fn wait(&self) -> Result<()> {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(ended) = &*ended {
-                return ended.clone().map_err(StoreError::from);
-            }
-            ended = self.told.wait(ended).unwrap_or_else(PoisonError::into_inner);
+    fn to_error(&self) -> StoreError {
+        match self {
+            Failure::DiskFull => StoreError::DiskFull,
+            Failure::Unknown(why) => StoreError::Stopped { why: why.clone() },
         }
     }
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Check, Conversation, ConversationKey, FeedPosition, Hidden, Operation,
+    Bookmark, Branch, Check, Conversation, ConversationKey, FeedPosition, Hidden, Job, Operation,
     Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store, Totals, Turn, TurnLoc,
-    Verdict, Write,
+    Write,
 };
 
 /// Records read and written.
@@ -43,13 +43,13 @@ impl Tally {
 /// A store that counts.
 pub struct Counting {
     inner: Arc<dyn Store>,
-    tally: Tally,
+    tally: Arc<Tally>,
 }
 
 impl Counting {
     /// Counts what passes to a store.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Counting { inner, tally: Tally::default() }
+        Counting { inner, tally: Arc::default() }
     }
 
     /// What some work costs.
@@ -70,8 +70,9 @@ impl Store for Counting {
         self.inner.read(&mut |inner| body(&Reading { inner, tally: &self.tally }))
     }
 
-    fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()> {
-        self.inner.write(&mut |inner| body(&mut Writing { inner, tally: &self.tally }))
+    fn write(&self, mut job: Job) -> Result<()> {
+        let tally = Arc::clone(&self.tally);
+        self.inner.write(Box::new(move |inner| job(&mut Writing { inner, tally: &tally })))
     }
 
     fn check(&self) -> Result<Check> {

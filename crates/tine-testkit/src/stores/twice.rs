@@ -4,9 +4,9 @@
 //! no effect besides the transaction.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tine_store::{Check, Read, Result, Store, Verdict, Write};
+use tine_store::{Check, Job, Read, Result, Store, Verdict, Write};
 
 /// A store that repeats.
 pub struct Twice(Arc<dyn Store>);
@@ -23,12 +23,17 @@ impl Store for Twice {
         self.0.read(body)
     }
 
-    fn write(&self, body: &mut dyn FnMut(&mut dyn Write) -> Result<Verdict>) -> Result<()> {
-        self.0.write(&mut |records| {
-            body(records)?;
+    fn write(&self, job: Job) -> Result<()> {
+        let job = Arc::new(Mutex::new(job));
+        let again = Arc::clone(&job);
+        let run = |job: &Mutex<Job>, records: &mut dyn Write| {
+            (job.lock().unwrap_or_else(PoisonError::into_inner))(records)
+        };
+        self.0.write(Box::new(move |records| {
+            run(&job, records)?;
             Ok(Verdict::Rollback)
-        })?;
-        self.0.write(body)
+        }))?;
+        self.0.write(Box::new(move |records| run(&again, records)))
     }
 
     fn check(&self) -> Result<Check> {
