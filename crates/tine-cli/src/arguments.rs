@@ -8,7 +8,7 @@ use tine_core::Reference;
 
 use crate::commands::{
     append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, purge, reading, show, tree,
+    moves, pack, purge, reading, show, tree,
 };
 
 const EXAMPLES: &str = "\
@@ -169,6 +169,8 @@ pub(crate) enum Command {
     Stats(care::StatsArgs),
     /// Copy the store while it is in use
     Backup(care::BackupArgs),
+    /// Keep older turns in less space
+    Pack(pack::PackArgs),
     /// Write whole conversations as a bundle of JSON Lines
     Export(bundles::ExportArgs),
     /// Read a bundle, checking every hash

@@ -219,6 +219,11 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         }
     }
     let changes = known.changes;
+    let undone = mutation.conversation().visibility == Visibility::Undone;
+    if undone && !makes_conversation(&changes) {
+        let what = "the making of the conversation, on which it builds, is undone and".to_owned();
+        return Err(changed_since(target, what));
+    }
     let dependents = dependents(mutation, target, &changes, undo, &[seq, undo])?;
     if !dependents.is_empty() {
         return Err(Error::DependedOn { operation: seq, verb: "redone", by: dependents });
@@ -275,10 +280,7 @@ fn dependents(
         Ok(true)
     })?;
     // Whoever works in a conversation has read its root.
-    let makes_conversation = changes.iter().any(|change| {
-        let undone = visibility_json(Visibility::Undone);
-        matches!(change, Change::Conversation { before, .. } if *before == undone)
-    });
+    let makes_conversation = makes_conversation(changes);
     let mut dependents = Vec::new();
     for operation in later.iter().filter(|operation| operation.seq != target.seq) {
         // What an erased entry did is unknown: it may build on anything before it. An erasure's
@@ -300,6 +302,14 @@ fn dependents(
         }
     }
     Ok(dependents)
+}
+
+/// Whether an operation made its conversation: undone, it leaves it as if it were not there.
+fn makes_conversation(changes: &[Change]) -> bool {
+    let undone = visibility_json(Visibility::Undone);
+    changes
+        .iter()
+        .any(|change| matches!(change, Change::Conversation { before, .. } if *before == undone))
 }
 
 /// Whether a record must be as the operation left it, or as it found it.

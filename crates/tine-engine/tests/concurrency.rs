@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tine_core::Kind;
 use tine_engine::{Append, Engine, OnConflict, PathQuery};
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_store::{EmbeddedStore, MemoryStore, Store, Verdict};
 use tine_testkit::stores::TempFolder;
 
 use crate::world::{World, user};
@@ -157,6 +157,56 @@ fn one_key_from_many_threads_does_its_work_once() {
         }
     });
     assert_eq!(world.tree(&talk), "a");
+}
+
+/// Commits that SQLite's log holds: frames whose header names the database's size.
+fn commits(folder: &TempFolder) -> usize {
+    let log = std::fs::read(folder.path().join("tine.db-wal")).expect("SQLite's log");
+    let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().expect("four bytes"));
+    let (header, frame) = (32, 24 + usize::try_from(number(8)).expect("a page size"));
+    let frames = (header..log.len().saturating_sub(frame - 1)).step_by(frame);
+    let valid = frames.filter(|at| log[at + 8..at + 16] == log[16..24]);
+    valid.filter(|at| number(at + 4) != 0).count()
+}
+
+/// Commits made by writers who all arrived while another one held the store.
+fn commits_of_a_crowd() -> usize {
+    let folder = TempFolder::new();
+    let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(folder.path()).expect("a store"));
+    let world = World::over(store.clone(), None);
+    let talks: Vec<_> = (0..THREADS).map(|n| world.talk(&format!("talk {n}"))).collect();
+    let before = commits(&folder);
+    let (arrived, arrivals) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (holding, held) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            store
+                .write(Box::new(move |_| {
+                    holding.send(()).ok();
+                    (0..THREADS).for_each(|_| arrivals.recv().expect("every writer arrives"));
+                    Ok(Verdict::Rollback)
+                }))
+                .expect("a transaction that changes nothing");
+        });
+        held.recv().expect("the store is held");
+        for talk in &talks {
+            let (world, arrived) = (&world, arrived.clone());
+            scope.spawn(move || {
+                arrived.send(()).expect("somebody waits");
+                world.append(Append::to(talk.clone(), vec![user("a")]));
+            });
+        }
+    });
+    world.verified();
+    commits(&folder) - before
+}
+
+#[test]
+fn writers_that_wait_for_the_same_commit_share_the_next_one() {
+    // A writer says that it comes a moment before it is in the queue, so a single crowd may
+    // arrive one by one; a store without group commit never shares, however often it is tried.
+    let shared = (0..50).any(|_| commits_of_a_crowd() < THREADS);
+    assert!(shared, "every append had a commit of its own");
 }
 
 #[test]

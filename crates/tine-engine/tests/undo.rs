@@ -179,6 +179,34 @@ fn a_redo_whose_ground_is_gone_is_protected() {
 }
 
 #[test]
+fn an_operation_is_redone_only_after_what_it_builds_on() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a"]);
+        world.say_under(&talk, said[0], "side", bot("b"));
+        world.engine.undo(&world.call, &talk, Some(3)).expect("an undo");
+        world.engine.undo(&world.call, &talk, Some(2)).expect("an undo");
+        world.refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
+        world.engine.redo(&world.call, &talk, Some(2)).expect("a redo");
+        world.engine.redo(&world.call, &talk, Some(3)).expect("a redo");
+        assert_eq!(world.tree(&talk), "a(b)");
+    });
+}
+
+#[test]
+fn a_redone_delete_never_hides_what_was_said_below_it_since() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b"]);
+        crate::delete::cascade(world, said[1]);
+        world.engine.undo(&world.call, &talk, None).expect("an undo");
+        world.say_under(&talk, said[1], "side", user("younger"));
+        world.refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(3)));
+        assert_eq!(world.tree(&talk), "a(b(younger))");
+    });
+}
+
+#[test]
 fn undo_of_a_revert_whose_old_tip_is_gone_never_leaves_a_tip_on_nothing() {
     for_each_store(|world| {
         let talk = world.talk("talk");
@@ -266,5 +294,20 @@ fn the_log_only_grows() {
         assert_eq!(undone, [false, true, false]);
         assert_eq!(found[2].0, "undo");
         world.refused(Kind::NotFound, |engine, call| engine.undo(call, &talk, Some(99)));
+    });
+}
+
+#[test]
+fn nothing_is_redone_in_a_conversation_whose_making_is_undone() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        world.say(&talk, &["a"]);
+        world.engine.undo(&world.call, &talk, None).expect("the append is undone");
+        world.engine.undo(&world.call, &talk, None).expect("the making is undone");
+        let refused =
+            world.engine.redo(&world.call, &talk, Some(2)).expect_err("nothing to build on");
+        assert_eq!(refused.kind(), Kind::Protected);
+        world.engine.redo(&world.call, &talk, Some(1)).expect("the making is redone");
+        world.engine.redo(&world.call, &talk, Some(2)).expect("the append is redone");
     });
 }

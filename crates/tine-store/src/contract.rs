@@ -13,7 +13,7 @@ use crate::records::{
     HiddenBy, Idempotency, Operation, Origin, Project, Root, SegmentNo, Split, Turn, TurnLoc,
     Visibility,
 };
-use crate::traits::{Read, Store, Verdict, Write};
+use crate::traits::{PackOptions, Read, Store, Verdict, Write};
 use crate::{Result, StoreError};
 use tine_core::hash::turn_hash;
 use tine_core::json::{Json, Object};
@@ -43,6 +43,7 @@ macro_rules! contract_tests {
             operations_are_listed_by_number_and_fed_in_order_of_commit
             a_key_is_found_only_in_its_project
             hidden_runs_and_splits_come_and_go
+            packing_is_invisible
             writers_in_many_threads_lose_nothing
             a_neighbour_that_rolls_back_takes_nothing_with_it
         }
@@ -573,6 +574,74 @@ pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
     });
     assert_eq!(look(store, |records| records.hidden(key)), [second]);
     assert_eq!(look(store, |records| records.splits(key)), []);
+}
+
+/// Packed or not, every turn is read, found, changed and erased the same.
+pub fn packing_is_invisible(store: &dyn Store) {
+    let large = "word ".repeat(20_000);
+    let (key, turns, twig) = commit(store, move |records| {
+        let key = conversation(records, "p", "c")?;
+        let world = &mut World::new();
+        let mut bodies: Vec<Body> = (0..150).map(|number| text(number.to_string())).collect();
+        bodies[70] = text(large.clone());
+        bodies[71] = Body::Blocks("[{\"type\":\"x\"}]".into());
+        let turns = chain(records, world, key, None, &bodies)?;
+        let twig = chain(records, world, key, Some(&turns[80]), &[text("7"), text("twig")])?;
+        records.insert_operation(&operation(key, 1, None))?;
+        Ok((key, turns, twig))
+    });
+    let segment = turns[0].loc.segment;
+    let check = |turns: &[Turn]| {
+        for (from, to) in [(0, u32::MAX), (0, 63), (63, 64), (70, 71), (100, 149), (149, 149)] {
+            let found = look(store, |records| collect(records, segment, from, to));
+            let end = (to as usize + 1).min(turns.len());
+            assert_eq!(found, turns[from as usize..end], "from {from} to {to}");
+        }
+        for turn in turns.iter().chain(&twig) {
+            let (id, hash) = (turn.id, turn.hash.0);
+            look(store, |records| {
+                assert_eq!(records.turn(turn.loc)?.as_ref(), Some(turn));
+                assert_eq!(records.find_turn(&project("p"), &id)?, Some((key, turn.loc)));
+                assert_eq!(records.find_hashes(key, &hash, &hash, 2)?, [turn.loc]);
+                Ok(())
+            });
+        }
+        let extents = look(store, |records| records.segments(key));
+        assert_eq!(extents.iter().map(|extent| extent.turns).collect::<Vec<_>>(), [150, 2]);
+        assert_eq!(look(store, |records| records.last_index(segment)), 149);
+        let twins = look(store, |records| records.same_content(turns[7].loc, 10));
+        assert_eq!(twins, [(key, twig[0].loc)]);
+    };
+    check(&turns);
+    let recent = PackOptions { keep_recent: 20, shortest_run: 10 };
+    for options in [recent, recent, PackOptions::EVERYTHING, PackOptions::EVERYTHING] {
+        store.pack(options).unwrap();
+        check(&turns);
+    }
+    // A turn in the middle changes, and is packed again.
+    let mut changed = turns.clone();
+    changed[65].metadata.title = Some("T".into());
+    let (loc, metadata) = (changed[65].loc, changed[65].metadata.clone());
+    commit(store, move |records| records.set_metadata(loc, &metadata));
+    check(&changed);
+    store.pack(PackOptions::EVERYTHING).unwrap();
+    check(&changed);
+    let (loc, digest) = (changed[70].loc, Digest::of(b"left"));
+    commit(store, move |records| records.purge_turn(loc, &digest));
+    changed[70].content = Content::Purged(digest);
+    changed[70].metadata = Metadata::default();
+    store.pack(PackOptions::EVERYTHING).unwrap();
+    check(&changed);
+    // The segment goes on behind what is packed.
+    let last = changed[149].clone();
+    let more = commit(store, move |records| {
+        let mut world = World { at: Timestamp::from_millis(1_800_000_000_000), ..World::new() };
+        let turn = world.turn(last.loc.next(), 151, Some(&last), text("more"));
+        records.insert_turn(key, &turn)?;
+        Ok(turn)
+    });
+    assert_eq!(look(store, |records| records.turn(more.loc)), Some(more));
+    assert_eq!(look(store, |records| records.last_index(segment)), 150);
 }
 
 /// Eight threads count on one conversation's log; every number is there once.

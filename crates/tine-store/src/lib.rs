@@ -21,7 +21,7 @@ pub use embedded::EmbeddedStore;
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use records::*;
-pub use traits::{Check, Job, Problem, Read, Store, Verdict, Write, required};
+pub use traits::{Check, Job, PackOptions, Packed, Problem, Read, Store, Verdict, Write, required};
 
 /// What every method of a store answers.
 pub type Result<T> = std::result::Result<T, StoreError>;

@@ -16,7 +16,7 @@ use crate::records::{
     Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
     TurnLoc,
 };
-use crate::traits::{Check, Job, Read, Store, Verdict, Write};
+use crate::traits::{Check, Job, PackOptions, Packed, Read, Store, Verdict, Write};
 use crate::{Result, StoreError};
 
 /// A store in memory.
@@ -54,6 +54,10 @@ impl Store for MemoryStore {
 
     fn check(&self) -> Result<Check> {
         Ok(Check::default())
+    }
+
+    fn pack(&self, _: PackOptions) -> Result<Packed> {
+        Ok(Packed::default())
     }
 
     fn scrub(&self) -> Result<()> {

@@ -41,11 +41,47 @@ pub trait Store: Send + Sync {
     /// Checks the store's own structures, below the level of records.
     fn check(&self) -> Result<Check>;
 
+    /// Seals older turns in less space. Nobody who reads notices.
+    fn pack(&self, options: PackOptions) -> Result<Packed>;
+
     /// Makes sure that what was purged is gone from every place where bytes may linger.
     fn scrub(&self) -> Result<()>;
 
     /// Writes a complete copy, consistent also while others write, to a new place.
     fn backup(&self, to: &Path) -> Result<()>;
+}
+
+/// Which turns to pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackOptions {
+    /// Turns at the end of each segment that stay as they are: they are read and added to most.
+    pub keep_recent: u32,
+    /// Fewer turns than this are not worth sealing.
+    pub shortest_run: u32,
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        PackOptions { keep_recent: 64, shortest_run: 32 }
+    }
+}
+
+impl PackOptions {
+    /// Everything that there is.
+    pub const EVERYTHING: PackOptions = PackOptions { keep_recent: 0, shortest_run: 1 };
+}
+
+/// What packing did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// Turns that were sealed.
+    pub turns: u64,
+    /// Chunks that they are in.
+    pub chunks: u64,
+    /// Their bytes before.
+    pub raw_bytes: u64,
+    /// Their bytes after.
+    pub packed_bytes: u64,
 }
 
 /// What [`Store::check`] found.

@@ -27,10 +27,23 @@ fn state_machine_model_memory_and_embedded_store_agree() {
         longest: 40,
         embedded_every: setting("TINE_STATE_MACHINE_EMBEDDED_EVERY", 4),
         twice: false,
+        packing: false,
     });
 }
 
 #[test]
 fn write_closures_have_no_effect_besides_their_transaction() {
-    run(Plan { cases: 64, seed: 1, longest: 40, embedded_every: 0, twice: true });
+    run(Plan { cases: 64, seed: 1, longest: 40, embedded_every: 0, twice: true, packing: false });
+}
+
+#[test]
+fn packing_is_invisible_to_every_operation() {
+    run(Plan {
+        cases: setting("TINE_STATE_MACHINE_CASES", 256) / 8,
+        seed: setting("TINE_STATE_MACHINE_SEED", 1),
+        longest: 40,
+        embedded_every: 1,
+        twice: false,
+        packing: true,
+    });
 }

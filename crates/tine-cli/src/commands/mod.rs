@@ -11,6 +11,7 @@ pub(crate) mod edits;
 pub(crate) mod history;
 pub(crate) mod marks;
 pub(crate) mod moves;
+pub(crate) mod pack;
 pub(crate) mod purge;
 pub(crate) mod reading;
 pub(crate) mod show;
@@ -55,6 +56,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Verify(_) => care::verify(&open()?),
         Command::Stats(_) => care::stats(&open()?),
         Command::Backup(args) => care::backup(&open()?, &args),
+        Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),
         Command::Import(args) => bundles::import(globals, &args),
         Command::Completions(args) => completions::completions(globals, &args),

@@ -9,6 +9,8 @@
 //!
 //! No rule of the tree lives here.
 
+mod chunk;
+mod packing;
 mod recent;
 mod rows;
 mod schema;
@@ -24,7 +26,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::traits::{Check, Job, Problem, Read, Store};
+use crate::traits::{Check, Job, PackOptions, Packed, Problem, Read, Store};
 use crate::{Result, StoreError};
 
 use self::recent::{Recent, View};
@@ -184,6 +186,21 @@ impl Store for EmbeddedStore {
             .map(|why| Problem { record: "database file".to_owned(), why })
             .collect();
         Ok(Check { problems })
+    }
+
+    fn pack(&self, options: PackOptions) -> Result<Packed> {
+        let mut packed = Packed::default();
+        let mut next = Some(0);
+        // A stretch at a time, so that others can write in between.
+        while let Some(from) = next {
+            let (stretch, behind) = self.writer.pack(options, from)?;
+            next = behind;
+            packed.turns += stretch.turns;
+            packed.chunks += stretch.chunks;
+            packed.raw_bytes += stretch.raw_bytes;
+            packed.packed_bytes += stretch.packed_bytes;
+        }
+        Ok(packed)
     }
 
     fn scrub(&self) -> Result<()> {

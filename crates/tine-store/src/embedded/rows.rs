@@ -1,13 +1,14 @@
 //! Between records and columns.
 
 use rusqlite::Row;
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::{Type, Value, ValueRef};
 use tine_core::json::{self, Json};
 use tine_core::{
     Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
     RootHash, Status, Timestamp, TurnHash, TurnId,
 };
 
+use super::chunk::{RawTurn, damaged};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
     HiddenBy, Idempotency, Operation, Origin, Root, SEGMENT_TURNS, Segment, SegmentNo, Split, Turn,
@@ -164,62 +165,66 @@ pub(super) fn hidden_by_number(by: HiddenBy) -> i64 {
 
 /// Reads the columns of `turn_sql!`; the last is a shared body.
 pub(super) fn turn(row: &Row<'_>) -> Result<Turn> {
-    let place: i64 = row.get(0)?;
-    let damaged = |why: &str| StoreError::Corrupt {
-        record: format!("turn at place {place}"),
-        why: why.to_owned(),
+    let shared = match row.get_ref(11)? {
+        ValueRef::Null => None,
+        _ => Some(row.get(11)?),
     };
-    let form: i64 = row.get(5)?;
-    let (role, body, status) = read_form(form).ok_or_else(|| damaged("unknown form"))?;
-    let text = |column: usize| -> Result<String> {
-        match row.get_ref(column)? {
-            ValueRef::Text(bytes) => {
-                let text =
-                    std::str::from_utf8(bytes).map_err(|_| damaged("its text is not UTF-8"))?;
-                Ok(text.to_owned())
-            }
-            _ => Err(damaged("its content is missing")),
-        }
+    turn_of(RawTurn::read(row)?, shared)
+}
+
+/// A turn from its columns and, if it has one, its shared body.
+pub(super) fn turn_of(raw: RawTurn, shared: Option<String>) -> Result<Turn> {
+    let damaged = |why: &str| damaged(raw.place, why);
+    let (role, body, status) = read_form(raw.form).ok_or_else(|| damaged("unknown form"))?;
+    let missing = || damaged("its content is missing");
+    let inline = |body: Value| match body {
+        Value::Text(text) => Ok(text),
+        _ => Err(missing()),
     };
     let content = match body {
-        BodyForm::Text => Content::Kept(Body::Text(text(7)?)),
-        BodyForm::Blocks => Content::Kept(Body::Blocks(text(7)?)),
-        BodyForm::SharedText => Content::Kept(Body::Text(text(11)?)),
-        BodyForm::SharedBlocks => Content::Kept(Body::Blocks(text(11)?)),
-        BodyForm::Purged => Content::Purged(Digest(row.get(7)?)),
+        BodyForm::Text => Content::Kept(Body::Text(inline(raw.body)?)),
+        BodyForm::Blocks => Content::Kept(Body::Blocks(inline(raw.body)?)),
+        BodyForm::SharedText => Content::Kept(Body::Text(shared.ok_or_else(missing)?)),
+        BodyForm::SharedBlocks => Content::Kept(Body::Blocks(shared.ok_or_else(missing)?)),
+        BodyForm::Purged => match raw.body {
+            Value::Blob(digest) => {
+                Content::Purged(Digest(digest.try_into().map_err(|_| missing())?))
+            }
+            _ => return Err(missing()),
+        },
     };
-    let metadata = match row.get_ref(9)? {
-        ValueRef::Null => Metadata::default(),
-        value => {
-            let text = value.as_str().map_err(|_| damaged("its metadata is not text"))?;
-            stored_json(text)
-                .and_then(|json| Metadata::from_json(&json, &STORED_LIMITS).ok())
-                .ok_or_else(|| damaged("its metadata cannot be read"))?
-        }
+    let metadata = match raw.metadata {
+        None => Metadata::default(),
+        Some(text) => stored_json(&text)
+            .and_then(|json| Metadata::from_json(&json, &STORED_LIMITS).ok())
+            .ok_or_else(|| damaged("its metadata cannot be read"))?,
     };
-    let origin = match row.get_ref(10)? {
-        ValueRef::Null => Origin::default(),
-        value => value
-            .as_blob()
-            .ok()
-            .and_then(read_origin)
-            .ok_or_else(|| damaged("its origin cannot be read"))?,
+    let origin = match raw.origin {
+        None => Origin::default(),
+        Some(bytes) => read_origin(&bytes).ok_or_else(|| damaged("its origin cannot be read"))?,
     };
     Ok(Turn {
-        loc: loc(place),
-        id: TurnId::from_bytes(row.get(1)?),
-        hash: TurnHash(Digest(row.get(2)?)),
-        depth: u32::try_from(row.get::<_, i64>(4)?)
-            .map_err(|_| damaged("its depth is negative"))?,
+        loc: loc(raw.place),
+        id: TurnId::from_bytes(raw.id),
+        hash: TurnHash(Digest(raw.hash)),
+        depth: u32::try_from(raw.depth).map_err(|_| damaged("its depth is negative"))?,
         role,
         content,
-        tool_call_id: row.get(8)?,
-        created_at: Timestamp::from_millis(row.get(6)?),
+        tool_call_id: raw.tool_call_id,
+        created_at: Timestamp::from_millis(raw.created_at),
         status,
         metadata,
-        operation: unsigned(row.get(3)?),
+        operation: unsigned(raw.operation),
         origin,
     })
+}
+
+/// The number of a shared body, if the turn holds one.
+pub(super) fn shared_body_no(raw: &RawTurn) -> Option<i64> {
+    match (read_form(raw.form)?.1, &raw.body) {
+        (BodyForm::SharedText | BodyForm::SharedBlocks, Value::Integer(no)) => Some(*no),
+        _ => None,
+    }
 }
 
 /// What was accepted under larger limits, once, is still readable.

@@ -67,7 +67,7 @@ macro_rules! conversation_sql {
 }
 
 pub(super) struct Txn<'c> {
-    connection: &'c Connection,
+    pub(super) connection: &'c Connection,
     recent: View<'c>,
     disk_bytes: u64,
 }
@@ -77,7 +77,7 @@ impl<'c> Txn<'c> {
         Txn { connection, recent, disk_bytes }
     }
 
-    fn one<T>(
+    pub(super) fn one<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -87,7 +87,7 @@ impl<'c> Txn<'c> {
         Ok(statement.query_row(params, read).optional()?)
     }
 
-    fn many<T>(
+    pub(super) fn many<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -99,7 +99,7 @@ impl<'c> Txn<'c> {
     }
 
     /// Rows whose reading can find damage: visits each until told to stop.
-    fn visit<T>(
+    pub(super) fn visit<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -125,7 +125,7 @@ impl<'c> Txn<'c> {
         Ok(found)
     }
 
-    fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         Ok(self.connection.prepare_cached(sql)?.execute(params)?)
     }
 
@@ -143,6 +143,24 @@ impl<'c> Txn<'c> {
     fn required_project_no(&self, id: &ProjectId) -> Result<i64> {
         self.project_no(id)?
             .ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
+    }
+
+    /// Visits the rows between two places. Answers whether the visitor wants to go on.
+    pub(super) fn rows_between(
+        &self,
+        from: i64,
+        to: i64,
+        visit: &mut dyn FnMut(Turn) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut go_on = true;
+        if from <= to {
+            let sql = turn_sql!("WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
+            self.visit(sql, [from, to], rows::turn, &mut |turn| {
+                go_on = visit(turn)?;
+                Ok(go_on)
+            })?;
+        }
+        Ok(go_on)
     }
 
     fn operation_at(&self, no: i64) -> Result<Option<Operation>> {
@@ -240,13 +258,16 @@ impl Read for Txn<'_> {
     }
 
     fn segments(&self, conversation: ConversationKey) -> Result<Vec<SegmentExtent>> {
-        let sql = "SELECT no, conversation, parent, base_depth, \
-                   (SELECT max(place) FROM turn \
-                    WHERE place >= no << 20 AND place < (no + 1) << 20) \
+        let sql = "SELECT no, conversation, parent, base_depth, max( \
+                   coalesce((SELECT max(place) FROM turn \
+                             WHERE place >= no << 20 AND place < (no + 1) << 20), -1), \
+                   coalesce((SELECT first + turns - 1 FROM chunk \
+                             WHERE first >= no << 20 AND first < (no + 1) << 20 \
+                             ORDER BY first DESC LIMIT 1), -1)) \
                    FROM segment WHERE conversation = ?1 ORDER BY no";
         self.many(sql, [conversation.0], |row| {
-            let last: Option<i64> = row.get(4)?;
-            let turns = last.map_or(0, |place| rows::loc(place).index + 1);
+            let last: i64 = row.get(4)?;
+            let turns = if last < 0 { 0 } else { rows::loc(last).index + 1 };
             Ok(SegmentExtent { segment: rows::segment(row)?, turns })
         })
     }
@@ -269,8 +290,14 @@ impl Read for Txn<'_> {
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
-        let sql = "SELECT max(place) FROM turn WHERE place >= ?1 << 20 AND place < (?1 + 1) << 20";
-        let last: Option<i64> = self.one(sql, [segment.0], |row| row.get(0))?.flatten();
+        let sql = "SELECT max( \
+                   coalesce((SELECT max(place) FROM turn \
+                             WHERE place >= ?1 << 20 AND place < (?1 + 1) << 20), -1), \
+                   coalesce((SELECT first + turns - 1 FROM chunk \
+                             WHERE first >= ?1 << 20 AND first < (?1 + 1) << 20 \
+                             ORDER BY first DESC LIMIT 1), -1))";
+        let last: Option<i64> = self.one(sql, [segment.0], |row| row.get(0))?;
+        let last = last.filter(|place| *place >= 0);
         let place = crate::required(last, || format!("first turn of segment {}", segment.0))?;
         Ok(rows::loc(place).index)
     }
@@ -282,7 +309,10 @@ impl Read for Txn<'_> {
             found = Some(turn);
             Ok(false)
         })?;
-        Ok(found)
+        match found {
+            Some(turn) => Ok(Some(turn)),
+            None => self.packed_turn(rows::place(loc)),
+        }
     }
 
     fn turns(
@@ -292,11 +322,10 @@ impl Read for Txn<'_> {
         to: u32,
         visit: &mut dyn FnMut(Turn) -> Result<bool>,
     ) -> Result<()> {
-        let sql = turn_sql!("WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
         // The next segment begins where the places of this one end.
         let place =
             |index: u32| rows::place(TurnLoc { segment, index: index.min(SEGMENT_TURNS - 1) });
-        self.visit(sql, [place(from), place(to)], rows::turn, visit)
+        self.turns_between(place(from), place(to), visit)
     }
 
     fn find_turn(
@@ -308,15 +337,16 @@ impl Read for Txn<'_> {
         let mut places = self.many(sql, [id.as_bytes()], |row| row.get(0))?;
         places.extend(self.recent.places_of_id(id.as_bytes())?);
         // Whether the turn is there is asked of the turn: an entry may be ahead of this snapshot.
-        let sql = "SELECT conversation.no FROM turn \
-                   JOIN segment ON segment.no = turn.place >> 20 \
+        let sql = "SELECT conversation.no FROM segment \
                    JOIN conversation ON conversation.no = segment.conversation \
                    JOIN project ON project.no = conversation.project \
-                   WHERE turn.place = ?1 AND project.id = ?2";
+                   WHERE segment.no = ?1 >> 20 AND project.id = ?2";
         for place in places {
             let found: Option<i64> =
                 self.one(sql, params![place, project.as_str()], |row| row.get(0))?;
-            if let Some(conversation) = found {
+            if let Some(conversation) = found
+                && self.holds(place)?
+            {
                 return Ok(Some((ConversationKey(conversation), rows::loc(place))));
             }
         }
@@ -339,8 +369,7 @@ impl Read for Txn<'_> {
         places.dedup();
         let mut found = Vec::new();
         for place in places {
-            let sql = "SELECT hash FROM turn WHERE place = ?1";
-            if let Some(hash) = self.one(sql, [place], |row| row.get(0).map(Digest))?
+            if let Some(hash) = self.hash_at(place)?
                 && (*low..=*high).contains(&hash)
             {
                 found.push((hash, rows::loc(place)));
@@ -352,15 +381,21 @@ impl Read for Txn<'_> {
     }
 
     fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
-        // Bodies are stored in one form each, so equal content means equal columns. Without an
-        // index this reads the whole table: it serves erasure, which is rare.
-        let sql = "SELECT segment.conversation, other.place FROM turn AS this \
-                   JOIN turn AS other ON other.body = this.body AND other.place <> this.place \
-                        AND other.form & ?2 = this.form & ?2 \
-                   JOIN segment ON segment.no = other.place >> 20 \
-                   WHERE this.place = ?1 ORDER BY other.place LIMIT ?3";
-        let params = params![rows::place(loc), rows::BODY_FORM_MASK, limit_number(limit)];
-        self.many(sql, params, |row| Ok((ConversationKey(row.get(0)?), rows::loc(row.get(1)?))))
+        // Without an index this reads everything: it serves erasure, which is rare.
+        let Some(Turn { content: Content::Kept(body), .. }) = self.turn(loc)? else {
+            return Ok(Vec::new());
+        };
+        let mut places = self.places_with(&body, limit.saturating_add(1))?;
+        places.retain(|place| *place != rows::place(loc));
+        places.truncate(limit);
+        let sql = "SELECT conversation FROM segment WHERE no = ?1 >> 20";
+        let mut found = Vec::with_capacity(places.len());
+        for place in places {
+            if let Some(conversation) = self.one(sql, [place], |row| row.get(0))? {
+                found.push((ConversationKey(conversation), rows::loc(place)));
+            }
+        }
+        Ok(found)
     }
 
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
@@ -627,6 +662,7 @@ impl Write for Txn<'_> {
     }
 
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
+        self.unpack(rows::place(loc))?;
         let text = (!metadata.is_empty()).then(|| metadata.to_json().to_canonical());
         let sql = "UPDATE turn SET metadata = ?2 WHERE place = ?1";
         self.change_one("metadata", sql, params![rows::place(loc), text])
@@ -634,6 +670,7 @@ impl Write for Txn<'_> {
 
     fn purge_turn(&mut self, loc: TurnLoc, digest: &Digest) -> Result<()> {
         let place = rows::place(loc);
+        self.unpack(place)?;
         let form: i64 = self
             .one("SELECT form FROM turn WHERE place = ?1", [place], |row| row.get(0))?
             .ok_or_else(|| StoreError::Contract(format!("no turn at place {place}")))?;

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::recent::{ENTRIES, Horizon, Pending, Recent, View};
+use super::recent::{ENTRIES, Entries, Horizon, Pending, Recent, View};
 use super::turnstile::{Pass, Turnstile};
 use super::txn::Txn;
-use crate::traits::{Job, Verdict};
+use crate::traits::{Job, PackOptions, Packed, Verdict};
 use crate::{Result, StoreError};
 
 /// Jobs in one batch at most: bounds the work that one failed commit throws away, and lets other
@@ -117,6 +117,16 @@ impl Writer {
         let answer = {
             let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
             core.exclusively(body)
+        };
+        self.hand_over();
+        answer
+    }
+
+    /// Packs one stretch of older turns in a transaction of its own.
+    pub(super) fn pack(&self, options: PackOptions, from: i64) -> Result<(Packed, Option<i64>)> {
+        let answer = {
+            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+            core.pack(options, from)
         };
         self.hand_over();
         answer
@@ -343,6 +353,24 @@ impl Core {
         {
             self.stopped = Some(error.to_string());
         }
+    }
+
+    fn pack(&mut self, options: PackOptions, from: i64) -> Result<(Packed, Option<i64>)> {
+        let batch = self.begin()?;
+        let packed = self.recent.write_all(&self.connection, self.pending.borrow().entries());
+        let packed = packed.and_then(|indexed| {
+            // Entries that are read from the log lead to rows, so all of them go to the tables
+            // first.
+            let view = View::new(&self.recent, batch.horizon, None, &self.connection);
+            let packed = Txn::new(&self.connection, view, 0).pack_stretch(options, from)?;
+            self.execute("COMMIT")?;
+            self.recent.publish(Entries::default(), indexed, Some(indexed));
+            Ok(packed)
+        });
+        if packed.is_err() {
+            self.rollback();
+        }
+        packed
     }
 
     fn exclusively(&mut self, body: &mut dyn FnMut(&Connection) -> Result<()>) -> Result<()> {

@@ -8,7 +8,7 @@ use tine_store::{EmbeddedStore, MemoryStore, Store};
 
 use super::{Checked, Machine, Tally};
 use crate::steps::{Step, script};
-use crate::stores::{TempFolder, Twice};
+use crate::stores::{AlwaysPacking, TempFolder, Twice};
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct Plan {
     pub embedded_every: u64,
     /// Whether the store in memory runs every closure twice.
     pub twice: bool,
+    /// Whether the embedded store packs everything after every write.
+    pub packing: bool,
 }
 
 /// Runs the sequences on all cores; the first failure is shrunk and told with its rerun.
@@ -63,7 +65,7 @@ fn run_case(plan: Plan, seed: u64, total: &Mutex<Tally>) -> Checked {
     let mut runner = TestRunner::new_with_rng(config, rng);
     let embedded = seed.checked_rem(plan.embedded_every) == Some(0);
     let outcome = runner.run(&script(plan.longest), |steps| {
-        let tally = run_steps(&steps, embedded, plan.twice).map_err(TestCaseError::fail)?;
+        let tally = run_steps(&steps, embedded, plan).map_err(TestCaseError::fail)?;
         let mut total = total.lock().expect("no case panics");
         for (sort, count) in tally {
             *total.entry(sort).or_default() += count;
@@ -78,16 +80,17 @@ fn run_case(plan: Plan, seed: u64, total: &Mutex<Tally>) -> Checked {
 }
 
 /// Runs one sequence in a fresh world, and counts what came of its calls.
-pub fn run_steps(steps: &[Step], embedded: bool, twice: bool) -> Result<Tally, String> {
+pub fn run_steps(steps: &[Step], embedded: bool, plan: Plan) -> Result<Tally, String> {
     let folder = TempFolder::new();
     let store = if embedded {
         let store = EmbeddedStore::open(folder.path()).map_err(|error| error.to_string())?;
-        Some(Arc::new(store) as Arc<dyn Store>)
+        let store: Arc<dyn Store> = Arc::new(store);
+        Some(if plan.packing { Arc::new(AlwaysPacking::new(store)) } else { store })
     } else {
         None
     };
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let memory = if twice { Arc::new(Twice::new(memory)) } else { memory };
+    let memory = if plan.twice { Arc::new(Twice::new(memory)) } else { memory };
     let mut machine = Machine::new(memory, store);
     let outcome = machine.run(steps);
     let journal = machine.journal.join("\n  ");

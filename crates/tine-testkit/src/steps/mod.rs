@@ -16,14 +16,15 @@ use tine_engine::{
 };
 
 use crate::action::Action;
-use crate::model::{Model, Op};
+use crate::model::{Key, Model, Op, Value};
 
 pub use self::generate::script;
 pub use self::pick::Pick;
 pub use self::said::Said;
 
 use self::pick::{
-    BRANCHES, branch_text, conversation, mint, moving, name, nth, reference, seq_back, splittable,
+    BRANCHES, branch_text, conversation, mint, moving, name, nth, reference, seq_back, side_branch,
+    splittable,
 };
 use self::said::{TEXTS, patch};
 
@@ -222,11 +223,11 @@ impl Step {
             }
             Step::Rename { of, branch, name: label } => {
                 let (ix, id) = conversation(model, *of);
-                Action::Rename(id?, branch_text(model, ix, *branch), name(nth(&BRANCHES, *label)))
+                Action::Rename(id?, side_branch(model, ix, *branch), name(nth(&BRANCHES, *label)))
             }
             Step::DropBranch { of, branch } => {
                 let (ix, id) = conversation(model, *of);
-                Action::DropBranch(id?, branch_text(model, ix, *branch))
+                Action::DropBranch(id?, side_branch(model, ix, *branch))
             }
             Step::Revert { of, branch, back } => {
                 let (ix, id) = conversation(model, *of);
@@ -284,7 +285,14 @@ impl Step {
             Step::Bookmark { name: label, turn } => {
                 Action::SetBookmark(name(nth(&MARKS, *label)), turn.turn_ref(model))
             }
-            Step::DropBookmark { name: label } => Action::DropBookmark(name(nth(&MARKS, *label))),
+            Step::DropBookmark { name: label } => {
+                let set = MARKS
+                    .into_iter()
+                    .filter(|mark| model.get(&Key::Mark((*mark).to_owned())) != Value::Nothing);
+                let set: Vec<&str> = set.collect();
+                let from = if set.is_empty() { &MARKS[..] } else { &set };
+                Action::DropBookmark(name(nth(from, *label)))
+            }
             Step::Patch { turn, what, value, force } => {
                 Action::Patch(turn.turn_ref(model), patch(*what, *value, *force))
             }

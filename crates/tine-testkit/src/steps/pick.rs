@@ -88,6 +88,16 @@ pub(super) fn branch_text(model: &Model, conversation: Ix, n: u8) -> String {
     }
 }
 
+/// A branch other than `main`, where there is one.
+pub(super) fn side_branch(model: &Model, conversation: Ix, n: u8) -> String {
+    let branches = model.branches_of(conversation);
+    let side: Vec<_> = branches.iter().filter(|(name, _)| name != "main").collect();
+    match side.get(usize::from(n) % side.len().max(1)) {
+        Some((name, _)) if n % 8 != 7 => name.clone(),
+        _ => branch_text(model, conversation, n),
+    }
+}
+
 pub(super) fn name(text: &str) -> Name {
     Name::new(text, &Limits::default()).expect("a sound name")
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
     Bookmark, Branch, Check, Conversation, ConversationKey, FeedPosition, Hidden, Job, Operation,
-    Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store, Totals, Turn, TurnLoc,
-    Write,
+    PackOptions, Packed, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store,
+    Totals, Turn, TurnLoc, Write,
 };
 
 /// Records read and written.
@@ -77,6 +77,10 @@ impl Store for Counting {
 
     fn check(&self) -> Result<Check> {
         self.inner.check()
+    }
+
+    fn pack(&self, options: PackOptions) -> Result<Packed> {
+        self.inner.pack(options)
     }
 
     fn scrub(&self) -> Result<()> {

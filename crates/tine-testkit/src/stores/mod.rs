@@ -2,8 +2,10 @@
 
 mod counting;
 mod folder;
+mod packing;
 mod twice;
 
 pub use self::counting::{Cost, Counting};
 pub use self::folder::TempFolder;
+pub use self::packing::AlwaysPacking;
 pub use self::twice::Twice;

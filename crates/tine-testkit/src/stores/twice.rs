@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tine_store::{Check, Job, Read, Result, Store, Verdict, Write};
+use tine_store::{Check, Job, PackOptions, Packed, Read, Result, Store, Verdict, Write};
 
 /// A store that repeats.
 pub struct Twice(Arc<dyn Store>);
@@ -38,6 +38,10 @@ impl Store for Twice {
 
     fn check(&self) -> Result<Check> {
         self.0.check()
+    }
+
+    fn pack(&self, options: PackOptions) -> Result<Packed> {
+        self.0.pack(options)
     }
 
     fn scrub(&self) -> Result<()> {

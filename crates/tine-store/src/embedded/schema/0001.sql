@@ -51,6 +51,13 @@ CREATE TABLE turn (
     origin        BLOB
 ) STRICT;
 
+-- Runs of older turns, sealed and compressed together: so many places from the first on.
+CREATE TABLE chunk (
+    first  INTEGER PRIMARY KEY,
+    turns  INTEGER NOT NULL,
+    data   BLOB NOT NULL
+) STRICT;
+
 -- Ids are unique in a project; the same conversation may have been imported into several.
 CREATE TABLE turn_id (
     id     BLOB NOT NULL,

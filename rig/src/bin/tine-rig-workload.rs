@@ -1,0 +1,14 @@
+//! The program under test: carries out a plan on an embedded store.
+
+use clap::Parser;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(flatten)]
+    work: tine_rig::workload::Work,
+}
+
+fn main() -> Result<(), tine_rig::Fault> {
+    let code = Arguments::parse().work.run()?;
+    std::process::exit(code)
+}

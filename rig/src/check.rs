@@ -1,0 +1,189 @@
+//! Opens what is left of a store and compares it with what had been acknowledged.
+//!
+//! A worker's project must be exactly as its plan says after the last answered step, or after
+//! the one step beyond it that had begun. Nothing in between, nothing else, and everything that
+//! `verify` recomputes must fit. Afterwards calls with a key are made again and must add nothing,
+//! and the work must go on from there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tine_engine::Engine;
+use tine_store::embedded::{EmbeddedStore, Mode, OpenOptions};
+use tine_store::{Store, StoreError};
+
+use crate::chance::Chance;
+use crate::marks::Progress;
+use crate::outside::Outside;
+use crate::plan::Plan;
+use crate::report::{Broken, Violation};
+use crate::request::Ended;
+use crate::state;
+
+/// What must be there of one worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'e> {
+    /// What it was doing.
+    pub plan: &'e Plan,
+    /// How far it had come.
+    pub progress: Progress,
+}
+
+/// A store in which nothing is missing.
+#[derive(Clone, Debug, Default)]
+pub struct Sound {
+    /// Acknowledged calls that were looked for.
+    pub calls: usize,
+    /// How many steps of each worker are in it now.
+    pub positions: Vec<usize>,
+}
+
+/// Calls with a key that are made again for each worker.
+const REPEATS: usize = 2;
+
+/// Opens a store as its owner would after a crash.
+pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<EmbeddedStore, Violation> {
+    let mode = if anything_acknowledged { Mode::Existing } else { Mode::Create };
+    EmbeddedStore::open_with(folder, OpenOptions { mode, ..OpenOptions::default() })
+        .map_err(|error| Violation::new(Broken::Unopenable, error.to_string()))
+}
+
+/// Everything recomputed.
+pub fn verify(engine: &Engine) -> Result<(), Violation> {
+    let verified =
+        engine.verify().map_err(|error| Violation::new(Broken::Half, error.to_string()))?;
+    match verified.problems.first() {
+        None => Ok(()),
+        Some(problem) => {
+            let what = format!("verify: {}: {}", problem.record, problem.why);
+            Err(Violation::new(Broken::Half, what))
+        }
+    }
+}
+
+/// Looks for everything that the workers were told.
+pub fn judge(
+    folder: &Path,
+    expected: &[Expected<'_>],
+    chance: &mut Chance,
+) -> Result<Sound, Violation> {
+    let acknowledged = expected.iter().any(|worker| worker.progress.answered > 0);
+    let store: Arc<dyn Store> = Arc::new(open(folder, acknowledged)?);
+    let mut sound = Sound::default();
+    let mut verified = false;
+    for worker in expected {
+        let outside = Outside::new(worker.plan.seed, worker.plan.worker);
+        let engine = outside.engine(Arc::clone(&store));
+        if !verified {
+            verify(&engine)?;
+            verified = true;
+        }
+        let mut position = position(&*store, worker)?;
+        repeat(&*store, &engine, &outside, worker.plan, position, chance)?;
+        if chance.one_in(3) && position < worker.plan.steps.len() {
+            go_on(&*store, &engine, &outside, worker.plan, position)?;
+            position += 1;
+        }
+        sound.calls += worker.progress.answered;
+        sound.positions.push(position);
+    }
+    Ok(sound)
+}
+
+fn unreadable(error: &StoreError) -> Violation {
+    Violation::new(Broken::Half, format!("reading it all: {error}"))
+}
+
+/// How many steps of the plan the store holds.
+fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation> {
+    let Expected { plan, progress } = worker;
+    let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
+    let found = state::digest(&text);
+    let last = (progress.answered + usize::from(progress.begun)).min(plan.steps.len());
+    // The furthest one: a step that was refused leaves the state as it was.
+    let allowed = (progress.answered..=last).rev();
+    if let Some(position) = allowed.into_iter().find(|steps| plan.states[*steps] == found) {
+        return Ok(position);
+    }
+    let earlier = plan.states[..progress.answered].iter().rposition(|state| *state == found);
+    Err(match earlier {
+        Some(steps) => Violation::new(
+            Broken::Lost,
+            format!(
+                "worker {} was told of {} steps, and only {steps} are there; the next was {:?}",
+                plan.worker, progress.answered, plan.steps[steps].request
+            ),
+        ),
+        None => {
+            let wanted = plan.text_after(progress.answered, &[]).unwrap_or_default();
+            Violation::new(
+                Broken::Half,
+                format!(
+                    "worker {} after {} answered steps: {}",
+                    plan.worker,
+                    progress.answered,
+                    state::first_difference(&wanted, &text)
+                ),
+            )
+        }
+    })
+}
+
+/// Makes calls with a key again: they must be answered as the first time and add nothing.
+fn repeat(
+    store: &dyn Store,
+    engine: &Engine,
+    outside: &Outside,
+    plan: &Plan,
+    position: usize,
+    chance: &mut Chance,
+) -> Result<(), Violation> {
+    // An erasure looks first at what there is left to erase.
+    let mut keyed = plan.keyed_before(position);
+    keyed.retain(|number| !plan.steps[*number].request.is_purge());
+    // The newest is the one whose answer may have been lost on the way.
+    let mut again: Vec<usize> = keyed.last().copied().into_iter().collect();
+    again.extend((1..REPEATS).filter_map(|_| chance.pick(&keyed).copied()));
+    for number in again {
+        let step = &plan.steps[number];
+        outside.step(plan.steps.len() + 1);
+        let ended = step.request.run(engine, &step.call);
+        if let Ended::Failed(why) = &ended {
+            let what = format!("step {number}, made again, failed: {why}");
+            return Err(Violation::new(Broken::Repeated, what));
+        }
+        let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
+        if state::digest(&text) != plan.states[position] {
+            let wanted = plan.text_after(position, &[]).unwrap_or_default();
+            let difference = state::first_difference(&wanted, &text);
+            let what = format!("step {number}, made again, left a change: {difference}");
+            return Err(Violation::new(Broken::Repeated, what));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the next step: what survived must be good to build on.
+fn go_on(
+    store: &dyn Store,
+    engine: &Engine,
+    outside: &Outside,
+    plan: &Plan,
+    position: usize,
+) -> Result<(), Violation> {
+    let step = &plan.steps[position];
+    outside.step(position);
+    let ended = step.request.run(engine, &step.call);
+    if ended != step.ended {
+        let what = format!("step {position} after recovery: {ended:?} instead of {:?}", step.ended);
+        return Err(Violation::new(Broken::Half, what));
+    }
+    let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
+    if state::digest(&text) != plan.states[position + 1] {
+        let wanted = plan.text_after(position + 1, &[]).unwrap_or_default();
+        let difference = state::first_difference(&wanted, &text);
+        let what = format!("after step {position} on the recovered store: {difference}");
+        return Err(Violation::new(Broken::Half, what));
+    }
+    Ok(())
+}

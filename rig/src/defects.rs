@@ -1,0 +1,200 @@
+//! Defects that a store could have, seeded on purpose: the rig must catch each of them.
+//!
+//! They live in a wrapper around the real store and in the shim, never in the product.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use tine_store::{
+    Check, EmbeddedStore, Job, PackOptions, Packed, Read, Result, Store, StoreError, Verdict,
+};
+
+use crate::recorded::{About, Recorded, Recorder};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Defect {
+    /// No sync does anything.
+    SyncsIgnored,
+    /// Syncs of the write-ahead log do nothing.
+    LogSyncIgnored,
+    /// Syncs of the database file do nothing: a checkpoint is not durable.
+    FileSyncIgnored,
+    /// Syncs of the folder do nothing: new files are not durable.
+    FolderSyncIgnored,
+    /// The answer is given before the commit.
+    EarlyAnswer,
+    /// Tips are moved in a transaction before the one with their turns.
+    TipFirst,
+    /// The log's entry is not stored.
+    LogEntryLost,
+    /// An operation is stored in two transactions.
+    TwoTransactions,
+    /// The log's entry, and with it the key, is stored before the work.
+    KeyFirst,
+    /// A failed write is answered as if it had been done.
+    ErrorSwallowed,
+}
+
+impl Defect {
+    /// Every one.
+    pub const ALL: [Defect; 10] = [
+        Defect::SyncsIgnored,
+        Defect::LogSyncIgnored,
+        Defect::FileSyncIgnored,
+        Defect::FolderSyncIgnored,
+        Defect::EarlyAnswer,
+        Defect::TipFirst,
+        Defect::LogEntryLost,
+        Defect::TwoTransactions,
+        Defect::KeyFirst,
+        Defect::ErrorSwallowed,
+    ];
+
+    /// The syncs that the shim ignores for it.
+    pub fn ignored_syncs(self) -> Option<&'static str> {
+        match self {
+            Defect::SyncsIgnored => Some("*"),
+            Defect::LogSyncIgnored => Some("-wal"),
+            Defect::FileSyncIgnored => Some("tine.db"),
+            Defect::FolderSyncIgnored => Some("/"),
+            _ => None,
+        }
+    }
+
+    /// Whether the wrapper is needed for it.
+    pub fn is_in_store(self) -> bool {
+        self.ignored_syncs().is_none()
+    }
+}
+
+/// The real store with a defect.
+#[derive(Debug)]
+pub struct Defective {
+    inner: Arc<EmbeddedStore>,
+    defect: Defect,
+    /// The commit that runs behind the answer's back.
+    late: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Defective {
+    /// Puts a defect into a store.
+    pub fn new(inner: EmbeddedStore, defect: Defect) -> Self {
+        Defective { inner: Arc::new(inner), defect, late: Mutex::new(None) }
+    }
+
+    /// Waits for a commit that was answered already.
+    fn settle(&self) {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = late {
+            // A commit that failed is part of the defect.
+            let _ = thread.join();
+        }
+    }
+
+    /// Runs the job without keeping anything, and gives the changes it would have made.
+    fn rehearse(&self, mut job: Job) -> Result<Option<Vec<Recorded>>> {
+        let (send, receive) = mpsc::channel();
+        self.inner.write(Box::new(move |records| {
+            let mut recorder = Recorder { inner: records, changes: Vec::new() };
+            let verdict = job(&mut recorder)?;
+            // Nobody listens only when this is over.
+            let _ = send.send((verdict == Verdict::Commit).then_some(recorder.changes));
+            Ok(Verdict::Rollback)
+        }))?;
+        Ok(receive.try_iter().last().flatten())
+    }
+
+    fn perform(&self, changes: Vec<Recorded>) -> Result<()> {
+        perform(&self.inner, changes)
+    }
+
+    /// The changes about one thing in a transaction before the others.
+    fn first(&self, about: About, changes: Vec<Recorded>) -> Result<()> {
+        let (first, rest): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.about == about);
+        self.perform(first)?;
+        self.perform(rest)
+    }
+}
+
+fn perform(store: &EmbeddedStore, changes: Vec<Recorded>) -> Result<()> {
+    store.write(Box::new(move |records| {
+        for change in &changes {
+            (change.again)(records)?;
+        }
+        Ok(Verdict::Commit)
+    }))
+}
+
+impl Store for Defective {
+    fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
+        // Reading right behind an early answer would show it. A defect that hides is the more
+        // dangerous one.
+        self.settle();
+        self.inner.read(body)
+    }
+
+    fn write(&self, job: Job) -> Result<()> {
+        self.settle();
+        if self.defect == Defect::ErrorSwallowed {
+            return match self.inner.write(job) {
+                Err(StoreError::DiskFull | StoreError::Sqlite(_) | StoreError::Io { .. }) => Ok(()),
+                other => other,
+            };
+        }
+        let Some(mut changes) = self.rehearse(job)? else {
+            return Ok(());
+        };
+        match self.defect {
+            Defect::EarlyAnswer => {
+                let inner = Arc::clone(&self.inner);
+                let thread = std::thread::spawn(move || {
+                    // There is nobody left to tell.
+                    let _ = perform(&inner, changes);
+                });
+                *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+                Ok(())
+            }
+            Defect::TipFirst => self.first(About::Tip, changes),
+            Defect::KeyFirst => self.first(About::Log, changes),
+            Defect::LogEntryLost => {
+                changes.retain(|change| change.about != About::Log);
+                self.perform(changes)
+            }
+            Defect::TwoTransactions => {
+                let rest = changes.split_off(changes.len() / 2);
+                self.perform(changes)?;
+                self.perform(rest)
+            }
+            _ => self.perform(changes),
+        }
+    }
+
+    fn check(&self) -> Result<Check> {
+        self.settle();
+        self.inner.check()
+    }
+
+    fn pack(&self, options: PackOptions) -> Result<Packed> {
+        self.settle();
+        self.inner.pack(options)
+    }
+
+    fn scrub(&self) -> Result<()> {
+        self.settle();
+        self.inner.scrub()
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        self.settle();
+        self.inner.backup(to)
+    }
+}
+
+impl Drop for Defective {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}

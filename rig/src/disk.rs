@@ -1,0 +1,290 @@
+//! What a disk may hold after a power loss.
+//!
+//! The rules are those of POSIX and of no particular file system: what was written to a file
+//! before its last sync is there; each later write may be there, may be missing, or may be there
+//! in some of its sectors, in any order; a file that was made or removed since the folder's last
+//! sync may be there or not, whatever was synced in the file itself. A sector that lies within
+//! one write is never mixed from old and new bytes, and bytes outside of a write are never
+//! damaged: no engine in use survives a disk that breaks these two.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::journal::{Act, Entry};
+
+/// The files of an image, by name; `None` is a folder that is not there at all.
+pub type Image = Option<BTreeMap<String, Vec<u8>>>;
+
+/// A disk on which a journal is being repeated.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    files: Vec<File>,
+    /// The folder as programs see it: names and places in `files`.
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    pending_names: Vec<Naming>,
+    folder_durable: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    durable: Vec<u8>,
+    pending: Vec<Change>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write { offset: usize, data: Vec<u8> },
+    Length(usize),
+    AtLeast(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Naming {
+    Put(String, usize),
+    Remove(String),
+}
+
+impl Disk {
+    /// An empty disk, without the folder.
+    pub fn new() -> Self {
+        Disk::default()
+    }
+
+    /// A disk that holds an image, all of it durable.
+    pub fn holding(image: &Image) -> Self {
+        let mut disk = Disk { folder_durable: image.is_some(), ..Disk::default() };
+        for (name, bytes) in image.iter().flatten() {
+            disk.names.insert(name.clone(), disk.files.len());
+            disk.files.push(File { durable: bytes.clone(), pending: Vec::new() });
+        }
+        disk.durable_names = disk.names.clone();
+        disk
+    }
+
+    /// Repeats one entry.
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), Fault> {
+        if entry.failed {
+            return Ok(());
+        }
+        let offset = usize::try_from(entry.offset)?;
+        match entry.act {
+            Act::Open | Act::Mark | Act::Read => {}
+            Act::Create => self.name(Naming::Put(entry.name.clone(), self.files.len())),
+            Act::Write => {
+                self.change(&entry.name, Change::Write { offset, data: entry.data.clone() })?;
+            }
+            Act::Truncate => self.change(&entry.name, Change::Length(offset))?,
+            Act::Allocate => self.change(&entry.name, Change::AtLeast(offset))?,
+            Act::Unlink => self.name(Naming::Remove(entry.name.clone())),
+            Act::Rename => {
+                let place = self.place(&entry.name)?;
+                self.name(Naming::Put(String::from_utf8(entry.data.clone())?, place));
+                self.name(Naming::Remove(entry.name.clone()));
+            }
+            Act::Sync => {
+                let place = self.place(&entry.name)?;
+                let File { durable, pending } = &mut self.files[place];
+                for change in pending.drain(..) {
+                    change.apply(durable);
+                }
+            }
+            Act::SyncFolder => {
+                self.durable_names = self.names.clone();
+                self.pending_names.clear();
+            }
+            Act::SyncParent => self.folder_durable = true,
+        }
+        Ok(())
+    }
+
+    /// Whether a power loss now could lose anything.
+    pub fn is_settled(&self) -> bool {
+        self.folder_durable
+            && self.pending_names.is_empty()
+            && self.files.iter().all(|file| file.pending.is_empty())
+    }
+
+    /// The files as they may be found after a power loss now.
+    pub fn image(&self, chance: &mut Chance) -> Image {
+        if !self.folder_durable && chance.one_in(2) {
+            return None;
+        }
+        let names = match chance.below(4) {
+            _ if self.pending_names.is_empty() => self.names.clone(),
+            0 => self.durable_names.clone(),
+            1 => self.names.clone(),
+            way => {
+                let mut names = self.durable_names.clone();
+                let first = chance.below(self.pending_names.len() + 1);
+                for (number, naming) in self.pending_names.iter().enumerate() {
+                    if if way == 2 { number < first } else { chance.one_in(2) } {
+                        naming.apply(&mut names);
+                    }
+                }
+                names
+            }
+        };
+        let fate = Fate::any(chance);
+        let files = names.iter().map(|(name, place)| {
+            let file = &self.files[*place];
+            (name.clone(), file.after(fate, chance))
+        });
+        Some(files.collect())
+    }
+
+    fn name(&mut self, naming: Naming) {
+        if let Naming::Put(_, place) = &naming
+            && *place == self.files.len()
+        {
+            self.files.push(File::default());
+        }
+        naming.apply(&mut self.names);
+        self.pending_names.push(naming);
+    }
+
+    fn place(&self, name: &str) -> Result<usize, Fault> {
+        let place = self.names.get(name).copied();
+        place.ok_or_else(|| format!("the journal has a change of {name} and not its making").into())
+    }
+
+    fn change(&mut self, name: &str, change: Change) -> Result<(), Fault> {
+        let place = self.place(name)?;
+        self.files[place].pending.push(change);
+        Ok(())
+    }
+}
+
+impl Naming {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Naming::Put(name, place) => names.insert(name.clone(), *place),
+            Naming::Remove(name) => names.remove(name),
+        };
+    }
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::Write { offset, data } => put(bytes, *offset, data),
+            Change::Length(length) => bytes.resize(*length, 0),
+            Change::AtLeast(length) => bytes.resize(bytes.len().max(*length), 0),
+        }
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, offset: usize, data: &[u8]) {
+    let end = offset + data.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(data);
+}
+
+/// What becomes of the writes that were not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    AllLost,
+    AllKept,
+    /// The first ones are kept, the next is torn.
+    Prefix,
+    /// The last ones are kept, the one before is torn.
+    Suffix,
+    Any,
+    AnyOrTorn,
+    AllTorn,
+    OneLost,
+}
+
+impl Fate {
+    fn any(chance: &mut Chance) -> Self {
+        let all = [
+            Fate::AllLost,
+            Fate::AllKept,
+            Fate::Prefix,
+            Fate::Suffix,
+            Fate::Any,
+            Fate::AnyOrTorn,
+            Fate::AllTorn,
+            Fate::OneLost,
+        ];
+        *chance.pick(&all).unwrap_or(&Fate::AllLost)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    All,
+    None,
+    Some,
+}
+
+impl File {
+    fn after(&self, fate: Fate, chance: &mut Chance) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        let count = self.pending.len();
+        let chosen = chance.below(count + 1);
+        for (number, change) in self.pending.iter().enumerate() {
+            let kept = match fate {
+                Fate::AllLost => Kept::None,
+                Fate::AllKept => Kept::All,
+                Fate::AllTorn => Kept::Some,
+                Fate::Prefix if number < chosen => Kept::All,
+                Fate::Suffix if number > chosen => Kept::All,
+                Fate::Prefix | Fate::Suffix if number == chosen => Kept::Some,
+                Fate::Prefix | Fate::Suffix => Kept::None,
+                Fate::OneLost if number == chosen => Kept::None,
+                Fate::OneLost => Kept::All,
+                Fate::Any => [Kept::All, Kept::None][chance.below(2)],
+                Fate::AnyOrTorn => [Kept::All, Kept::None, Kept::Some][chance.below(3)],
+            };
+            match (kept, change) {
+                (Kept::None, _) => {}
+                (Kept::Some, Change::Write { offset, data }) => {
+                    torn(&mut bytes, *offset, data, chance);
+                }
+                (Kept::Some, _) if chance.one_in(2) => {}
+                (Kept::All | Kept::Some, change) => change.apply(&mut bytes),
+            }
+        }
+        bytes
+    }
+}
+
+/// Keeps some sectors of a write. Sometimes the file has grown and the lost sectors are zeros.
+fn torn(bytes: &mut Vec<u8>, offset: usize, data: &[u8], chance: &mut Chance) {
+    let sector = if chance.one_in(4) { 4_096 } else { 512 };
+    let end = offset + data.len();
+    if chance.one_in(4) && bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    let way = chance.below(3);
+    let edge = offset + chance.below(data.len().max(1));
+    let mut from = offset;
+    while from < end {
+        let to = end.min((from / sector + 1) * sector);
+        let keep = match way {
+            0 => from < edge,
+            1 => from > edge,
+            _ => chance.one_in(2),
+        };
+        if keep {
+            put(bytes, from, &data[from - offset..to - offset]);
+        }
+        from = to;
+    }
+}
+
+/// Writes an image into a folder that is not there.
+pub fn lay_out(image: &Image, folder: &Path) -> Result<(), Fault> {
+    if let Some(files) = image {
+        std::fs::create_dir(folder)?;
+        for (name, bytes) in files {
+            std::fs::write(folder.join(name), bytes)?;
+        }
+    }
+    Ok(())
+}

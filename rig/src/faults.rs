@@ -1,0 +1,348 @@
+//! The n-th call fails: for every n of a workload, in every way, once and for ever.
+//!
+//! The program may report an error or go on; it may not crash or hang. Afterwards, without
+//! faults, the store must open, and hold what the answers explain: every acknowledged call, no
+//! refused one, and each failed one wholly or not at all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use tine_core::Digest;
+use tine_store::{MemoryStore, Store};
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::check;
+use crate::defects::Defect;
+use crate::journal::{self, Act};
+use crate::marks::{self, Mark};
+use crate::outside::Outside;
+use crate::plan::Plan;
+use crate::programs::{Programs, scratch};
+use crate::report::{Broken, Tally, Violation};
+use crate::request::Ended;
+use crate::shim::{FailAt, Failing, Layer};
+use crate::state;
+use crate::workload::{self, Exit, GAVE_UP, Work};
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Workloads, of each of which every call fails once.
+    #[arg(long, default_value_t = 50)]
+    pub workloads: usize,
+    /// Where every choice comes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Steps of a workload.
+    #[arg(long, default_value_t = 5)]
+    pub steps: usize,
+    /// Only every so manieth call fails.
+    #[arg(long, default_value_t = 1)]
+    pub every: usize,
+    /// Workloads that run at the same time.
+    #[arg(long, default_value_t = 1)]
+    pub jobs: usize,
+    /// Only this workload.
+    #[arg(long)]
+    pub workload: Option<usize>,
+    /// Only this call.
+    #[arg(long)]
+    pub call: Option<usize>,
+    /// Stop at the first broken promise.
+    #[arg(long)]
+    pub stop: bool,
+    /// What is wrong with the store, to see it caught.
+    #[arg(long)]
+    pub defect: Option<Defect>,
+}
+
+/// The ways in which a call fails.
+const WAYS: [(Failing, bool); 6] = [
+    (Failing::Io, false),
+    (Failing::Io, true),
+    (Failing::Full, false),
+    (Failing::Full, true),
+    (Failing::Short, false),
+    (Failing::Short, true),
+];
+
+/// Lets every call of many workloads fail.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+    let next = AtomicUsize::new(0);
+    let numbers: Vec<usize> = match options.workload {
+        Some(number) => vec![number],
+        None => (0..options.workloads).collect(),
+    };
+    let started = Instant::now();
+    let lane = || -> Result<Tally, Fault> {
+        let mut tally = Tally::default();
+        while let Some(number) = numbers.get(next.fetch_add(1, Ordering::SeqCst)) {
+            tally.add(Workload::new(programs, options, *number)?.every_call()?);
+            let broken = tally.broken.iter().sum::<usize>();
+            let since = started.elapsed().as_secs_f64();
+            eprintln!("workload {number}: {} runs, {broken} broken, {since:.0} s", tally.cases);
+            if options.stop && !tally.is_clean() {
+                break;
+            }
+        }
+        Ok(tally)
+    };
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(lane)).collect();
+        for lane in lanes {
+            tally.add(lane.join().map_err(|_| "a lane of the rig panicked")??);
+        }
+        Ok::<(), Fault>(())
+    })?;
+    Ok(tally)
+}
+
+struct Workload<'w> {
+    programs: &'w Programs,
+    options: &'w Options,
+    number: usize,
+    plan: Plan,
+    /// Steps that are in the store before faults begin; half of the workloads make theirs.
+    before: usize,
+    reads: bool,
+    scratch: tempfile::TempDir,
+}
+
+impl<'w> Workload<'w> {
+    fn new(programs: &'w Programs, options: &'w Options, number: usize) -> Result<Self, Fault> {
+        let mut chance = Chance::at(options.seed ^ 0xfa17, &[u64::try_from(number)?]);
+        let before = if number.is_multiple_of(2) { 0 } else { 10 + chance.below(30) };
+        let plan = Plan::new(chance.number(), 0, before + options.steps)?;
+        let reads = number % 4 == 3;
+        let workload =
+            Workload { programs, options, number, plan, before, reads, scratch: scratch()? };
+        if before > 0 {
+            let work = Work { to: before, ..workload.work("prepared") };
+            match workload::wait(work.command(&programs.workload).spawn()?)? {
+                (Exit::Code(0), _) => {}
+                (exit, why) => {
+                    return Err(format!("the workload ended with {exit:?}: {why}").into());
+                }
+            }
+        }
+        Ok(workload)
+    }
+
+    /// The steps under test, on a store of this name.
+    fn work(&self, store: &str) -> Work {
+        Work {
+            store: self.scratch.path().join(store),
+            marks: self.scratch.path().join("marks"),
+            seed: self.plan.seed,
+            worker: 0,
+            from: vec![if store == "prepared" { 0 } else { self.before }],
+            to: self.plan.steps.len(),
+            bulk: 0,
+            reopen: (store != "prepared").then_some(3),
+            defect: self.options.defect,
+        }
+    }
+
+    fn every_call(&self) -> Result<Tally, Fault> {
+        let mut tally = Tally::default();
+        // Without a fault first: so many calls there are.
+        let journal = self.scratch.path().join("journal");
+        let layer = Layer { journal: Some(journal.clone()), ..self.layer(None) };
+        if let Err(violation) = self.once(&layer, &mut tally)? {
+            tally.broke(violation);
+            return Ok(tally);
+        }
+        let entries = journal::read(&journal)?;
+        let calls: Vec<Act> = journal::calls(&entries).map(|entry| entry.act).collect();
+        let only = self.options.call;
+        for (call, act) in (1..).zip(&calls) {
+            if only.is_some_and(|only| only != call) || call % self.options.every.max(1) != 0 {
+                continue;
+            }
+            for (how, forever) in WAYS {
+                if how == Failing::Short && *act != Act::Write {
+                    continue;
+                }
+                let fail = FailAt { call, how, forever };
+                if let Err(violation) = self.once(&self.layer(Some(fail)), &mut tally)? {
+                    let Options { steps, seed, .. } = self.options;
+                    let replay = format!(
+                        "faults --seed {seed} --steps {steps} --workload {} --call {call}",
+                        self.number
+                    );
+                    let what = format!("fault {fail} ({act:?}): {}", violation.what);
+                    tally.broke(Violation { what, replay, ..violation });
+                    if self.options.stop {
+                        return Ok(tally);
+                    }
+                }
+            }
+        }
+        Ok(tally)
+    }
+
+    fn layer(&self, fail: Option<FailAt>) -> Layer {
+        Layer {
+            root: self.scratch.path().join("store"),
+            fail,
+            reads: self.reads,
+            free_sync: true,
+            ..Layer::default()
+        }
+    }
+
+    /// One run, and a look at what it left.
+    fn once(&self, layer: &Layer, tally: &mut Tally) -> Result<Result<(), Violation>, Fault> {
+        let work = self.work("store");
+        copy(&self.scratch.path().join("prepared"), &work.store)?;
+        for old in layer.journal.iter().chain([&work.marks]) {
+            if old.exists() {
+                std::fs::remove_file(old)?;
+            }
+        }
+        let mut command = work.command(&self.programs.workload);
+        self.programs.shim.under(&mut command, layer)?;
+        tally.cases += 1;
+        let (exit, complaint) = workload::wait(command.spawn()?)?;
+        match exit {
+            Exit::Code(0 | GAVE_UP) => {}
+            other => {
+                let what = format!("it ended with {other:?}: {complaint}");
+                return Ok(Err(Violation::new(Broken::Crashed, what)));
+            }
+        }
+        let told: Vec<Mark> = marks::read(&work.marks)?.into_iter().map(|(_, mark)| mark).collect();
+        tally.calls += told.iter().filter(|mark| matches!(mark, Mark::Done(..))).count();
+        self.look(&work.store, &told)
+    }
+
+    fn look(&self, folder: &Path, told: &[Mark]) -> Result<Result<(), Violation>, Fault> {
+        let done = told.iter().any(|mark| matches!(mark, Mark::Done(..)));
+        let store: Arc<dyn Store> = match check::open(folder, self.before > 0 || done) {
+            Ok(store) => Arc::new(store),
+            Err(violation) => return Ok(Err(violation)),
+        };
+        let engine = Outside::new(self.plan.seed, 0).engine(Arc::clone(&store));
+        if let Err(violation) = check::verify(&engine) {
+            return Ok(Err(violation));
+        }
+        let text = state::text(&*store, &self.plan.project)?;
+        let found = state::digest(&text);
+        let explained = self.explained(told)?;
+        if explained.is_empty() {
+            let what = "no course of events gives the answers that were given";
+            return Ok(Err(Violation::new(Broken::Half, what)));
+        }
+        if explained.contains(&found) {
+            return Ok(Ok(()));
+        }
+        let wanted = self.plan.text_after(self.before + told.len() / 2, &[])?;
+        let difference = state::first_difference(&wanted, &text);
+        let what = format!("the answers {} do not explain it: {difference}", summary(told));
+        Ok(Err(Violation::new(Broken::Lost, what)))
+    }
+
+    /// Every state that the answers allow: each failed call took effect, or did not.
+    fn explained(&self, told: &[Mark]) -> Result<Vec<Digest>, Fault> {
+        let mut answers = BTreeMap::new();
+        for mark in told {
+            match mark {
+                Mark::Begun(step) => answers.entry(*step).or_insert(None),
+                Mark::Done(step, _)
+                | Mark::Refused(step)
+                | Mark::Full(step)
+                | Mark::Failed(step) => &mut *answers
+                    .entry(*step)
+                    .and_modify(|answer| *answer = Some(mark))
+                    .or_insert(Some(mark)),
+            };
+        }
+        let unknown: Vec<usize> = answers
+            .iter()
+            .filter(|(step, answer)| match answer {
+                None | Some(Mark::Failed(_)) => true,
+                // The erasure is stored before its traces are swept up, which may need room.
+                Some(Mark::Full(_)) => self.plan.steps[**step].request.is_purge(),
+                _ => false,
+            })
+            .map(|(step, _)| *step)
+            .collect();
+        let mut states = Vec::new();
+        for taken in 0..1_usize << unknown.len().min(8) {
+            let took_effect = |step: usize| {
+                let place = unknown.iter().position(|unknown| *unknown == step);
+                place.is_some_and(|place| taken >> place & 1 == 1)
+            };
+            states.extend(self.course(&answers, took_effect)?);
+        }
+        Ok(states)
+    }
+
+    /// The state after one course of events, if that gives the answers.
+    fn course(
+        &self,
+        answers: &BTreeMap<usize, Option<&Mark>>,
+        took_effect: impl Fn(usize) -> bool,
+    ) -> Result<Option<Digest>, Fault> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let outside = Outside::new(self.plan.seed, 0);
+        let engine = outside.engine(Arc::clone(&store));
+        for (number, step) in self.plan.steps.iter().enumerate() {
+            let answer = answers.get(&number).copied();
+            let before = number < self.before;
+            let runs = match answer {
+                None => before,
+                Some(Some(Mark::Done(..) | Mark::Refused(_))) => true,
+                Some(_) => took_effect(number),
+            };
+            if !runs {
+                continue;
+            }
+            outside.step(number);
+            let ended = step.request.run(&engine, &step.call);
+            let fits = match (answer.flatten(), &ended) {
+                (Some(Mark::Done(_, seal)), Ended::Done(answer)) => {
+                    *seal == marks::seal(&answer.line)
+                }
+                (Some(Mark::Done(..)), _) => false,
+                (Some(Mark::Refused(_)), ended) => matches!(ended, Ended::Refused(_)),
+                _ => true,
+            };
+            if !fits {
+                return Ok(None);
+            }
+        }
+        Ok(Some(state::digest(&state::text(&*store, &self.plan.project)?)))
+    }
+}
+
+fn summary(told: &[Mark]) -> String {
+    let words = told.iter().filter_map(|mark| match mark {
+        Mark::Begun(_) => None,
+        Mark::Done(step, _) => Some(format!("{step} done")),
+        Mark::Refused(step) => Some(format!("{step} refused")),
+        Mark::Full(step) => Some(format!("{step} full")),
+        Mark::Failed(step) => Some(format!("{step} failed")),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Puts a copy of a folder in the place of another; without the folder there is nothing.
+fn copy(from: &Path, to: &Path) -> Result<(), Fault> {
+    if to.exists() {
+        std::fs::remove_dir_all(to)?;
+    }
+    if from.exists() {
+        std::fs::create_dir(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! kill −9, again and again, on stores that live on from one cycle to the next.
+//!
+//! A killed process leaves everything that it wrote in the system's hands, so this cannot see a
+//! missing sync ([`crate::power`] does). It sees what images cannot: locks that a dead process
+//! held, several processes at once, shared memory that outlives one of them.
+
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::check::{self, Expected};
+use crate::command::CommandStore;
+use crate::marks::{self, Progress};
+use crate::plan::Plan;
+use crate::programs::{Programs, scratch};
+use crate::report::{Broken, Tally, Violation};
+use crate::shim::{FailAt, Failing, Layer};
+use crate::workload::{self, Exit, Work};
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Cycles of starting, killing and looking.
+    #[arg(long, default_value_t = 1_000)]
+    pub cycles: usize,
+    /// Where every choice comes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The longest time that a process is given, in milliseconds.
+    #[arg(long, default_value_t = 60)]
+    pub longest: usize,
+}
+
+/// Workers, and processes at once in some cycles.
+const WORKERS: usize = 4;
+/// Steps of a worker; then a new store is made.
+const STEPS: usize = 60;
+/// Calls after which the shim may end a process.
+const CALLS: usize = 200;
+/// One cycle in so many tells of its progress.
+const TOLD: usize = 50;
+
+/// Kills and looks.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+    let started = Instant::now();
+    let mut tally = Tally::default();
+    let mut store: Option<Tormented> = None;
+    let mut command: Option<CommandStore> = None;
+    for cycle in 0..options.cycles {
+        let mut chance = Chance::at(options.seed ^ 0xdead, &[u64::try_from(cycle)?]);
+        tally.cases += 1;
+        let outcome = if cycle % 3 == 2 {
+            let mut torment = match command.take().filter(|store| !store.is_full()) {
+                Some(store) => store,
+                None => CommandStore::new()?,
+            };
+            let outcome = torment.cycle(programs, &mut chance)?;
+            command = outcome.is_ok().then_some(torment);
+            outcome
+        } else {
+            let mut torment = match store.take().filter(|store| !store.is_done()) {
+                Some(store) => store,
+                None => Tormented::new(chance.number())?,
+            };
+            let outcome = torment.cycle(programs, options, &mut chance)?;
+            store = outcome.is_ok().then_some(torment);
+            outcome
+        };
+        match outcome {
+            Ok(calls) => tally.calls += calls,
+            Err(violation) => {
+                let replay = format!("kill --cycles {} --seed {}", cycle + 1, options.seed);
+                let what = format!("cycle {cycle}: {}", violation.what);
+                tally.broke(Violation { what, replay, ..violation });
+            }
+        }
+        if (cycle + 1).is_multiple_of(TOLD) {
+            let broken = tally.broken.iter().sum::<usize>();
+            let since = started.elapsed().as_secs_f64();
+            eprintln!("{} cycles, {broken} broken, {since:.0} s", cycle + 1);
+        }
+    }
+    Ok(tally)
+}
+
+/// A store and how far its workers have come.
+struct Tormented {
+    scratch: tempfile::TempDir,
+    plans: Vec<Plan>,
+    positions: Vec<usize>,
+}
+
+impl Tormented {
+    fn new(seed: u64) -> Result<Self, Fault> {
+        let mut plans = Vec::new();
+        for worker in (0..).take(WORKERS) {
+            plans.push(Plan::new(seed, worker, STEPS)?);
+        }
+        Ok(Tormented { scratch: scratch()?, plans, positions: vec![0; WORKERS] })
+    }
+
+    fn is_done(&self) -> bool {
+        self.positions.iter().any(|position| *position >= STEPS)
+    }
+
+    fn marks(&self, worker: usize) -> PathBuf {
+        self.scratch.path().join(format!("marks-{worker}"))
+    }
+
+    fn work(&self, worker: usize, workers: usize) -> Work {
+        Work {
+            store: self.scratch.path().join("store"),
+            marks: self.marks(worker),
+            seed: self.plans[worker].seed,
+            worker: self.plans[worker].worker,
+            from: self.positions[worker..worker + workers].to_vec(),
+            to: STEPS,
+            bulk: 0,
+            reopen: (workers == 1).then_some(7),
+            defect: None,
+        }
+    }
+
+    /// Starts, kills, looks; answers how many acknowledged calls were looked for.
+    fn cycle(
+        &mut self,
+        programs: &Programs,
+        options: &Options,
+        chance: &mut Chance,
+    ) -> Result<Result<usize, Violation>, Fault> {
+        for worker in 0..WORKERS {
+            let marks = self.marks(worker);
+            if marks.exists() {
+                std::fs::remove_file(marks)?;
+            }
+        }
+        let children = self.start(programs, chance)?;
+        std::thread::sleep(Duration::from_micros(u64::try_from(
+            chance.below(options.longest.max(1) * 1_000),
+        )?));
+        // All at once, or one after the other while the rest works on.
+        let mut ends = Vec::new();
+        for mut child in children {
+            child.kill()?;
+            ends.push(workload::wait(child)?);
+        }
+        for (exit, complaint) in ends {
+            if !matches!(exit, Exit::Signal | Exit::Code(0)) {
+                let what = format!("a process ended with {exit:?} by itself: {complaint}");
+                return Ok(Err(Violation::new(Broken::Crashed, what)));
+            }
+        }
+        self.look(chance)
+    }
+
+    fn start(&self, programs: &Programs, chance: &mut Chance) -> Result<Vec<Child>, Fault> {
+        let mut children = Vec::new();
+        match chance.below(4) {
+            // One process, ended by the kill or, more exactly, at one of its calls.
+            way @ (0 | 1) => {
+                let mut command = self.work(0, 1).command(&programs.workload);
+                if way == 1 {
+                    let call = 1 + chance.below(CALLS);
+                    let layer = Layer {
+                        root: self.scratch.path().join("store"),
+                        fail: Some(FailAt { call, how: Failing::Kill, forever: false }),
+                        ..Layer::default()
+                    };
+                    programs.shim.under(&mut command, &layer)?;
+                }
+                children.push(command.spawn()?);
+            }
+            // Threads that share their commits.
+            2 => children.push(self.work(0, WORKERS).command(&programs.workload).spawn()?),
+            _ => {
+                for worker in 0..WORKERS {
+                    children.push(self.work(worker, 1).command(&programs.workload).spawn()?);
+                }
+            }
+        }
+        Ok(children)
+    }
+
+    fn look(&mut self, chance: &mut Chance) -> Result<Result<usize, Violation>, Fault> {
+        let mut seen: Vec<Progress> = self
+            .positions
+            .iter()
+            .map(|position| Progress { answered: *position, begun: false })
+            .collect();
+        for worker in 0..WORKERS {
+            for (worker, mark) in marks::read(&self.marks(worker))? {
+                if let Some(progress) = seen.get_mut(usize::try_from(worker)?) {
+                    progress.see(&mark);
+                }
+            }
+        }
+        let expected: Vec<Expected<'_>> = self
+            .plans
+            .iter()
+            .zip(&seen)
+            .map(|(plan, progress)| Expected { plan, progress: *progress })
+            .collect();
+        let judged = check::judge(&self.scratch.path().join("store"), &expected, chance);
+        Ok(judged.map(|sound| {
+            self.positions = sound.positions;
+            sound.calls
+        }))
+    }
+}

@@ -1,0 +1,75 @@
+//! The rig's commands. Each prints what it did on one line at the end, and fails with the line
+//! that shows a broken promise again.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+
+use tine_rig::programs::Programs;
+use tine_rig::report::Tally;
+use tine_rig::{Fault, canary, faults, kill, power};
+
+/// Takes the power away from Tine, and looks whether anything acknowledged is lost.
+///
+/// Folders are made where temporary files go; one in memory (TMPDIR) makes runs faster.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Images of a power loss at any moment
+    Power(power::Options),
+    /// Every n-th call fails, once and for ever
+    Faults(faults::Options),
+    /// Processes are ended at any moment
+    Kill(kill::Options),
+    /// Seeded defects, each of which has to be caught
+    Canary(canary::Options),
+}
+
+fn main() -> Result<ExitCode, Fault> {
+    let arguments = Arguments::parse();
+    let programs = Programs::beside()?;
+    let started = Instant::now();
+    let (tally, cases, seed) = match &arguments.command {
+        Command::Power(options) => (power::run(&programs, options)?, "images", options.seed),
+        Command::Faults(options) => (faults::run(&programs, options)?, "runs", options.seed),
+        Command::Kill(options) => (kill::run(&programs, options)?, "cycles", options.seed),
+        Command::Canary(options) => return canaries(&programs, options, started),
+    };
+    Ok(report(&tally, cases, seed, started))
+}
+
+fn report(tally: &Tally, cases: &str, seed: u64, started: Instant) -> ExitCode {
+    for violation in &tally.violations {
+        println!("{violation}");
+    }
+    println!("{}", tally.summary(cases, seed, started.elapsed()));
+    if tally.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn canaries(
+    programs: &Programs,
+    options: &canary::Options,
+    started: Instant,
+) -> Result<ExitCode, Fault> {
+    let all = canary::run(programs, options)?;
+    for caught in &all {
+        match &caught.by {
+            Some(violation) => {
+                let what: String = violation.what.chars().take(120).collect();
+                let (defect, after) = (caught.defect, caught.after);
+                println!("{defect:?}: caught after {after}: {:?}: {what}", violation.broken);
+            }
+            None => println!("{:?}: MISSED in {}", caught.defect, caught.after),
+        }
+    }
+    let missed = all.iter().filter(|caught| caught.by.is_none()).count();
+    let took = started.elapsed().as_secs_f64();
+    println!("{} defects, {missed} missed; seed {}, {took:.1} s", all.len(), options.seed);
+    Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,115 @@
+//! Lines that the program under test writes outside of the store: what it began, and what it
+//! was told.
+//!
+//! One line is one write to the file, made after the engine has answered, so it is there after a
+//! kill; and the shim puts it into the journal between the writes that came before and after.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+
+use tine_core::Digest;
+
+use crate::Fault;
+use crate::request::Ended;
+
+/// Where the lines go.
+#[derive(Debug)]
+pub struct Marks {
+    file: Mutex<File>,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A step is about to run.
+    Begun(usize),
+    /// It was acknowledged, with this digest of the answer.
+    Done(usize, String),
+    /// The rules refused it.
+    Refused(usize),
+    /// The disk was full.
+    Full(usize),
+    /// The store failed.
+    Failed(usize),
+}
+
+impl Marks {
+    /// Adds to a file.
+    pub fn open(path: &Path) -> Result<Self, Fault> {
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Marks { file: Mutex::new(file) })
+    }
+
+    /// A step is about to run.
+    pub fn begun(&self, worker: u64, step: usize) -> Result<(), Fault> {
+        self.line(format!("{worker} {step} begun\n"))
+    }
+
+    /// A step has ended.
+    pub fn ended(&self, worker: u64, step: usize, ended: &Ended) -> Result<(), Fault> {
+        self.line(match ended {
+            Ended::Done(answer) => format!("{worker} {step} done {}\n", seal(&answer.line)),
+            Ended::Refused(why) => format!("{worker} {step} refused {why}\n"),
+            Ended::Full => format!("{worker} {step} full\n"),
+            Ended::Failed(why) => format!("{worker} {step} failed {}\n", why.replace('\n', " ")),
+        })
+    }
+
+    fn line(&self, line: String) -> Result<(), Fault> {
+        let mut file = self.file.lock().map_err(|_| "another worker panicked")?;
+        Ok(file.write_all(line.as_bytes())?)
+    }
+}
+
+/// What stands for an answer in a line.
+pub fn seal(answer: &str) -> String {
+    Digest::of(answer.as_bytes()).to_hex()
+}
+
+/// Reads one line; one that broke off says nothing.
+pub fn parse(line: &str) -> Option<(u64, Mark)> {
+    let mut words = line.split(' ');
+    let worker = words.next()?.parse().ok()?;
+    let step = words.next()?.parse().ok()?;
+    let mark = match words.next()? {
+        "begun" => Mark::Begun(step),
+        "done" => Mark::Done(step, words.next()?.to_owned()),
+        "refused" => Mark::Refused(step),
+        "full" => Mark::Full(step),
+        "failed" => Mark::Failed(step),
+        _ => return None,
+    };
+    Some((worker, mark))
+}
+
+/// Reads a file of lines.
+pub fn read(path: &Path) -> Result<Vec<(u64, Mark)>, Fault> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text.lines().filter_map(parse).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How far a worker has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Steps that were answered.
+    pub answered: usize,
+    /// Whether the next one was begun.
+    pub begun: bool,
+}
+
+impl Progress {
+    /// Goes on by one line.
+    pub fn see(&mut self, mark: &Mark) {
+        match mark {
+            Mark::Begun(step) => *self = Progress { answered: *step, begun: true },
+            Mark::Done(step, _) | Mark::Refused(step) | Mark::Full(step) | Mark::Failed(step) => {
+                *self = Progress { answered: step + 1, begun: false };
+            }
+        }
+    }
+}

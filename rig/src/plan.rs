@@ -1,0 +1,374 @@
+//! What a worker is going to do, and what must be there after each step.
+//!
+//! A plan is a function of its seed, worker and length: it is made by running the steps on the
+//! memory store, which also tells the state after every step. The program under test makes the
+//! same plan for itself and carries it out on the embedded store; whoever looks at the remains
+//! compares them with the states of the plan. Each worker has a project of its own, so that the
+//! states stay exact while several work on one store.
+
+use std::sync::Arc;
+
+use tine_core::{
+    Body, ConversationId, Digest, Json, Limits, Message, Name, ProjectId, Reference, Role, TurnId,
+};
+use tine_engine::{
+    Append, Call, Delete, DeleteMode, Edit, Engine, Fork, ForkPoint, MetadataPatch, MoveBranch,
+    NewConversation, Purge, PurgeTarget, SplitTurn, TurnRef,
+};
+use tine_store::{MemoryStore, Store};
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::outside::Outside;
+use crate::request::{Answer, Ended, Request};
+use crate::state;
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Who calls, in which project, with which key.
+    pub call: Call,
+    /// What is asked for.
+    pub request: Request,
+    /// How it ends when nothing goes wrong.
+    pub ended: Ended,
+}
+
+/// The steps of one worker.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed that it was made from.
+    pub seed: u64,
+    /// Whose it is.
+    pub worker: u64,
+    /// The worker's project.
+    pub project: ProjectId,
+    /// In order.
+    pub steps: Vec<Step>,
+    /// The digest of the project's state after so many steps.
+    pub states: Vec<Digest>,
+}
+
+impl Plan {
+    /// Makes a plan.
+    pub fn new(seed: u64, worker: u64, length: usize) -> Result<Self, Fault> {
+        Plan::with_bulk(seed, worker, length, 0)
+    }
+
+    /// Makes a plan whose second step appends so many short messages at once.
+    pub fn with_bulk(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, Fault> {
+        Plan::make(seed, worker, length, bulk, true)
+    }
+
+    /// Makes a plan that knows no states, for whoever carries it out.
+    pub fn steps_only(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, Fault> {
+        Plan::make(seed, worker, length, bulk, false)
+    }
+
+    fn make(
+        seed: u64,
+        worker: u64,
+        length: usize,
+        bulk: usize,
+        with_states: bool,
+    ) -> Result<Self, Fault> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let outside = Outside::new(seed, worker);
+        let engine = outside.engine(Arc::clone(&store));
+        let project = ProjectId::new(format!("worker-{worker}"), &Limits::default())?;
+        let mut planner = Planner::default();
+        let mut steps = Vec::with_capacity(length);
+        let mut states = vec![state::digest(&state::text(&*store, &project)?)];
+        for number in 0..length {
+            outside.step(number);
+            let places = [worker, u64::try_from(number)?, 1];
+            let mut chance = Chance::at(seed, &places);
+            let mut call = Call::by("rig").in_project(project.clone());
+            let (conversation, request) = match planner.conversations.as_slice() {
+                [first] if number == 1 && bulk > 0 => {
+                    let messages = (0..bulk).map(|number| short(number, &mut chance)).collect();
+                    (first.clone(), Request::Append(Append::to(first.clone(), messages)))
+                }
+                _ => planner.next(&engine, &call, &mut chance, worker)?,
+            };
+            if chance.one_in(2) {
+                call = call.with_key(format!("rig-{worker}-{number}"));
+            }
+            let ended = request.run(&engine, &call);
+            if let Ended::Done(answer) = &ended {
+                planner.learn(&conversation, &request, answer);
+            }
+            steps.push(Step { call, request, ended });
+            if with_states {
+                states.push(state::digest(&state::text(&*store, &project)?));
+            }
+        }
+        Ok(Plan { seed, worker, project, steps, states })
+    }
+
+    /// The text of the state after those of the first steps that are not left out.
+    pub fn text_after(&self, steps: usize, left_out: &[usize]) -> Result<String, Fault> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let outside = Outside::new(self.seed, self.worker);
+        let engine = outside.engine(Arc::clone(&store));
+        for (number, step) in self.steps.iter().enumerate().take(steps) {
+            if !left_out.contains(&number) {
+                outside.step(number);
+                step.request.run(&engine, &step.call);
+            }
+        }
+        Ok(state::text(&*store, &self.project)?)
+    }
+
+    /// Steps before the given one that carry a key and were done.
+    pub fn keyed_before(&self, end: usize) -> Vec<usize> {
+        (0..end.min(self.steps.len()))
+            .filter(|number| {
+                let step = &self.steps[*number];
+                step.call.idempotency_key.is_some() && matches!(step.ended, Ended::Done(_))
+            })
+            .collect()
+    }
+}
+
+/// What the plan's maker knows about the state so far.
+#[derive(Debug, Default)]
+struct Planner {
+    conversations: Vec<ConversationId>,
+    turns: Vec<(ConversationId, TurnId)>,
+    branches: Vec<(ConversationId, Name)>,
+    bookmarks: Vec<Name>,
+    resend: Vec<(ConversationId, Vec<Message>)>,
+}
+
+/// How often each kind of step is tried.
+const WEIGHTS: [(Kind, usize); 14] = [
+    (Kind::Append, 34),
+    (Kind::Batch, 10),
+    (Kind::Resend, 5),
+    (Kind::Fork, 8),
+    (Kind::Edit, 7),
+    (Kind::Split, 5),
+    (Kind::Delete, 7),
+    (Kind::Undo, 6),
+    (Kind::Redo, 3),
+    (Kind::Bookmark, 5),
+    (Kind::Metadata, 4),
+    (Kind::Revert, 2),
+    (Kind::Create, 3),
+    (Kind::Purge, 1),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Append,
+    Batch,
+    Resend,
+    Fork,
+    Edit,
+    Split,
+    Delete,
+    Undo,
+    Redo,
+    Bookmark,
+    Metadata,
+    Revert,
+    Create,
+    Purge,
+}
+
+impl Planner {
+    fn next(
+        &self,
+        engine: &Engine,
+        call: &Call,
+        chance: &mut Chance,
+        worker: u64,
+    ) -> Result<(ConversationId, Request), Fault> {
+        let total = WEIGHTS.iter().map(|(_, weight)| weight).sum();
+        let mut drawn = chance.below(total);
+        let mut kind = Kind::Append;
+        for (candidate, weight) in WEIGHTS {
+            kind = candidate;
+            match drawn.checked_sub(weight) {
+                Some(rest) => drawn = rest,
+                None => break,
+            }
+        }
+        let fresh = ConversationId::new(
+            format!("talk-{worker}-{}", self.conversations.len()),
+            &Limits::default(),
+        )?;
+        let Some(conversation) = chance.pick(&self.conversations).cloned() else {
+            return Ok((fresh.clone(), create(fresh, chance)));
+        };
+        let turn = chance.pick(&self.turns).cloned();
+        let request = match (kind, turn) {
+            (Kind::Create, _) => return Ok((fresh.clone(), create(fresh, chance))),
+            (Kind::Undo, _) => Request::Undo(conversation.clone()),
+            (Kind::Redo, _) => Request::Redo(conversation.clone()),
+            (Kind::Append | Kind::Batch, turn) => {
+                let count = if kind == Kind::Batch { 2 + chance.below(8) } else { 1 };
+                self.append(&conversation, turn, count, chance)?
+            }
+            (Kind::Resend, _) => match chance.pick(&self.resend).cloned() {
+                Some((conversation, mut messages)) => {
+                    messages.push(message(chance));
+                    let append = Append::to(conversation.clone(), messages).from_root();
+                    return Ok((conversation, Request::Append(append)));
+                }
+                None => self.append(&conversation, None, 1, chance)?,
+            },
+            (_, None) => self.append(&conversation, None, 1, chance)?,
+            (kind, Some((conversation, turn))) => {
+                let request = self.about(kind, engine, call, &conversation, turn, chance)?;
+                return Ok((conversation, request));
+            }
+        };
+        Ok((conversation, request))
+    }
+
+    /// Calls that are about one turn.
+    fn about(
+        &self,
+        kind: Kind,
+        engine: &Engine,
+        call: &Call,
+        conversation: &ConversationId,
+        id: TurnId,
+        chance: &mut Chance,
+    ) -> Result<Request, Fault> {
+        let turn = TurnRef::of(id);
+        Ok(match kind {
+            Kind::Fork => Request::Fork(Fork {
+                conversation: Some(conversation.clone()),
+                point: match chance.one_in(4) {
+                    true => ForkPoint::Before(id.into()),
+                    false => ForkPoint::At(id.into()),
+                },
+                name: None,
+            }),
+            Kind::Edit => Request::Edit(Edit {
+                turn,
+                body: Body::Text(text(chance)),
+                branch: chance.one_in(2).then(|| "main".to_owned()),
+                reuse: true,
+            }),
+            Kind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(12) }),
+            Kind::Delete => Request::Delete(Delete {
+                turn,
+                mode: match chance.one_in(3) {
+                    true => DeleteMode::Cascade,
+                    false => DeleteMode::Reparent,
+                },
+                force: false,
+                dry_run: false,
+            }),
+            Kind::Bookmark => match chance.pick(&self.bookmarks) {
+                Some(name) if chance.one_in(3) => Request::Unbookmark(name.clone()),
+                _ => {
+                    let name = format!("mark-{}", chance.below(6));
+                    Request::Bookmark(Name::new(name, &Limits::default())?, turn)
+                }
+            },
+            Kind::Metadata => Request::Metadata(
+                turn,
+                MetadataPatch {
+                    title: Some(Some(format!("title {}", chance.below(100)))),
+                    add_tags: vec![format!("tag-{}", chance.below(10))],
+                    custom_data: Some(Json::from(text(chance))),
+                    force: chance.one_in(2),
+                    ..MetadataPatch::default()
+                },
+            ),
+            Kind::Revert => Request::Revert(MoveBranch {
+                conversation: conversation.clone(),
+                branch: "main".to_owned(),
+                to: Some(Reference::parse(&format!("main~{}", 1 + chance.below(3)))?),
+                expected_tip: None,
+            }),
+            _ => {
+                let target = PurgeTarget::Turn(turn);
+                let asked = Purge { target: target.clone(), confirm: None };
+                // What cannot be purged is asked for all the same, and refused.
+                let word = engine.purge(call, asked).ok().and_then(|would| would.confirm);
+                let confirm = Some(word.unwrap_or_else(|| "no such word".to_owned()));
+                Request::Purge(Purge { target, confirm })
+            }
+        })
+    }
+
+    fn append(
+        &self,
+        conversation: &ConversationId,
+        turn: Option<(ConversationId, TurnId)>,
+        count: usize,
+        chance: &mut Chance,
+    ) -> Result<Request, Fault> {
+        let messages = (0..count).map(|_| message(chance)).collect();
+        let mut append = Append::to(conversation.clone(), messages);
+        append.reuse = !chance.one_in(5);
+        let branch = self.branches.iter().filter(|(of, _)| of == conversation).collect::<Vec<_>>();
+        match (chance.below(6), turn) {
+            (0, Some((of, turn))) if of == *conversation => {
+                append = append.under(turn.into(), &format!("side-{}", chance.below(20)));
+            }
+            (1, _) => append.branch = chance.pick(&branch).map(|(_, name)| name.to_string()),
+            _ => {}
+        }
+        Ok(Request::Append(append))
+    }
+
+    fn learn(&mut self, conversation: &ConversationId, request: &Request, answer: &Answer) {
+        match request {
+            Request::Create(_) => self.conversations.push(conversation.clone()),
+            Request::Bookmark(name, _) if !self.bookmarks.contains(name) => {
+                self.bookmarks.push(name.clone());
+            }
+            Request::Append(append)
+                if append.parent.as_ref().is_some_and(Reference::is_root)
+                    || (4..100).contains(&append.messages.len()) && self.resend.is_empty() =>
+            {
+                self.resend.push((conversation.clone(), append.messages.clone()));
+            }
+            _ => {}
+        }
+        self.turns.extend(answer.turns.iter().map(|turn| (conversation.clone(), *turn)));
+        let named = answer.branch.clone().map(|branch| (conversation.clone(), branch));
+        self.branches.extend(named.filter(|named| !self.branches.contains(named)));
+    }
+}
+
+fn create(id: ConversationId, chance: &mut Chance) -> Request {
+    Request::Create(NewConversation {
+        id: Some(id),
+        system_prompt: chance.one_in(2).then(|| text(chance)),
+        ..NewConversation::default()
+    })
+}
+
+fn message(chance: &mut Chance) -> Message {
+    let role = if chance.one_in(2) { Role::User } else { Role::Assistant };
+    Message::text(role, text(chance))
+}
+
+/// One of many.
+fn short(number: usize, chance: &mut Chance) -> Message {
+    Message::text(Role::User, format!("{number} {:x}", chance.number()))
+}
+
+/// Mostly a sentence, now and then a page, rarely more than fits into the turn's own row.
+fn text(chance: &mut Chance) -> String {
+    let words = match chance.below(40) {
+        0 => 2_000 + chance.below(2_000),
+        1..=5 => 100 + chance.below(300),
+        _ => 3 + chance.below(20),
+    };
+    let mut text = String::new();
+    for _ in 0..words {
+        let word = chance.number();
+        text.push_str(["temple", "budget", "süß", "why", "🌸", "of", "test"][chance.below(7)]);
+        text.push_str(&format!("{:x} ", word % 4_096));
+    }
+    text
+}

@@ -1,0 +1,391 @@
+//! Power losses: a workload runs once with a journal, and then the disk is looked at as it could
+//! have been found after a power loss at each of its calls.
+//!
+//! Some images are not only opened but worked on under the shim, and cut again: a power loss
+//! during the recovery from a power loss, during the checkpoint that ends it, or in the work
+//! that follows.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::check::{self, Expected};
+use crate::defects::Defect;
+use crate::disk::{self, Disk, Image};
+use crate::journal::{self, Act, Entry};
+use crate::marks::{self, Progress};
+use crate::plan::Plan;
+use crate::programs::{Programs, scratch};
+use crate::report::{Broken, Tally, Violation};
+use crate::shim::Layer;
+use crate::workload::{self, Exit, GAVE_UP, Work};
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Images to look at.
+    #[arg(long, default_value_t = 60_000)]
+    pub images: usize,
+    /// Workloads that they are spread over.
+    #[arg(long, default_value_t = 60)]
+    pub workloads: usize,
+    /// Where every choice comes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Workloads that are looked at at the same time.
+    #[arg(long, default_value_t = 1)]
+    pub jobs: usize,
+    /// Only this workload.
+    #[arg(long)]
+    pub workload: Option<usize>,
+    /// Only images of a power loss at this entry of the journal.
+    #[arg(long)]
+    pub cut: Option<usize>,
+    /// Only power losses after something was acknowledged: the making of the store is left out.
+    #[arg(long)]
+    pub acknowledged: bool,
+    /// Stop at the first broken promise.
+    #[arg(long)]
+    pub stop: bool,
+    /// What is wrong with the store, to see it caught.
+    #[arg(long)]
+    pub defect: Option<Defect>,
+}
+
+/// How a workload is shaped.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    workers: usize,
+    steps: usize,
+    reopen: Option<usize>,
+    /// Messages that the second step appends at once.
+    bulk: usize,
+}
+
+/// Most workloads close the store now and then, which checkpoints; some run in threads that
+/// share their commits; a few go on until the log is written back by itself, or until the store
+/// takes its look-up entries over into their tables, which it does by the thousand.
+fn shape(number: usize, chance: &mut Chance) -> Shape {
+    let plain = Shape { workers: 1, steps: 20 + chance.below(30), reopen: None, bulk: 0 };
+    match number % 16 {
+        3 | 6 | 11 => Shape { workers: 4, steps: 10 + chance.below(10), ..plain },
+        7 => Shape { steps: 160, ..plain },
+        BULKY => Shape { steps: 60, bulk: BULK, ..plain },
+        _ => Shape { reopen: Some(4 + chance.below(12)), ..plain },
+    }
+}
+
+/// The workload, of sixteen, with a bulk.
+const BULKY: usize = 15;
+/// A little less than what the store keeps in memory before it is taken over.
+const BULK: usize = 8_100;
+/// An image of a bulk is so many times as much work as another.
+const BULK_COST: usize = 25;
+
+/// One in so many images is cut again during its recovery …
+const NESTING: usize = 24;
+/// … so many times.
+const NESTED_CUTS: usize = 6;
+/// Steps that are done on a recovered image before it is cut again.
+const NESTED_STEPS: usize = 3;
+
+/// Looks at many images.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+    let next = AtomicUsize::new(0);
+    let numbers: Vec<usize> = match options.workload {
+        Some(number) => vec![number],
+        None => (0..options.workloads.max(1)).collect(),
+    };
+    let share = options.images.div_ceil(options.workloads.max(1));
+    let started = Instant::now();
+    let lane = || -> Result<Tally, Fault> {
+        let mut tally = Tally::default();
+        while let Some(number) = numbers.get(next.fetch_add(1, Ordering::SeqCst)) {
+            let found = Workload::record(programs, options, *number)?.look(share)?;
+            tally.add(found);
+            progress(&tally, *number, started.elapsed());
+            if options.stop && !tally.is_clean() {
+                break;
+            }
+        }
+        Ok(tally)
+    };
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(lane)).collect();
+        for lane in lanes {
+            tally.add(lane.join().map_err(|_| "a lane of the rig panicked")??);
+        }
+        Ok::<(), Fault>(())
+    })?;
+    Ok(tally)
+}
+
+fn progress(tally: &Tally, workload: usize, since: Duration) {
+    eprintln!(
+        "workload {workload}: {} images, {} broken, {:.0} s",
+        tally.cases,
+        tally.broken.iter().sum::<usize>(),
+        since.as_secs_f64()
+    );
+}
+
+/// A workload that ran once.
+struct Workload<'w> {
+    programs: &'w Programs,
+    options: &'w Options,
+    number: usize,
+    bulk: usize,
+    plans: Vec<Plan>,
+    entries: Vec<Entry>,
+    scratch: tempfile::TempDir,
+}
+
+impl<'w> Workload<'w> {
+    /// Runs it and keeps the journal.
+    fn record(programs: &'w Programs, options: &'w Options, number: usize) -> Result<Self, Fault> {
+        let mut chance = Chance::at(options.seed, &[u64::try_from(number)?]);
+        let seed = chance.number();
+        let shape = shape(number, &mut chance);
+        let mut plans = Vec::new();
+        for worker in (0..).take(shape.workers) {
+            plans.push(Plan::with_bulk(seed, worker, shape.steps, shape.bulk)?);
+        }
+        let scratch = scratch()?;
+        let work = Work {
+            store: scratch.path().join("store"),
+            marks: scratch.path().join("marks"),
+            seed,
+            worker: 0,
+            from: vec![0; shape.workers],
+            to: shape.steps,
+            bulk: shape.bulk,
+            reopen: shape.reopen,
+            defect: options.defect,
+        };
+        // Nothing goes wrong in this run, so nothing may be wrong with it.
+        let entries = journaled(programs, &work)?.map_err(|violation| violation.what)?;
+        Ok(Workload { programs, options, number, bulk: shape.bulk, plans, entries, scratch })
+    }
+
+    /// Cuts the power at every entry, with images spread evenly over them.
+    fn look(&self, images: usize) -> Result<Tally, Fault> {
+        let mut tally = Tally::default();
+        let mut disk = Disk::new();
+        let mut seen = vec![Progress::default(); self.plans.len()];
+        let mut checkpointing = false;
+        let shares = self.shares(images)?;
+        for (cut, entry) in self.entries.iter().enumerate() {
+            disk.apply(entry)?;
+            see(&mut seen, entry);
+            checkpointing = is_checkpointing(checkpointing, entry);
+            if self.options.cut.is_some_and(|only| only != cut) {
+                continue;
+            }
+            for number in 0..shares[cut] {
+                let place = [self.number, cut, number].map(|part| part as u64);
+                let mut chance = Chance::at(self.options.seed ^ 0x5eed, &place);
+                let image = disk.image(&mut chance);
+                tally.cases += 1;
+                tally.checkpoints += usize::from(checkpointing);
+                let nested = chance.one_in(NESTING);
+                let outcome = match nested {
+                    true => self.nested(&image, &seen, &mut chance, &mut tally)?,
+                    false => self.judge(&image, &seen, &mut chance, &mut tally)?,
+                };
+                if let Err(violation) = outcome {
+                    tally.broke(self.with_replay(violation, cut));
+                    if self.options.stop {
+                        return Ok(tally);
+                    }
+                }
+            }
+        }
+        Ok(tally)
+    }
+
+    /// How many images are looked at for each entry. Where nothing is pending, all images are the
+    /// same and few are enough; while a checkpoint is under way, more is at stake.
+    fn shares(&self, images: usize) -> Result<Vec<usize>, Fault> {
+        let mut disk = Disk::new();
+        let mut checkpointing = false;
+        let images = if self.bulk > 0 { images.div_ceil(BULK_COST) } else { images };
+        let mut weights = Vec::with_capacity(self.entries.len());
+        let mut seen = vec![Progress::default(); self.plans.len()];
+        for entry in &self.entries {
+            disk.apply(entry)?;
+            see(&mut seen, entry);
+            checkpointing = is_checkpointing(checkpointing, entry);
+            let acknowledged = seen.iter().any(|progress| progress.answered > 0);
+            weights.push(match (disk.is_settled(), checkpointing) {
+                _ if self.options.acknowledged && !acknowledged => 0,
+                // What comes before the bulk is looked at in the other workloads.
+                _ if self.bulk > 0 && seen[0].answered < 2 => 0,
+                (true, _) => 1,
+                (false, true) => 16,
+                (false, false) => 8,
+            });
+        }
+        let total = weights.iter().sum::<usize>().max(1);
+        let mut before = 0;
+        // As many as are due by now: nothing is lost to rounding.
+        let shares = weights.into_iter().map(|weight| {
+            let due = before * images / total;
+            before += weight;
+            before * images / total - due
+        });
+        Ok(shares.collect())
+    }
+
+    fn with_replay(&self, violation: Violation, cut: usize) -> Violation {
+        let Options { images, workloads, seed, .. } = self.options;
+        let number = self.number;
+        let mut replay = format!(
+            "power --images {images} --workloads {workloads} --seed {seed} --workload {number} \
+             --cut {cut}"
+        );
+        if self.options.acknowledged {
+            replay.push_str(" --acknowledged");
+        }
+        Violation { replay, ..violation }
+    }
+
+    fn judge(
+        &self,
+        image: &Image,
+        seen: &[Progress],
+        chance: &mut Chance,
+        tally: &mut Tally,
+    ) -> Result<Result<(), Violation>, Fault> {
+        let folder = self.folder()?;
+        disk::lay_out(image, &folder)?;
+        let expected: Vec<Expected<'_>> = self
+            .plans
+            .iter()
+            .zip(seen)
+            .map(|(plan, progress)| Expected { plan, progress: *progress })
+            .collect();
+        let judged = check::judge(&folder, &expected, chance);
+        Ok(judged.map(|sound| tally.calls += sound.calls))
+    }
+
+    /// Works on the image under the shim, and cuts the power again.
+    fn nested(
+        &self,
+        image: &Image,
+        seen: &[Progress],
+        chance: &mut Chance,
+        tally: &mut Tally,
+    ) -> Result<Result<(), Violation>, Fault> {
+        let plan = &self.plans[0];
+        let folder = self.folder()?;
+        disk::lay_out(image, &folder)?;
+        let marks = self.scratch.path().join("marks-again");
+        let answered = seen[0].answered;
+        // A plan of another worker is not gone on with: recovery alone is the point there.
+        let steps =
+            if self.plans.len() == 1 && !seen[0].begun { chance.below(NESTED_STEPS) } else { 0 };
+        let work = Work {
+            store: folder,
+            marks,
+            seed: plan.seed,
+            worker: plan.worker,
+            from: vec![answered],
+            to: (answered + steps).min(plan.steps.len()),
+            bulk: self.bulk,
+            reopen: None,
+            // The defect is in the first run alone, so that what is found is found in an image.
+            defect: None,
+        };
+        let entries = match journaled(self.programs, &work)? {
+            Ok(entries) => entries,
+            Err(violation) => return Ok(Err(violation)),
+        };
+        for _ in 0..NESTED_CUTS {
+            let cut = chance.below(entries.len() + 1);
+            let mut disk = Disk::holding(image);
+            let mut seen = seen.to_vec();
+            for entry in &entries[..cut] {
+                disk.apply(entry)?;
+                see(&mut seen, entry);
+            }
+            let again = disk.image(chance);
+            tally.cases += 1;
+            tally.nested += 1;
+            if let Err(violation) = self.judge(&again, &seen, chance, tally)? {
+                let what = format!("cut again at entry {cut}: {}", violation.what);
+                return Ok(Err(Violation { what, ..violation }));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// A place for the next image, empty.
+    fn folder(&self) -> Result<PathBuf, Fault> {
+        let folder = self.scratch.path().join("image");
+        remove(&folder)?;
+        Ok(folder)
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Fault> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Follows what the workers said.
+fn see(seen: &mut [Progress], entry: &Entry) {
+    if entry.act != Act::Mark {
+        return;
+    }
+    for line in String::from_utf8_lossy(&entry.data).lines() {
+        if let Some((worker, mark)) = marks::parse(line)
+            && let Ok(place) = usize::try_from(worker)
+            && let Some(progress) = seen.get_mut(place)
+        {
+            progress.see(&mark);
+        }
+    }
+}
+
+/// A checkpoint lasts from the first write to the database file to its sync.
+fn is_checkpointing(before: bool, entry: &Entry) -> bool {
+    match entry.act {
+        Act::Write if entry.name == tine_store::embedded::DATABASE_FILE => true,
+        Act::Sync if entry.name == tine_store::embedded::DATABASE_FILE => false,
+        _ => before,
+    }
+}
+
+/// Runs a workload under the shim and reads its journal.
+fn journaled(programs: &Programs, work: &Work) -> Result<Result<Vec<Entry>, Violation>, Fault> {
+    let journal = work.marks.with_extension("journal");
+    for old in [&journal, &work.marks] {
+        if old.exists() {
+            std::fs::remove_file(old)?;
+        }
+    }
+    let mut command = work.command(&programs.workload);
+    let ignored = work.defect.and_then(Defect::ignored_syncs);
+    let layer = Layer {
+        root: work.store.clone(),
+        journal: Some(journal.clone()),
+        marks: Some(work.marks.clone()),
+        ignore_sync: ignored.map(str::to_owned),
+        free_sync: true,
+        ..Layer::default()
+    };
+    programs.shim.under(&mut command, &layer)?;
+    match workload::wait(command.spawn()?)? {
+        (Exit::Code(0), _) => Ok(Ok(journal::read(&journal)?)),
+        (Exit::Code(GAVE_UP), why) => Ok(Err(Violation::new(Broken::Unopenable, why))),
+        (exit, why) => {
+            let what = format!("the workload ended with {exit:?}: {why}");
+            Ok(Err(Violation::new(Broken::Crashed, what)))
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The program that is tormented: workers that carry out their plans on one embedded store.
+//!
+//! It says what it begins and what it was told ([`crate::marks`]), and nothing else. Nothing in
+//! here knows whether a shim lies underneath.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tine_store::{EmbeddedStore, Store};
+
+use crate::Fault;
+use crate::defects::{Defect, Defective};
+use crate::marks::Marks;
+use crate::outside::Outside;
+use crate::plan::Plan;
+use crate::request::Ended;
+
+/// The exit code of a workload that was told of failures and stopped.
+pub const GAVE_UP: i32 = 3;
+
+/// Failures after which a worker gives up.
+const FAILURES: usize = 4;
+
+/// How long a child may take before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Work {
+    /// The store's folder.
+    #[arg(long)]
+    pub store: PathBuf,
+    /// Where to say what was done.
+    #[arg(long)]
+    pub marks: PathBuf,
+    /// The seed of the plans.
+    #[arg(long)]
+    pub seed: u64,
+    /// The number of the first worker.
+    #[arg(long, default_value_t = 0)]
+    pub worker: u64,
+    /// For each worker, the step to begin with; so many workers there are.
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub from: Vec<usize>,
+    /// The step to stop before.
+    #[arg(long)]
+    pub to: usize,
+    /// Messages that the second step appends at once, if any.
+    #[arg(long, default_value_t = 0)]
+    pub bulk: usize,
+    /// Closes and opens the store after so many steps (one worker only).
+    #[arg(long)]
+    pub reopen: Option<usize>,
+    /// What is wrong with the store.
+    #[arg(long)]
+    pub defect: Option<Defect>,
+}
+
+impl Work {
+    /// The command that does this.
+    pub fn command(&self, program: &std::path::Path) -> Command {
+        let mut command = Command::new(program);
+        command.arg("--store").arg(&self.store).arg("--marks").arg(&self.marks);
+        command.args(["--seed", &self.seed.to_string(), "--worker", &self.worker.to_string()]);
+        let from: Vec<String> = self.from.iter().map(ToString::to_string).collect();
+        command.args(["--from", &from.join(","), "--to", &self.to.to_string()]);
+        command.args(["--bulk", &self.bulk.to_string()]);
+        if let Some(reopen) = self.reopen {
+            command.args(["--reopen", &reopen.to_string()]);
+        }
+        if let Some(defect) = self.defect.filter(|defect| defect.is_in_store()) {
+            use clap::ValueEnum as _;
+            let name = defect.to_possible_value();
+            command.args(["--defect", name.as_ref().map_or("", |name| name.get_name())]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    fn open(&self) -> tine_store::Result<Arc<dyn Store>> {
+        let store = EmbeddedStore::open(&self.store)?;
+        Ok(match self.defect {
+            Some(defect) => Arc::new(Defective::new(store, defect)),
+            None => Arc::new(store),
+        })
+    }
+
+    /// Does it, and answers the exit code.
+    pub fn run(&self) -> Result<i32, Fault> {
+        let marks = Marks::open(&self.marks)?;
+        let mut plans = Vec::new();
+        for worker in (self.worker..).take(self.from.len()) {
+            plans.push(Plan::steps_only(self.seed, worker, self.to, self.bulk)?);
+        }
+        let store = match self.open() {
+            Ok(store) => store,
+            Err(error) => return Ok(gave_up(&error)),
+        };
+        if let ([plan], [from]) = (plans.as_slice(), self.from.as_slice()) {
+            return self.alone(plan, *from, store, &marks);
+        }
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = plans
+                .iter()
+                .zip(&self.from)
+                .map(|(plan, from)| {
+                    let (store, marks) = (Arc::clone(&store), &marks);
+                    scope.spawn(move || together(plan, *from, store, marks))
+                })
+                .collect();
+            let mut code = 0;
+            for thread in threads {
+                code = code.max(thread.join().map_err(|_| "a worker panicked")??);
+            }
+            Ok(code)
+        })
+    }
+
+    /// One worker, which closes the store now and then, and opens it again after a failure.
+    fn alone(
+        &self,
+        plan: &Plan,
+        from: usize,
+        store: Arc<dyn Store>,
+        marks: &Marks,
+    ) -> Result<i32, Fault> {
+        let outside = Outside::new(plan.seed, plan.worker);
+        let mut engine = Some(outside.engine(store));
+        let mut failures = 0;
+        for (number, step) in plan.steps.iter().enumerate().skip(from) {
+            let due = self.reopen.is_some_and(|every| number.is_multiple_of(every.max(1)));
+            if engine.is_none() || due && number > from {
+                // Closed before it is opened: the last connection writes the log back.
+                drop(engine.take());
+                match self.open() {
+                    Ok(store) => engine = Some(outside.engine(store)),
+                    Err(error) => return Ok(gave_up(&error)),
+                }
+            }
+            let Some(open) = &engine else {
+                return Ok(GAVE_UP);
+            };
+            outside.step(number);
+            marks.begun(plan.worker, number)?;
+            let ended = step.request.run(open, &step.call);
+            marks.ended(plan.worker, number, &ended)?;
+            match ended {
+                Ended::Done(_) | Ended::Refused(_) => {}
+                Ended::Full => failures += 1,
+                Ended::Failed(_) => {
+                    failures += 1;
+                    engine = None;
+                }
+            }
+            if failures >= FAILURES {
+                return Ok(GAVE_UP);
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Says why nothing more can be done.
+fn gave_up(error: &tine_store::StoreError) -> i32 {
+    eprintln!("the store does not open: {error}");
+    GAVE_UP
+}
+
+/// One worker among several in this process, on one store.
+fn together(plan: &Plan, from: usize, store: Arc<dyn Store>, marks: &Marks) -> Result<i32, Fault> {
+    let outside = Outside::new(plan.seed, plan.worker);
+    let engine = outside.engine(store);
+    for (number, step) in plan.steps.iter().enumerate().skip(from) {
+        outside.step(number);
+        marks.begun(plan.worker, number)?;
+        let ended = step.request.run(&engine, &step.call);
+        marks.ended(plan.worker, number, &ended)?;
+        if matches!(ended, Ended::Full | Ended::Failed(_)) {
+            return Ok(GAVE_UP);
+        }
+    }
+    Ok(0)
+}
+
+/// How a child ended.
+#[derive(Clone, Debug)]
+pub enum Exit {
+    /// With a code.
+    Code(i32),
+    /// By a signal, which this process may have sent.
+    Signal,
+    /// Not within all patience; it was ended.
+    Hung,
+}
+
+/// Waits for a child that this process started, and reads what it complained about.
+pub fn wait(mut child: Child) -> Result<(Exit, String), Fault> {
+    let since = Instant::now();
+    let exit = loop {
+        match child.try_wait()? {
+            Some(status) => break status.code().map_or(Exit::Signal, Exit::Code),
+            None if since.elapsed() > PATIENCE => {
+                child.kill()?;
+                child.wait()?;
+                break Exit::Hung;
+            }
+            None => std::thread::sleep(Duration::from_micros(500)),
+        }
+    };
+    let mut complaint = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        use std::io::Read as _;
+        // What is not text is no complaint of ours.
+        let _ = stderr.read_to_string(&mut complaint);
+    }
+    Ok((exit, complaint))
+}
