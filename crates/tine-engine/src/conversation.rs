@@ -45,7 +45,7 @@ impl Engine {
             create(mutation, request.id.clone(), root, title, metadata, None)?;
             Ok(mutation.conversation().id.clone())
         })?;
-        self.conversation(call, &id)
+        self.conversation_named(call, &id)
     }
 
     /// Selects or makes the conversation that is this one under another root, and takes a path
@@ -65,7 +65,7 @@ impl Engine {
         };
         let (receipt, _) = self.mutate(call, "derive", request, payload, derive)?;
         Ok(Derived {
-            conversation: self.conversation(call, &receipt.conversation)?,
+            conversation: self.conversation_named(call, &receipt.conversation)?,
             created: receipt.created,
             turns: receipt.turns,
         })
@@ -75,6 +75,16 @@ impl Engine {
     pub fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
         self.read(|records| {
             let found = resolve::conversation(records, call, id)?;
+            views::conversation(records, &found)
+        })
+    }
+
+    /// The conversation that a call made, also when that was undone since: a repeated call gives
+    /// the first answer again.
+    fn conversation_named(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
+        self.read(|records| {
+            let found = records.conversation(&call.project, id)?;
+            let found = tine_store::required(found, || format!("conversation {id}"))?;
             views::conversation(records, &found)
         })
     }

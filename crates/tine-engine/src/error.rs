@@ -188,6 +188,12 @@ pub enum Error {
         /// What was given.
         given: usize,
     },
+    /// An erasure is stored, but bytes of it may linger in free pages.
+    #[error(
+        "it is erased, but the store could not sweep its free pages ({0}); make the same call \
+         again once that is mended"
+    )]
+    NotSwept(StoreError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -221,7 +227,7 @@ impl Error {
             | Error::ChangedSince { .. } => Kind::Protected,
             Error::Unsupported(_) => Kind::Unsupported,
             Error::TooLarge { .. } => Kind::TooLarge,
-            Error::Store(error) => error.kind(),
+            Error::Store(error) | Error::NotSwept(error) => error.kind(),
         }
     }
 

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::Digest;
 use tine_core::json::{Json, Object, object};
+use tine_core::{ConversationId, Digest, TurnId};
 use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::append::digest_of;
-use crate::change::{Change, ConversationField, text};
-use crate::log::Mutation;
+use crate::change::{Change, ConversationField, parsed, text};
+use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
 use crate::undo::detail;
@@ -24,26 +24,26 @@ impl Engine {
     /// Erases what a turn, or a whole conversation, says. Asks twice: the first call, without
     /// `confirm`, tells what would go and the word to confirm with. Cannot be undone.
     pub fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
-        let plan = self.read(|records| Plan::new(records, call, &request.target))?;
-        match &request.confirm {
-            None => return Ok(plan.answer(Some(plan.word()))),
-            Some(word) if *word != plan.word() => {
-                return Err(Error::invalid(format!(
-                    "`{word}` does not confirm this erasure; call without it to see what would go"
-                )));
-            }
-            Some(_) => {}
+        if request.confirm.is_none() {
+            let plan = self.read(|records| Plan::new(records, call, &request.target))?;
+            return Ok(plan.answer(Some(plan.word())));
         }
         let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
-        self.mutate(call, "purge", request, payload, erase)?;
-        self.store().scrub()?;
-        Ok(plan.answer(None))
+        let (purged, _) = self.mutate(call, "purge", request, payload, erase)?;
+        // Also for a repeated call: the first one may have been cut off before this.
+        self.store().scrub().map_err(Error::NotSwept)?;
+        Ok(purged)
     }
 }
 
-fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<()> {
-    // Looked up again: somebody may have added to it since.
+fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     let plan = Plan::new(mutation.reader(), mutation.call, &request.target)?;
+    let word = request.confirm.as_deref().unwrap_or_default();
+    if word != plan.word() {
+        return Err(Error::invalid(format!(
+            "`{word}` does not confirm this erasure; call without it to see what would go"
+        )));
+    }
     mutation.open(plan.conversation.clone())?;
     for turn in &plan.turns {
         mutation.records.purge_turn(turn.loc, &digest_of(turn))?;
@@ -63,7 +63,35 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<()> {
     let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
     mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
     mutation.fact("turn_ids", ids);
-    Ok(())
+    Ok(plan.answer(None))
+}
+
+impl Receipt for Purged {
+    fn to_json(&self) -> Json {
+        let holder = |(conversation, turn): &(ConversationId, TurnId)| {
+            object([("conversation_id", text(conversation)), ("turn_id", text(turn))])
+        };
+        object([
+            ("turns", Json::Array(self.turns.iter().map(text).collect())),
+            ("other_holders", Json::Array(self.other_holders.iter().map(holder).collect())),
+            ("operations", self.operations.into()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let holder = |json: &Json| {
+            let conversation = ConversationId::from_stored(json.get("conversation_id")?.as_str()?);
+            Some((conversation, parsed(json, "turn_id")?))
+        };
+        let turns = json.get("turns")?.as_array()?.iter();
+        let holders = json.get("other_holders")?.as_array()?.iter();
+        Some(Purged {
+            turns: turns.map(|turn| turn.as_str()?.parse().ok()).collect::<Option<_>>()?,
+            other_holders: holders.map(holder).collect::<Option<_>>()?,
+            operations: json.get("operations")?.as_u64()?,
+            confirm: None,
+        })
+    }
 }
 
 struct Plan {
@@ -71,7 +99,7 @@ struct Plan {
     whole: bool,
     turns: Vec<Turn>,
     operations: Vec<u64>,
-    holders: Vec<(tine_core::ConversationId, tine_core::TurnId)>,
+    holders: Vec<(ConversationId, TurnId)>,
 }
 
 impl Plan {
@@ -194,10 +222,7 @@ fn telling_operations(
     Ok(telling)
 }
 
-fn other_holders(
-    records: &dyn Read,
-    turns: &[Turn],
-) -> Result<Vec<(tine_core::ConversationId, tine_core::TurnId)>> {
+fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<(ConversationId, TurnId)>> {
     let own: BTreeSet<TurnLoc> = turns.iter().map(|turn| turn.loc).collect();
     let mut seen = BTreeSet::new();
     let mut holders = Vec::new();

@@ -215,12 +215,12 @@ impl Store for EmbeddedStore {
     }
 
     fn backup(&self, to: &Path) -> Result<()> {
-        prepare_folder(to, Mode::Create)?;
         let file = to.join(DATABASE_FILE);
         if file.exists() {
             let why = "there is a store already".to_owned();
             return Err(StoreError::NotAStore { path: to.to_owned(), why });
         }
+        prepare_folder(to, Mode::Create)?;
         let connection = self.take_reader()?;
         connection.pragma_update(None, "query_only", false)?;
         let target = file.to_string_lossy().into_owned();
@@ -280,8 +280,14 @@ fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let synced = File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(|source| io("syncing", parent, source))
+    let sync = |path: &Path| File::open(path).and_then(|folder| folder.sync_all());
+    sync(parent).map_err(|source| io("syncing", parent, source))?;
+    // SQLite makes a journal beside the file before it syncs the folder, and after a power loss
+    // that journal may be there alone. So the file's own entry is made durable first.
+    let file = folder.join(DATABASE_FILE);
+    let made = File::options().create(true).append(true).open(&file);
+    made.map_err(|source| io("making", &file, source))?;
+    sync(folder).map_err(|source| io("syncing", folder, source))
 }
 
 fn io(doing: &'static str, path: &Path, source: std::io::Error) -> StoreError {
