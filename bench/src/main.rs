@@ -1,12 +1,14 @@
 //! Measures Tine beside the bare engine that it stands on, in one run on one machine.
 //!
-//! `cargo run --release -p tine-bench [-- --quick] [--folder DIR]`
+//! `cargo run --release -p tine-bench [-- --quick] [--million] [--folder DIR]`
 //!
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
-//! machine and the moment.
+//! machine and the moment. `--million` adds a store of a million turns. For a disk whose syncs
+//! take longer, preload the fault rig's shim with a delay (see docs/performance.md).
 
 mod baseline;
+mod large;
 mod timing;
 mod workload;
 
@@ -37,13 +39,17 @@ fn main() -> Result<(), Error> {
         Some(at) => PathBuf::from(arguments.get(at + 1).ok_or("--folder needs a folder")?),
         None => std::env::temp_dir(),
     };
+    let million = arguments.iter().any(|argument| argument == "--million");
     let scale = match quick {
         true => Scale { appends: 500, depth: 2_000, seconds: Duration::from_millis(300) },
         false => Scale { appends: 5_000, depth: 100_000, seconds: Duration::from_secs(3) },
     };
     let folder = folder.join(format!("tine-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let outcome = run(&folder, &scale);
+    let outcome = run(&folder, &scale).and_then(|()| match million {
+        true => large::measure(&folder, 1_000_000),
+        false => Ok(()),
+    });
     std::fs::remove_dir_all(&folder)?;
     outcome
 }
@@ -56,7 +62,7 @@ fn run(folder: &Path, scale: &Scale) -> Result<(), Error> {
     Ok(())
 }
 
-fn row(what: &str, figure: String, beside: String) {
+pub(crate) fn row(what: &str, figure: String, beside: String) {
     println!("| {what} | {figure} | {beside} |");
 }
 
@@ -117,6 +123,22 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
     Ok(())
 }
 
+/// A whole list sent again with one new message, as chat-completion clients do.
+fn resend(engine: &Engine, call: &Call, samples: usize) -> Result<(), Error> {
+    for length in [300, 3_000] {
+        let id = conversation(engine, call, &format!("resent-{length}"))?;
+        fill(engine, call, &id, length)?;
+        let mut list: Vec<_> = (0..length).map(message).collect();
+        let times = time_each(samples.min(50), |number| {
+            list.push(message(number + 7_000_000));
+            engine.append(call, Append::to(id.clone(), list.clone()).from_root())?;
+            Ok(())
+        })?;
+        row(&format!("list of {length} sent again with one more"), times.describe(), String::new());
+    }
+    Ok(())
+}
+
 /// The same acts in a short and in a long conversation, and what reading costs in the long one.
 fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
     let store = folder.join("deep");
@@ -130,10 +152,14 @@ fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
     let started = std::time::Instant::now();
     fill(&engine, &call, &long, scale.depth)?;
     let rate = per_second(scale.depth, started.elapsed());
+    let bare = baseline::Bare::open(&folder.join("batches.db"))?;
+    let started = std::time::Instant::now();
+    bare.insert_batches(scale.depth)?;
+    let bare_rate = per_second(scale.depth, started.elapsed());
     row(
         &format!("append in batches of 1,000 ({} turns)", scale.depth),
         format!("{rate:.0}/s"),
-        String::new(),
+        format!("{:.2} of bare with the same look-ups, {bare_rate:.0}/s", rate / bare_rate),
     );
 
     let mut first: Option<(Samples, Samples)> = None;
@@ -208,6 +234,7 @@ fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
     })?;
     row("window of 40 turns", windows.describe(), String::new());
 
+    resend(&engine, &call, samples)?;
     drop(engine);
     let opens = time_each(20, |_| {
         EmbeddedStore::open(&store)?;

@@ -1,0 +1,110 @@
+//! A store of very many turns: what opening, memory, disk and the hot acts cost there.
+
+use std::path::Path;
+use std::process::Command;
+
+use tine_core::Reference;
+use tine_engine::{Append, Call, Engine, Fork, ForkPoint, PathQuery, Selection};
+use tine_store::{EmbeddedStore, PackOptions};
+
+use crate::timing::time_each;
+use crate::workload::{conversation, message};
+use crate::{Error, row};
+
+/// Conversations that the turns are spread over, written in turns as if all went on at once.
+const CONVERSATIONS: usize = 100;
+
+/// Turns of one conversation in one append.
+const BATCH: usize = 10;
+
+pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
+    let store = folder.join("large");
+    let raw = fill(&store, turns)?;
+    let opens = time_each(20, |_| {
+        EmbeddedStore::open(&store)?;
+        Ok(())
+    })?;
+    row(&format!("opening a store of {turns} turns"), opens.describe(), String::new());
+    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let call = Call::by("bench");
+    let id = tine_core::ConversationId::from_stored("c7");
+    let appends = time_each(500, |number| {
+        engine.append(&call, Append::to(id.clone(), vec![message(number + 90_000_000)]))?;
+        Ok(())
+    })?;
+    row("durable append there", appends.describe(), String::new());
+    let forks = time_each(500, |_| {
+        let point = ForkPoint::At(Reference::parse("main~3")?);
+        engine.fork(&call, Fork { conversation: Some(id.clone()), point, name: None })?;
+        Ok(())
+    })?;
+    row("durable fork there", forks.describe(), String::new());
+    paths(&engine, &call, &store, "hot")?;
+    disk(&store, raw, "hot")?;
+    engine.store().pack(PackOptions::EVERYTHING)?;
+    engine.store().scrub()?;
+    paths(&engine, &call, &store, "packed")?;
+    disk(&store, raw, "packed")?;
+    Ok(())
+}
+
+/// Makes the store and answers how many bytes of messages are in it.
+fn fill(store: &Path, turns: usize) -> Result<u64, Error> {
+    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let call = Call::by("bench");
+    let ids: Vec<_> = (0..CONVERSATIONS)
+        .map(|number| conversation(&engine, &call, &format!("c{number}")))
+        .collect::<Result<_, _>>()?;
+    let mut raw = 0;
+    let mut made = 0;
+    while made < turns {
+        for id in &ids {
+            let messages: Vec<_> = (made..made + BATCH).map(message).collect();
+            // As a client would send it: role and content.
+            raw += messages.iter().map(|one| one.body.stored_len() as u64 + 30).sum::<u64>();
+            let mut append = Append::to(id.clone(), messages);
+            append.reuse = false;
+            engine.append(&call, append)?;
+            made += BATCH;
+        }
+    }
+    Ok(raw)
+}
+
+fn paths(engine: &Engine, call: &Call, store: &Path, state: &str) -> Result<(), Error> {
+    for (cold, times) in [(false, 20), (true, 5)] {
+        let reads = time_each(times, |number| {
+            if cold {
+                forget(store)?;
+            }
+            let id = tine_core::ConversationId::from_stored(format!("c{}", number + 20));
+            let mut query = PathQuery::of(id);
+            query.selection = Selection::Last(10_000);
+            while let Some(next) = engine.path(call, query.clone())?.next {
+                query.cursor = Some(next);
+            }
+            Ok(())
+        })?;
+        let how = if cold { "cold, with dropping the cache" } else { "warm" };
+        row(
+            &format!("path of 10,000 turns there, {state}, {how}"),
+            reads.describe(),
+            String::new(),
+        );
+    }
+    Ok(())
+}
+
+/// Drops the store's file from the page cache.
+fn forget(store: &Path) -> Result<(), Error> {
+    let file = format!("if={}", store.join("tine.db").display());
+    Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]).status()?;
+    Ok(())
+}
+
+fn disk(store: &Path, raw: u64, state: &str) -> Result<(), Error> {
+    let bytes = std::fs::metadata(store.join("tine.db"))?.len();
+    let ratio = bytes as f64 / raw as f64;
+    row(&format!("disk, {state}"), format!("{bytes} bytes"), format!("{ratio:.2} of the messages"));
+    Ok(())
+}
