@@ -41,6 +41,9 @@ pub struct Sound {
 /// Calls with a key that are made again for each worker.
 const REPEATS: usize = 2;
 
+/// How the engine refuses a conversation that is not there.
+const NO_CONVERSATION: &str = "not_found: there is no conversation";
+
 /// Opens a store as its owner would after a crash.
 pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<EmbeddedStore, Violation> {
     let mode = if anything_acknowledged { Mode::Existing } else { Mode::Create };
@@ -138,8 +141,8 @@ fn repeat(
     position: usize,
     chance: &mut Chance,
 ) -> Result<(), Violation> {
-    // An erasure looks first at what there is left to erase.
     let mut keyed = plan.keyed_before(position);
+    // An erasure looks first at what there is left to erase.
     keyed.retain(|number| !plan.steps[*number].request.is_purge());
     // The newest is the one whose answer may have been lost on the way.
     let mut again: Vec<usize> = keyed.last().copied().into_iter().collect();
@@ -148,8 +151,11 @@ fn repeat(
         let step = &plan.steps[number];
         outside.step(plan.steps.len() + 1);
         let ended = step.request.run(engine, &step.call);
-        if let Ended::Failed(why) = &ended {
-            let what = format!("step {number}, made again, failed: {why}");
+        // A conversation whose making was undone is not there for its callers, not even for an
+        // answer that was given before.
+        let gone = matches!(&ended, Ended::Refused(why) if why.starts_with(NO_CONVERSATION));
+        if ended != step.ended && !gone {
+            let what = format!("step {number}, made again: {ended:?} instead of {:?}", step.ended);
             return Err(Violation::new(Broken::Repeated, what));
         }
         let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;

@@ -40,7 +40,7 @@ pub struct Options {
     /// Steps of a workload.
     #[arg(long, default_value_t = 5)]
     pub steps: usize,
-    /// Only every so manieth call fails.
+    /// The calls that fail are this far apart.
     #[arg(long, default_value_t = 1)]
     pub every: usize,
     /// Workloads that run at the same time.

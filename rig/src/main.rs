@@ -1,13 +1,16 @@
 //! The rig's commands. Each prints what it did on one line at the end, and fails with the line
 //! that shows a broken promise again.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
+use tine_rig::shim::{Layer, Shim};
 use tine_rig::{Fault, canary, faults, kill, power};
 
 /// Takes the power away from Tine, and looks whether anything acknowledged is lost.
@@ -29,6 +32,34 @@ enum Command {
     Kill(kill::Options),
     /// Seeded defects, each of which has to be caught
     Canary(canary::Options),
+    /// Runs a program whose syncs take longer, to measure it as on a slower disk
+    Slow(Slow),
+}
+
+#[derive(Debug, clap::Args)]
+struct Slow {
+    /// How much longer, in microseconds
+    #[arg(long, default_value_t = 1_000)]
+    micros: u64,
+    /// Files in and below this folder are meant
+    #[arg(long)]
+    folder: PathBuf,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, required = true)]
+    program: Vec<OsString>,
+}
+
+impl Slow {
+    fn run(&self) -> Result<ExitCode, Fault> {
+        let shim = Shim::build()?;
+        let (name, arguments) = self.program.split_first().ok_or("there is no program")?;
+        let mut command = std::process::Command::new(name);
+        command.args(arguments);
+        let delay_sync = Duration::from_micros(self.micros);
+        let layer = Layer { root: self.folder.clone(), delay_sync, ..Layer::default() };
+        shim.under(&mut command, &layer)?;
+        Ok(if command.status()?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
 }
 
 fn main() -> Result<ExitCode, Fault> {
@@ -40,6 +71,7 @@ fn main() -> Result<ExitCode, Fault> {
         Command::Faults(options) => (faults::run(&programs, options)?, "runs", options.seed),
         Command::Kill(options) => (kill::run(&programs, options)?, "cycles", options.seed),
         Command::Canary(options) => return canaries(&programs, options, started),
+        Command::Slow(slow) => return slow.run(),
     };
     Ok(report(&tally, cases, seed, started))
 }

@@ -15,7 +15,7 @@ use tine_engine::{
     Append, Call, Delete, DeleteMode, Edit, Engine, Fork, ForkPoint, MetadataPatch, MoveBranch,
     NewConversation, Purge, PurgeTarget, SplitTurn, TurnRef,
 };
-use tine_store::{MemoryStore, Store};
+use tine_store::{MemoryStore, PackOptions, Store};
 
 use crate::Fault;
 use crate::chance::Chance;
@@ -91,7 +91,7 @@ impl Plan {
                 }
                 _ => planner.next(&engine, &call, &mut chance, worker)?,
             };
-            if chance.one_in(2) {
+            if chance.one_in(2) && !matches!(request, Request::Pack(_)) {
                 call = call.with_key(format!("rig-{worker}-{number}"));
             }
             let ended = request.run(&engine, &call);
@@ -142,7 +142,7 @@ struct Planner {
 }
 
 /// How often each kind of step is tried.
-const WEIGHTS: [(Kind, usize); 14] = [
+const WEIGHTS: [(Kind, usize); 15] = [
     (Kind::Append, 34),
     (Kind::Batch, 10),
     (Kind::Resend, 5),
@@ -157,6 +157,7 @@ const WEIGHTS: [(Kind, usize); 14] = [
     (Kind::Revert, 2),
     (Kind::Create, 3),
     (Kind::Purge, 1),
+    (Kind::Pack, 3),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +176,7 @@ enum Kind {
     Revert,
     Create,
     Purge,
+    Pack,
 }
 
 impl Planner {
@@ -205,6 +207,10 @@ impl Planner {
         let turn = chance.pick(&self.turns).cloned();
         let request = match (kind, turn) {
             (Kind::Create, _) => return Ok((fresh.clone(), create(fresh, chance))),
+            (Kind::Pack, _) => Request::Pack(match chance.one_in(2) {
+                true => PackOptions::EVERYTHING,
+                false => PackOptions { keep_recent: 2, shortest_run: 3 },
+            }),
             (Kind::Undo, _) => Request::Undo(conversation.clone()),
             (Kind::Redo, _) => Request::Redo(conversation.clone()),
             (Kind::Append | Kind::Batch, turn) => {

@@ -4,6 +4,9 @@
 //! Some images are not only opened but worked on under the shim, and cut again: a power loss
 //! during the recovery from a power loss, during the checkpoint that ends it, or in the work
 //! that follows.
+//!
+//! A workload of one worker makes the same calls each time it runs, so a replay shows the same
+//! image. Threads do not, and may need several.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,9 +191,8 @@ impl<'w> Workload<'w> {
                 let place = [self.number, cut, number].map(|part| part as u64);
                 let mut chance = Chance::at(self.options.seed ^ 0x5eed, &place);
                 let image = disk.image(&mut chance);
-                tally.cases += 1;
-                tally.checkpoints += usize::from(checkpointing);
                 let nested = chance.one_in(NESTING);
+                tally.checkpoints += usize::from(checkpointing && !nested);
                 let outcome = match nested {
                     true => self.nested(&image, &seen, &mut chance, &mut tally)?,
                     false => self.judge(&image, &seen, &mut chance, &mut tally)?,
@@ -259,6 +261,7 @@ impl<'w> Workload<'w> {
         chance: &mut Chance,
         tally: &mut Tally,
     ) -> Result<Result<(), Violation>, Fault> {
+        tally.cases += 1;
         let folder = self.folder()?;
         disk::lay_out(image, &folder)?;
         let expected: Vec<Expected<'_>> = self
@@ -312,7 +315,6 @@ impl<'w> Workload<'w> {
                 see(&mut seen, entry);
             }
             let again = disk.image(chance);
-            tally.cases += 1;
             tally.nested += 1;
             if let Err(violation) = self.judge(&again, &seen, chance, tally)? {
                 let what = format!("cut again at entry {cut}: {}", violation.what);

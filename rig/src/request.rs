@@ -7,6 +7,7 @@ use tine_engine::{
     Append, Call, Delete, Edit, Engine, Error, Fork, MetadataPatch, MoveBranch, NewConversation,
     Purge, Result, SplitTurn, TurnRef,
 };
+use tine_store::PackOptions;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub enum Request {
     Revert(MoveBranch),
     /// [`Engine::purge`], confirmed.
     Purge(Purge),
+    /// [`tine_store::Store::pack`]: nobody may see a difference.
+    Pack(PackOptions),
 }
 
 /// What came back, as far as the caller could rely on it.
@@ -126,12 +129,15 @@ impl Request {
             Request::Metadata(turn, patch) => {
                 let done = engine.patch_metadata(call, turn, patch)?;
                 answer.turn(done.id, &done.hash);
-                answer.say(format_args!("{}", done.metadata.to_json().to_canonical()));
             }
             Request::Revert(revert) => answer.branch(&engine.revert(call, revert)?),
             Request::Purge(purge) => {
                 let done = engine.purge(call, purge)?;
                 answer.say(format_args!("purged {} {}", done.turns.len(), done.operations));
+            }
+            // How much there was to pack is the store's own affair.
+            Request::Pack(options) => {
+                engine.store().pack(options)?;
             }
         }
         Ok(answer)

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -71,6 +72,8 @@ pub struct Layer {
     pub ignore_sync: Option<String>,
     /// Syncs are only written down: an image is built from the journal, not from the disk.
     pub free_sync: bool,
+    /// Every sync takes longer by this.
+    pub delay_sync: Duration,
 }
 
 impl Shim {
@@ -110,6 +113,9 @@ impl Shim {
         }
         if layer.reads {
             command.env("TINE_RIG_READS", "1");
+        }
+        if !layer.delay_sync.is_zero() {
+            command.env("TINE_RIG_SYNC_DELAY", layer.delay_sync.as_micros().to_string());
         }
         if layer.free_sync {
             command.env("TINE_RIG_SYNC_FREE", "1");

@@ -22,7 +22,7 @@ fn assert_clean(tally: &Tally) {
 #[test]
 fn nothing_acknowledged_is_lost_when_the_power_is() {
     let options = power::Options {
-        images: 1_500,
+        images: 1_750,
         workloads: 7,
         seed: 20_260_101,
         jobs: 1,

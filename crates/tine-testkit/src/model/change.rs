@@ -34,6 +34,10 @@ impl Model {
                     let whole = matches!(self.state(turn), State::Split { .. });
                     return if whole { Err(Stop::Unspecified) } else { refuse(&[Kind::NotFound]) };
                 }
+                // What is left of a turn whose last half is gone may count as gone.
+                if !self.is_live(self.right_most(turn)) {
+                    self.tolerate(&[Kind::NotFound]);
+                }
                 // The branch stands on what comes before; whether it read the turn is left open.
                 self.pass(&[first]);
                 self.shown_parent(first)

@@ -194,6 +194,9 @@ pub struct Op {
     pub writes: Vec<Change>,
     /// When it was undone, counted in undos; `None` while it holds.
     pub undone: Option<u64>,
+    /// Where in all logs together it was last undone or redone: what came before that stood on
+    /// another state of its records.
+    pub since: Option<Ix>,
     /// Branch, tip before, tip after: for a revert.
     pub revert: Option<(Ix, Option<Ix>, Option<Ix>)>,
 }

@@ -102,7 +102,11 @@ impl Model {
         let mut world = self.clone();
         match world.apply(action, now, key.is_some()) {
             Err(Stop::Unspecified) => None,
-            Err(Stop::Refuse(refusals)) => Some(Prediction { success: None, refusals }),
+            Err(Stop::Refuse(mut refusals)) => {
+                // Of two faults either may be told.
+                refusals.append(&mut world.tolerated);
+                Some(Prediction { success: None, refusals })
+            }
             Ok((expected, recorded)) => {
                 let refusals = std::mem::take(&mut world.tolerated);
                 if let Expected::Deleted { dry_run: true, .. } = expected {

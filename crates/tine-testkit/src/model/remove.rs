@@ -59,7 +59,8 @@ impl Model {
         for other in 0..self.nodes.len() {
             let mut above = self.nodes[other].parent;
             while let Some(at) = above {
-                if below.contains(&at) {
+                // What lies below a split turn lies below its right half.
+                if below.contains(&at) || below.contains(&self.right_most(at)) {
                     self.weak_read(Key::Turn(other));
                 }
                 above = self.nodes[at].parent;

@@ -94,8 +94,11 @@ impl Model {
         let made = turns.iter().filter(|(_, outcome)| *outcome == Outcome::Created).count();
         if let Some((last, _)) = turns.last() {
             let Some(main) = self.branch(ix, "main") else { return Err(Stop::Unspecified) };
-            if made > 0 || !self.path(self.tip(main)).contains(last) {
+            if made > 0 {
                 self.set(Key::Tip(main), Value::Place(Some(*last)));
+            } else if !self.path(self.tip(main)).contains(last) {
+                // Whether `main` follows a path that was all there is left open.
+                return Err(Stop::Unspecified);
             }
         }
         Ok(Expected::Derived { conversation: ix, created, turns: made })

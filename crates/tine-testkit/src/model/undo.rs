@@ -45,6 +45,7 @@ impl Model {
         self.settle();
         self.undos += 1;
         self.ops[target].undone = Some(self.undos);
+        self.ops[target].since = Some(self.ops.len());
         Ok((conversation, Expected::Undone { target: op.seq }))
     }
 
@@ -74,6 +75,7 @@ impl Model {
         }
         self.settle();
         self.ops[target].undone = None;
+        self.ops[target].since = Some(self.ops.len());
         Ok((conversation, Expected::Undone { target: op.seq }))
     }
 
@@ -91,7 +93,7 @@ impl Model {
             return refuse(&[Kind::Protected]);
         }
         let all: BTreeSet<&Key> = op.writes.iter().map(|change| &change.key).collect();
-        let later = self.ops[target + 1..].iter();
+        let later = self.ops.iter().skip(op.since.unwrap_or(target) + 1);
         let later: Vec<&Op> = later.filter(|op| op.undone.is_none() && op.is_work()).collect();
         let surely = later.iter().any(|later| {
             let mut wrote = later.writes.iter().filter(|change| !change.weak);
