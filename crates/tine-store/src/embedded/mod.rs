@@ -268,6 +268,10 @@ fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         Err(source) => return Err(io("reading", folder, source)),
     };
+    // Another process may have made it since the first look: its own file comes before any other.
+    if foreign && folder.join(DATABASE_FILE).is_file() {
+        return Ok(());
+    }
     if foreign {
         return Err(not_a_store("it holds other files and no tine.db"));
     }

@@ -55,12 +55,19 @@ impl Model {
         };
         let below = self.subtree(turn);
         self.pass(&below);
-        // Also what was gone before may be said to lie below.
+        // Also what was gone before may be said to lie below, be it below a whole.
+        let mut covered = below.clone();
+        let mut next = 0;
+        while next < covered.len() {
+            if let Some((_, whole)) = self.nodes[covered[next]].part {
+                covered.push(whole);
+            }
+            next += 1;
+        }
         for other in 0..self.nodes.len() {
             let mut above = self.nodes[other].parent;
             while let Some(at) = above {
-                // What lies below a split turn lies below its right half.
-                if below.contains(&at) || below.contains(&self.right_most(at)) {
+                if covered.contains(&at) {
                     self.weak_read(Key::Turn(other));
                 }
                 above = self.nodes[at].parent;

@@ -95,6 +95,15 @@ impl Model {
         let all: BTreeSet<&Key> = op.writes.iter().map(|change| &change.key).collect();
         let later = self.ops.iter().skip(op.since.unwrap_or(target) + 1);
         let later: Vec<&Op> = later.filter(|op| op.undone.is_none() && op.is_work()).collect();
+        // Hiding again what somebody else has hidden since: shown or not, it is hidden, and the
+        // model keeps no count of how often.
+        let hidden = later.iter().flat_map(|later| &later.writes).any(|change| {
+            let gone = matches!(change.after, Value::State(State::Cascade | State::Reparent));
+            gone && strong.contains(&change.key)
+        });
+        if op.undone.is_some() && hidden {
+            return Err(Stop::Unspecified);
+        }
         let surely = later.iter().any(|later| {
             let mut wrote = later.writes.iter().filter(|change| !change.weak);
             // Done again, a cascade would hide what was made below it since; everything else
@@ -107,7 +116,9 @@ impl Model {
                 }
                 _ => false,
             });
-            let read = (op.undone.is_none() || hides && stands)
+            // An entry that changed nothing, kept for its key, stands on nothing for certain.
+            let read = !later.writes.is_empty()
+                && (op.undone.is_none() || hides && stands)
                 && later.reads.iter().any(|key| strong.contains(key));
             read || wrote.any(|change| strong.contains(&change.key))
         });
@@ -160,6 +171,13 @@ impl Model {
                 }
                 _ => {}
             }
+        }
+        // It may be said to build on whatever it looked at, also where somebody else has brought
+        // that about again.
+        let undone = self.ops.iter().filter(|other| other.undone.is_some() && other.seq != op.seq);
+        let mut wrote = undone.flat_map(|other| &other.writes).map(|change| &change.key);
+        if wrote.any(|key| op.reads.contains(key) || op.weak_reads.contains(key)) {
+            self.tolerate(&[Kind::Protected]);
         }
         for change in op.writes.iter().filter(|change| !self.says(&change.key, &change.before)) {
             if !change.weak {
