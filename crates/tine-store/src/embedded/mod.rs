@@ -10,6 +10,7 @@
 //! No rule of the tree lives here.
 
 mod chunk;
+mod compact;
 mod packing;
 mod recent;
 mod rows;

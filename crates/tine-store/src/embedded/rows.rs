@@ -9,6 +9,7 @@ use tine_core::{
 };
 
 use super::chunk::{RawTurn, damaged};
+use super::compact;
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
     HiddenBy, Idempotency, Operation, Origin, Root, SEGMENT_TURNS, Segment, SegmentNo, Split, Turn,
@@ -340,20 +341,39 @@ pub(super) fn bookmark(row: &Row<'_>) -> rusqlite::Result<Bookmark> {
     })
 }
 
+/// A detail in its column: whether it is there, then itself or its digest.
+pub(super) fn detail_bytes(detail: &Detail) -> Vec<u8> {
+    match detail {
+        Detail::Kept(text) => {
+            let mut bytes = vec![1];
+            bytes.append(&mut compact::encode(text));
+            bytes
+        }
+        Detail::Purged(digest) => [&[0], &digest.0[..]].concat(),
+    }
+}
+
+fn read_detail(bytes: &[u8]) -> Option<Detail> {
+    match bytes.split_first()? {
+        (1, text) => compact::decode(text).map(Detail::Kept),
+        (0, digest) => Some(Detail::Purged(Digest(digest.try_into().ok()?))),
+        _ => None,
+    }
+}
+
 pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
-    let detail = match row.get_ref(6)? {
-        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Detail::Kept(text.to_owned()),
-            Err(error) => {
-                return Err(rusqlite::Error::FromSqlConversionFailure(6, Type::Text, error.into()));
-            }
-        },
-        _ => Detail::Purged(Digest(row.get(6)?)),
+    let damaged = |column| {
+        let why = "it cannot be read".into();
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, why)
     };
+    let detail: Vec<u8> = row.get(6)?;
+    let detail = read_detail(&detail).ok_or_else(|| damaged(6))?;
     let idempotency = match row.get::<_, Option<String>>(9)? {
         None => None,
         Some(key) => {
-            Some(Idempotency { key, fingerprint: Digest(row.get(10)?), answer: row.get(11)? })
+            let answer: Vec<u8> = row.get(11)?;
+            let answer = compact::decode(&answer).ok_or_else(|| damaged(11))?;
+            Some(Idempotency { key, fingerprint: Digest(row.get(10)?), answer })
         }
     };
     Ok(Operation {

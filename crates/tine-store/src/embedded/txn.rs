@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 
+use super::compact;
 use super::recent::{Entry, View};
 use super::rows::{self, BodyForm};
 use crate::records::{
@@ -791,10 +792,6 @@ impl Write for Txn<'_> {
         let sql = "INSERT INTO operation (conversation, seq, kind, actor, at, detail, hash, \
                    undone, key, fingerprint, answer, turns) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        let detail: rusqlite::types::Value = match &operation.detail {
-            Detail::Kept(text) => text.clone().into(),
-            Detail::Purged(digest) => digest.0.to_vec().into(),
-        };
         let idempotency = operation.idempotency.as_ref();
         self.execute(
             sql,
@@ -804,12 +801,12 @@ impl Write for Txn<'_> {
                 operation.kind,
                 operation.actor,
                 operation.at.as_millis(),
-                detail,
+                rows::detail_bytes(&operation.detail),
                 operation.hash.0.0,
                 i64::from(operation.undone),
                 idempotency.map(|first| first.key.as_str()),
                 idempotency.map(|first| first.fingerprint.0),
-                idempotency.map(|first| first.answer.as_str()),
+                idempotency.map(|first| compact::encode(&first.answer)),
                 rows::runs_bytes(&self.recent.take_runs()),
             ],
         )?;
@@ -835,7 +832,8 @@ impl Write for Txn<'_> {
         let no = self.operation_no(conversation, seq)?;
         let operation = crate::required(self.operation_at(no)?, || format!("operation {seq}"))?;
         let sql = "UPDATE operation SET detail = ?2 WHERE no = ?1";
-        self.change_one("operation", sql, params![no, operation.detail.digest().0])
+        let purged = Detail::Purged(operation.detail.digest());
+        self.change_one("operation", sql, params![no, rows::detail_bytes(&purged)])
     }
 }
 

@@ -138,12 +138,12 @@ CREATE TABLE operation (
     kind           TEXT NOT NULL,
     actor          TEXT NOT NULL,
     at             INTEGER NOT NULL,
-    detail         ANY NOT NULL,          -- canonical JSON, or its digest once purged
+    detail         BLOB NOT NULL,         -- 1 and compact JSON, or 0 and its digest once purged
     hash           BLOB NOT NULL,
     undone         INTEGER NOT NULL,
     key            TEXT,
     fingerprint    BLOB,
-    answer         TEXT,
+    answer         BLOB,                  -- compact JSON
     turns          BLOB                   -- runs of turns that it made: first place and count
 ) STRICT;
 
