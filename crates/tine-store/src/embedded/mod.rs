@@ -11,6 +11,7 @@
 
 mod chunk;
 mod compact;
+mod fresh;
 mod packing;
 mod recent;
 mod rows;

@@ -52,23 +52,61 @@ pub(super) fn key_prefix(key: &str) -> i64 {
     prefix(&Digest::of(key.as_bytes()))
 }
 
-/// Runs of turns as bytes: first place and count, eight and four bytes each.
-pub(super) fn runs_bytes(runs: &[(i64, i64)]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(runs.len() * 12);
-    for (first, count) in runs {
-        bytes.extend_from_slice(&first.to_be_bytes());
-        bytes.extend_from_slice(&u32::try_from(*count).unwrap_or(u32::MAX).to_be_bytes());
+/// Turns that an operation made, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first one's place.
+    pub first: i64,
+    pub count: i64,
+    /// The first one's number among the fresh turns; 0 if they were put to their places at once.
+    pub fresh: i64,
+}
+
+impl Run {
+    pub(super) fn holds(&self, place: i64) -> bool {
+        (self.first..self.first + self.count).contains(&place)
+    }
+
+    /// Whether a turn of that place and fresh number comes next.
+    pub(super) fn goes_on_at(&self, place: i64, fresh: i64) -> bool {
+        let next = if self.fresh == 0 { 0 } else { self.fresh + self.count };
+        place == self.first + self.count && fresh == next
+    }
+}
+
+/// Runs as bytes: first place, count and fresh number, eight, four and eight bytes each.
+pub(super) fn runs_bytes(runs: &[Run]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(runs.len() * 20);
+    for run in runs {
+        bytes.extend_from_slice(&run.first.to_be_bytes());
+        bytes.extend_from_slice(&u32::try_from(run.count).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend_from_slice(&run.fresh.to_be_bytes());
     }
     (!bytes.is_empty()).then_some(bytes)
 }
 
-pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = (i64, i64)> {
-    bytes.chunks_exact(12).map(|run| {
-        let (mut first, mut count) = ([0; 8], [0; 4]);
+pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
+    bytes.chunks_exact(20).map(|run| {
+        let (mut first, mut count, mut fresh) = ([0; 8], [0; 4], [0; 8]);
         first.copy_from_slice(&run[..8]);
-        count.copy_from_slice(&run[8..]);
-        (i64::from_be_bytes(first), i64::from(u32::from_be_bytes(count)))
+        count.copy_from_slice(&run[8..12]);
+        fresh.copy_from_slice(&run[12..]);
+        Run {
+            first: i64::from_be_bytes(first),
+            count: i64::from(u32::from_be_bytes(count)),
+            fresh: i64::from_be_bytes(fresh),
+        }
     })
+}
+
+/// A turn's time in its column: nothing when the id says the same, as it mostly does.
+pub(super) fn stored_time(id: &[u8; 16], created_at: i64) -> Option<i64> {
+    (time_of_id(id) != created_at).then_some(created_at)
+}
+
+/// The milliseconds that a UUID of version 7 begins with.
+pub(super) fn time_of_id(id: &[u8; 16]) -> i64 {
+    id[..6].iter().fold(0, |time, byte| time << 8 | i64::from(*byte))
 }
 
 pub(super) fn number(value: u64) -> i64 {
