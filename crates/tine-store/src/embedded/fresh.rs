@@ -100,11 +100,15 @@ impl Txn<'_> {
     pub(super) fn last_fresh(&self, segment: SegmentNo, behind: i64) -> Result<Option<i64>> {
         let place = |segment| rows::place(TurnLoc { segment, index: 0 });
         let (first, end) = (place(segment), place(SegmentNo(segment.0 + 1)));
-        let known = self.recent().fresh_between(first.max(behind + 1), end - 1)?;
-        for (place, _) in known.into_iter().rev() {
-            if self.fresh_no(place)?.is_some() {
-                return Ok(Some(place));
+        let mut end = end;
+        while let Some(last) = self.recent().last_fresh_before(end)?
+            && last >= first
+            && last > behind
+        {
+            if self.fresh_no(last)?.is_some() {
+                return Ok(Some(last));
             }
+            end = last;
         }
         Ok(None)
     }

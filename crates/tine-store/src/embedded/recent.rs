@@ -502,6 +502,15 @@ impl<'t> View<'t> {
         Ok(found)
     }
 
+    /// The last place before another one at which there may be a fresh turn.
+    pub(super) fn last_fresh_before(&self, end: i64) -> Result<Option<i64>> {
+        let mut found = None;
+        self.look(|entries| {
+            found = found.max(entries.fresh.range(..end).next_back().map(|(place, _)| *place));
+        })?;
+        Ok(found)
+    }
+
     /// Places between two at which there may be fresh turns, and their numbers.
     pub(super) fn fresh_between(&self, from: i64, to: i64) -> Result<BTreeMap<i64, i64>> {
         let mut found = BTreeMap::new();
