@@ -81,6 +81,7 @@ reads! {
     operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
     operations(conversation: ConversationKey, from: u64, to: u64, visit: &mut dyn FnMut(Operation) -> Result<bool>) -> ();
     feed(after: FeedPosition, limit: usize) -> Vec<(FeedPosition, Operation)>;
+    feed_end() -> FeedPosition;
     idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
     totals() -> Totals;
 }

@@ -4,7 +4,27 @@ use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
     Status, Timestamp, TurnHash, TurnId,
 };
-use tine_store::{Content, DerivedFrom, Origin, Root, Totals};
+use tine_store::{Content, DerivedFrom, FeedPosition, Origin, Root, Totals};
+
+/// A project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectView {
+    /// Its id.
+    pub id: ProjectId,
+    /// When it was made; `None` for `default` while nothing is in it.
+    pub created_at: Option<Timestamp>,
+}
+
+/// One entry of the change feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedEntry {
+    /// Its place: a follower goes on behind it.
+    pub position: FeedPosition,
+    /// Its project.
+    pub project: ProjectId,
+    /// What was done.
+    pub operation: OperationView,
+}
 
 /// A conversation without its turns.
 #[derive(Clone, Debug, PartialEq)]

@@ -209,6 +209,7 @@ fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
         (None, Some(name)) => Name::new(name, mutation.engine.limits())?,
         (None, None) => Name::main(),
     };
+    mutation.check_seen(branch.as_ref(), &name)?;
     let tip = branch.as_ref().and_then(|branch| branch.tip);
 
     if let Some(expected) = &request.expected_tip {

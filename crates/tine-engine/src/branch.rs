@@ -75,6 +75,7 @@ impl Engine {
                 let found = resolve::conversation(mutation.reader(), call, conversation)?;
                 mutation.open(found)?;
                 let old = resolve::branch(mutation.reader(), call, mutation.key(), branch)?;
+                mutation.check_seen(Some(&old), &old.name)?;
                 mutation.delete_branch(&old)
             },
         )?;
@@ -91,6 +92,7 @@ fn rename(
     mutation.open(found)?;
     let key = mutation.key();
     let old = resolve::branch(mutation.reader(), call, key, branch)?;
+    mutation.check_seen(Some(&old), &old.name)?;
     let taken = mutation.reader().branch(key, name)?;
     if taken.is_some_and(|taken| taken.id != old.id) {
         let advice = "; choose another name";

@@ -107,6 +107,16 @@ pub enum Error {
         /// The hash of that turn.
         actual_hash: Option<TurnHash>,
     },
+    /// The branch has changed since the caller has seen it.
+    #[error("the branch `{branch}` has been changed since it was read; read it again")]
+    Stale {
+        /// The branch.
+        branch: Name,
+        /// Where it ends.
+        actual: Option<TurnId>,
+        /// The hash of that turn.
+        actual_hash: Option<TurnHash>,
+    },
     /// Something of this name is there already.
     #[error("there is a {what} `{name}` already{advice}")]
     Exists {
@@ -217,9 +227,10 @@ impl Error {
             | Error::NotATurn => Kind::Invalid,
             Error::NotFound { .. } | Error::DeletedTurn { .. } => Kind::NotFound,
             Error::Ambiguous { .. } => Kind::Ambiguous,
-            Error::Conflict { .. } | Error::Exists { .. } | Error::TitleSet { .. } => {
-                Kind::Conflict
-            }
+            Error::Conflict { .. }
+            | Error::Stale { .. }
+            | Error::Exists { .. }
+            | Error::TitleSet { .. } => Kind::Conflict,
             Error::IdempotencyMismatch { .. } => Kind::IdempotencyMismatch,
             Error::Root(_)
             | Error::Referenced { .. }

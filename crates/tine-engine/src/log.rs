@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
 use tine_core::json::{self, Json, Object, object};
-use tine_core::{Digest, Timestamp, TurnHash, TurnId};
+use tine_core::{Digest, Name, Timestamp, TurnHash, TurnId};
 use tine_store::{
     Bookmark, Branch, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Idempotency,
     Operation, Read, Turn, TurnLoc, Write, required,
@@ -210,6 +210,19 @@ impl<'m> Mutation<'m> {
         let turn = self.tree().turn(loc)?;
         self.meet(&turn);
         Ok(Some((turn.id, turn.hash)))
+    }
+
+    /// Refuses the call when its branch is not in the state that the caller has seen.
+    pub(crate) fn check_seen(&self, branch: Option<&Branch>, name: &Name) -> Result<()> {
+        let Some(seen) = self.call.if_branch else {
+            return Ok(());
+        };
+        if branch.is_some_and(|branch| (branch.id, branch.version) == (seen.id, seen.version)) {
+            return Ok(());
+        }
+        let tip = self.id_and_hash(branch.and_then(|branch| branch.tip))?;
+        let (actual, actual_hash) = tip.unzip();
+        Err(Error::Stale { branch: name.clone(), actual, actual_hash })
     }
 
     /// A branch of the open conversation as callers see it.

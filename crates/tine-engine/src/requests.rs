@@ -1,7 +1,9 @@
 //! What a caller asks for.
 
 use tine_core::ids::NameError;
-use tine_core::{Body, ConversationId, Json, Limits, Message, Name, ProjectId, Reference};
+use tine_core::{
+    Body, BranchId, ConversationId, Json, Limits, Message, Name, ProjectId, Reference,
+};
 
 /// Who asks, where, and with which key.
 #[derive(Clone, Debug)]
@@ -12,12 +14,28 @@ pub struct Call {
     pub actor: String,
     /// Makes the call safe to repeat.
     pub idempotency_key: Option<String>,
+    /// The branch that the call is about must still be as the caller has seen it.
+    pub if_branch: Option<BranchVersion>,
+}
+
+/// One state of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchVersion {
+    /// The branch.
+    pub id: BranchId,
+    /// How often it had been changed.
+    pub version: u64,
 }
 
 impl Call {
     /// A call in the default project.
     pub fn by(actor: impl Into<String>) -> Self {
-        Call { project: ProjectId::default(), actor: actor.into(), idempotency_key: None }
+        Call {
+            project: ProjectId::default(),
+            actor: actor.into(),
+            idempotency_key: None,
+            if_branch: None,
+        }
     }
 
     /// The same call in another project.
@@ -28,6 +46,11 @@ impl Call {
     /// The same call with a key.
     pub fn with_key(self, key: impl Into<String>) -> Self {
         Call { idempotency_key: Some(key.into()), ..self }
+    }
+
+    /// The same call, to be refused when its branch is not in that state any more.
+    pub fn if_branch(self, seen: BranchVersion) -> Self {
+        Call { if_branch: Some(seen), ..self }
     }
 }
 

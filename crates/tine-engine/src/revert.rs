@@ -71,6 +71,7 @@ fn open_branch(mutation: &mut Mutation<'_>, request: &MoveBranch) -> Result<Bran
     let found = resolve::conversation(mutation.reader(), call, &request.conversation)?;
     mutation.open(found)?;
     let branch = resolve::branch(mutation.reader(), call, mutation.key(), &request.branch)?;
+    mutation.check_seen(Some(&branch), &branch.name)?;
     if let Some(expected) = &request.expected_tip {
         let wanted = TurnRef::within(request.conversation.clone(), expected.clone());
         let expected = resolve::find(mutation.reader(), call, &wanted)?.turn;

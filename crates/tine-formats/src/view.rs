@@ -22,6 +22,7 @@ mod history;
 mod tree;
 mod turn;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tine_core::{Json, ProjectId};
@@ -56,7 +57,7 @@ fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
 }
 
 /// Any answer, with the project that the call was made in.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Answer<T> {
     /// The project.
     pub project_id: String,
@@ -73,7 +74,7 @@ impl<T> Answer<T> {
 }
 
 /// A list, with the way to the next page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Items<T> {
     /// This page's items.
     pub items: Vec<T>,

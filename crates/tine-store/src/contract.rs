@@ -505,6 +505,7 @@ pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn St
     let fed = look(store, |records| records.feed(FeedPosition(0), 100));
     let order: Vec<_> = fed.iter().map(|(_, found)| (found.conversation, found.seq)).collect();
     assert_eq!(order, [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)]);
+    assert_eq!(look(store, |records| records.feed_end()), fed[4].0);
     let rest = look(store, |records| records.feed(fed[2].0, 1));
     assert_eq!(rest, fed[3..4]);
     commit(store, move |records| {

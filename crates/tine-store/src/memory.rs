@@ -361,6 +361,10 @@ impl Read for State {
         Ok(numbered.filter(|(position, _)| *position > after).take(limit).collect())
     }
 
+    fn feed_end(&self) -> Result<FeedPosition> {
+        Ok(FeedPosition(u64::try_from(self.operations.len()).unwrap_or(u64::MAX)))
+    }
+
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
         let found = self.operations.iter().find(|operation| {
             let owner = self.conversations.get(&operation.conversation);

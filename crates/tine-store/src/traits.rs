@@ -207,6 +207,8 @@ pub trait Read {
     ) -> Result<()>;
     /// Operations of the whole store behind a place in the feed.
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>>;
+    /// The place of the last operation.
+    fn feed_end(&self) -> Result<FeedPosition>;
     /// The operation that a key was used for.
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>>;
 

@@ -1,10 +1,11 @@
 //! The state of a store: checks, totals, imports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_engine as engine;
 
 /// What a check of everything found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verified {
     /// Whether nothing failed.
     pub ok: bool,
@@ -21,7 +22,7 @@ pub struct Verified {
 }
 
 /// A record that fails.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Which one.
     pub record: String,
@@ -44,7 +45,7 @@ impl From<engine::Verified> for Verified {
 }
 
 /// Totals of a store, and of a conversation if it was asked for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// The whole store.
     pub store: StoreTotals,
@@ -54,7 +55,7 @@ pub struct Stats {
 }
 
 /// Totals of a store.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StoreTotals {
     /// Projects.
     pub projects: u64,
@@ -73,7 +74,7 @@ pub struct StoreTotals {
 }
 
 /// Totals of a conversation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ConversationStats {
     /// Turns that are shown.
     pub turns: u64,
@@ -119,7 +120,7 @@ impl From<engine::Stats> for Stats {
 }
 
 /// What an import did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Conversations that were new.
     pub conversations: u64,

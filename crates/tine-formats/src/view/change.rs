@@ -1,12 +1,13 @@
 //! What changes the tree answers: turns appended, edited, split and deleted; branches, bookmarks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_engine as engine;
 
 use super::{Turn, text, texts};
 
 /// What an append did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Appended {
     /// One for each message, in order.
     pub turns: Vec<Turn>,
@@ -37,7 +38,7 @@ impl From<engine::Appended> for Appended {
 }
 
 /// A branch.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Branch {
     /// Its conversation.
     pub conversation_id: String,
@@ -73,7 +74,7 @@ impl From<engine::BranchView> for Branch {
 }
 
 /// What an edit did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Edited {
     /// The new version, or the equal sibling that was there.
     pub turn: Turn,
@@ -88,7 +89,7 @@ impl From<engine::Edited> for Edited {
 }
 
 /// What a split did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SplitDone {
     /// The turn that is now shown as two.
     pub split: String,
@@ -105,7 +106,7 @@ impl From<engine::SplitDone> for SplitDone {
 }
 
 /// What a deletion did, or would do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Deleted {
     /// The turn that was named.
     pub turn_id: String,
@@ -135,7 +136,7 @@ impl From<engine::Deleted> for Deleted {
 }
 
 /// A bookmark.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Bookmark {
     /// Its name.
     pub name: String,

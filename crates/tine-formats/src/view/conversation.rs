@@ -1,13 +1,29 @@
 //! Conversations.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::Json;
 use tine_engine as engine;
 
 use super::{Raw, raw, raw_text, text};
 
+/// A project.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Project {
+    /// Its id.
+    pub project_id: String,
+    /// When it was made; `null` for `default` while nothing is in it.
+    pub created_at: Option<String>,
+}
+
+impl From<engine::ProjectView> for Project {
+    fn from(view: engine::ProjectView) -> Self {
+        Project { project_id: text(view.id), created_at: view.created_at.map(text) }
+    }
+}
+
 /// A conversation without its turns.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Conversation {
     /// Its id.
     pub conversation_id: String,
@@ -36,7 +52,7 @@ pub struct Conversation {
 }
 
 /// Where a derived conversation comes from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DerivedFrom {
     /// The original.
     pub conversation_id: String,
@@ -75,7 +91,7 @@ fn object_or_empty(json: &Json) -> Raw {
 }
 
 /// What a derivation did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Derived {
     /// The derivative.
     pub conversation: Conversation,

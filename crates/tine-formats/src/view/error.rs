@@ -1,5 +1,6 @@
 //! Why a call was refused.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::Kind;
 use tine_engine as engine;
@@ -7,7 +8,7 @@ use tine_engine as engine;
 use super::text;
 
 /// Why a call was refused, with what a caller needs to go on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Error {
     /// The stable code of its kind.
     pub code: String,
@@ -31,7 +32,7 @@ pub struct Error {
 }
 
 /// One of several things that a reference could mean.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// The conversation it lies in.
     pub conversation_id: String,
@@ -42,7 +43,7 @@ pub struct Candidate {
 }
 
 /// Where a branch ends.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ActualTip {
     /// The branch.
     pub branch: String,
@@ -53,7 +54,7 @@ pub struct ActualTip {
 }
 
 /// Something that points at a turn.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Pointer {
     /// What sort of thing.
     pub what: String,
@@ -84,7 +85,8 @@ impl From<&engine::Error> for Error {
             engine::Error::Ambiguous { candidates, .. } => {
                 view.candidates = candidates.iter().map(Candidate::from).collect();
             }
-            engine::Error::Conflict { branch, actual, actual_hash, .. } => {
+            engine::Error::Conflict { branch, actual, actual_hash, .. }
+            | engine::Error::Stale { branch, actual, actual_hash } => {
                 view.actual_tip = Some(ActualTip {
                     branch: text(branch),
                     turn_id: actual.map(text),

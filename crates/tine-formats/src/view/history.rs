@@ -1,5 +1,6 @@
 //! The operation log, undoing, and erasing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tine_core::{ConversationId, TurnId};
@@ -8,7 +9,7 @@ use tine_engine as engine;
 use super::{Raw, text, texts};
 
 /// One entry of the operation log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Operation {
     /// Its conversation.
     pub conversation_id: String,
@@ -47,8 +48,30 @@ impl From<engine::OperationView> for Operation {
     }
 }
 
+/// One entry of the change feed.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Its place in the feed of the whole store.
+    pub position: u64,
+    /// Its project.
+    pub project_id: String,
+    /// What was done.
+    #[serde(flatten)]
+    pub operation: Operation,
+}
+
+impl From<engine::FeedEntry> for Event {
+    fn from(entry: engine::FeedEntry) -> Self {
+        Event {
+            position: entry.position.0,
+            project_id: text(entry.project),
+            operation: entry.operation.into(),
+        }
+    }
+}
+
 /// What an undo or redo did.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Undone {
     /// The operation that was undone or redone.
     pub target: u64,
@@ -65,7 +88,7 @@ impl From<engine::Undone> for Undone {
 }
 
 /// What an erasure did, or would do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Purged {
     /// Turns whose content is erased.
     pub turns: Vec<String>,
@@ -79,7 +102,7 @@ pub struct Purged {
 }
 
 /// A turn that holds the same text as an erased one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
     /// Its conversation.
     pub conversation_id: String,

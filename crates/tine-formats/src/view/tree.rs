@@ -1,12 +1,13 @@
 //! What reading the tree answers: paths, windows, topologies, tails.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_engine as engine;
 
 use super::{Raw, Turn, presence, raw, text, texts};
 
 /// The root of a conversation, which every rendering shows as the system message.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Root {
     /// The system prompt.
     pub system_prompt: Option<String>,
@@ -21,7 +22,7 @@ impl From<tine_store::Root> for Root {
 }
 
 /// A path, or a page of one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Path {
     /// The conversation.
     pub conversation_id: String,
@@ -48,7 +49,7 @@ impl From<engine::PathPage> for Path {
 }
 
 /// The turns around one turn.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// The conversation.
     pub conversation_id: String,
@@ -75,7 +76,7 @@ impl From<engine::Window> for Window {
 }
 
 /// One row of a topology: a turn without its content.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TopologyRow {
     /// Its id.
     pub turn_id: String,
@@ -135,7 +136,7 @@ impl From<engine::TopologyRow> for TopologyRow {
 }
 
 /// A topology, or a page of one: parents before children, first children first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The conversation.
     pub conversation_id: String,
@@ -162,7 +163,7 @@ impl From<engine::TopologyPage> for Topology {
 }
 
 /// A line of turns that no branch leads to.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Tail {
     /// Its last turn.
     pub leaf_id: String,

@@ -1,5 +1,6 @@
 //! One turn.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_engine as engine;
 use tine_store::Content;
@@ -7,7 +8,7 @@ use tine_store::Content;
 use super::{Raw, raw, raw_text, text};
 
 /// A turn.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// Its conversation.
     pub conversation_id: String,

@@ -562,6 +562,11 @@ impl Read for Txn<'_> {
         })
     }
 
+    fn feed_end(&self) -> Result<FeedPosition> {
+        let last: Option<i64> = self.one("SELECT max(no) FROM operation", [], |row| row.get(0))?;
+        Ok(FeedPosition(rows::unsigned(last.unwrap_or(0))))
+    }
+
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
         let Some(project) = self.project_no(project)? else {
             return Ok(None);

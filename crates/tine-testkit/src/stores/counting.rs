@@ -140,6 +140,7 @@ macro_rules! counted_reads {
                 last_operation(conversation: ConversationKey) -> Option<Operation>;
                 operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
                 idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
+                feed_end() -> FeedPosition;
                 totals() -> Totals;
             }
 

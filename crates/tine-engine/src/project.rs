@@ -1,0 +1,51 @@
+//! Projects: the namespaces that every other record lives in.
+
+use tine_core::ProjectId;
+use tine_store::Project;
+
+use crate::{Engine, Error, ProjectView, Result};
+
+impl Engine {
+    /// Makes a project, or finds it: both are the same to whoever wants to use it. Answers
+    /// whether it is new.
+    pub fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
+        let (id, now) = (id.clone(), self.now());
+        self.write(move |records| {
+            if let Some(known) = records.project(&id)? {
+                return Ok((known.into(), false));
+            }
+            let project = Project { id: id.clone(), created_at: now };
+            records.insert_project(&project)?;
+            Ok((project.into(), true))
+        })
+    }
+
+    /// All projects, in order of id. `default` is always there, even before it holds anything.
+    pub fn projects(&self) -> Result<Vec<ProjectView>> {
+        let default = ProjectView { id: ProjectId::default(), created_at: None };
+        let mut found: Vec<ProjectView> =
+            self.read(|records| Ok(records.projects()?.into_iter().map(Into::into).collect()))?;
+        if !found.iter().any(|project| project.id == default.id) {
+            found.push(default);
+            found.sort_by(|a, b| a.id.cmp(&b.id));
+        }
+        Ok(found)
+    }
+
+    /// One project.
+    pub fn project(&self, id: &ProjectId) -> Result<ProjectView> {
+        match self.read(|records| Ok(records.project(id)?))? {
+            Some(project) => Ok(project.into()),
+            None if *id == ProjectId::default() => {
+                Ok(ProjectView { id: id.clone(), created_at: None })
+            }
+            None => Err(Error::not_found("project", id)),
+        }
+    }
+}
+
+impl From<Project> for ProjectView {
+    fn from(project: Project) -> Self {
+        ProjectView { id: project.id, created_at: Some(project.created_at) }
+    }
+}

@@ -1,0 +1,357 @@
+//! Bodies about turns.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tine_core::json::{self, Json, Object};
+use tine_core::{Body, Limits, Message, Reference, Role};
+use tine_engine::{self as engine, Error, Result, TurnRef};
+
+use super::{Patch, conversation_id, reference, request, size, strict};
+use crate::view::{Raw, raw};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    /// A person.
+    User,
+    /// A model.
+    Assistant,
+    /// A tool's result.
+    Tool,
+    /// An instruction.
+    System,
+}
+
+/// What is said: a text, or blocks, each an object with a `type`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes the form of a field that is carried as bytes")]
+enum ContentForm {
+    Text(String),
+    Blocks(Vec<std::collections::BTreeMap<String, serde_json::Value>>),
+}
+
+/// One message, as clients of chat models send it.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it describes the form of a field that is carried as bytes")]
+struct MessageForm {
+    /// Who speaks.
+    role: Speaker,
+    /// A text or blocks. In older forms it may be `null` beside `tool_calls`.
+    #[serde(default)]
+    content: Option<ContentForm>,
+    /// The call that a tool's result answers; for role `tool` only.
+    #[serde(default)]
+    tool_call_id: Option<String>,
+    /// Calls in the older form; they become blocks of type `tool-use`.
+    #[serde(default)]
+    tool_calls: Option<Vec<serde_json::Value>>,
+    /// When it was said; now without it.
+    #[serde(default)]
+    created_at: Option<String>,
+    /// `partial` for a stream that broke off.
+    #[serde(default)]
+    status: Option<String>,
+    /// What is known besides.
+    #[serde(default)]
+    metadata: Option<std::collections::BTreeMap<String, serde_json::Value>>,
+}
+
+/// What to do when a branch does not end where the caller thought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnConflict {
+    /// Answer `conflict` with the actual tip.
+    #[default]
+    Refuse,
+    /// Append where the caller thought, on a new branch.
+    Fork,
+}
+
+request! {
+    /// Messages to be appended: a list, or one message whose fields stand here themselves.
+    Append {
+        /// In order; at least one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Vec<MessageForm>>")]
+        messages: Option<Vec<Raw>>,
+        /// Who speaks, where one message is sent by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<Speaker>,
+        /// What is said there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<ContentForm>")]
+        content: Option<Raw>,
+        /// The call that a tool's result answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_call_id: Option<String>,
+        /// When it was said; now without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        created_at: Option<String>,
+        /// `partial` for a stream that broke off.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<String>,
+        /// What is known besides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
+        metadata: Option<Raw>,
+        /// Where to start: a turn or `root`; the branch's tip without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
+        /// Which tip follows, by name or id; `main` without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+        /// Where the caller thinks that the branch ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_tip: Option<String>,
+        /// What to do when it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on_conflict: Option<OnConflict>,
+        /// `false` makes distinct siblings even of equal messages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reuse: Option<bool>,
+    }
+}
+
+impl Append {
+    /// What the engine is asked about a conversation.
+    pub fn into_request(self, conversation: &str, limits: &Limits) -> Result<engine::Append> {
+        let alone = self.role.is_some() || self.content.is_some();
+        let messages = match (self.messages, alone) {
+            (Some(_), true) => {
+                let why = "give either `messages` or one message by `role` and `content`, not both";
+                return Err(Error::Invalid(why.to_owned()));
+            }
+            (Some(messages), false) => {
+                let messages = messages.iter().map(|message| strict(message, limits));
+                messages.collect::<Result<Vec<_>>>()?
+            }
+            (None, _) => {
+                let mut message = Object::new();
+                let mut set = |name: &str, value: Option<Json>| {
+                    if let Some(value) = value {
+                        message.insert(name, value);
+                    }
+                };
+                let json = |raw: Option<Raw>| raw.map(|raw| strict(&raw, limits)).transpose();
+                set("role", self.role.map(|role| Json::from(role.as_str())));
+                set("content", json(self.content)?);
+                set("tool_call_id", self.tool_call_id.map(Json::from));
+                set("created_at", self.created_at.map(Json::from));
+                set("status", self.status.map(Json::from));
+                set("metadata", json(self.metadata)?);
+                vec![Json::from(message)]
+            }
+        };
+        let message = |(index, json)| {
+            Message::from_json(json, limits).map_err(|source| Error::Message { index, source })
+        };
+        Ok(engine::Append {
+            conversation: conversation_id(conversation, limits)?,
+            messages: messages.into_iter().enumerate().map(message).collect::<Result<_>>()?,
+            parent: reference(self.parent.as_deref())?,
+            branch: self.branch,
+            expected_tip: reference(self.expected_tip.as_deref())?,
+            on_conflict: match self.on_conflict.unwrap_or_default() {
+                OnConflict::Refuse => engine::OnConflict::Refuse,
+                OnConflict::Fork => engine::OnConflict::Fork,
+            },
+            reuse: self.reuse.unwrap_or(true),
+        })
+    }
+}
+
+impl From<engine::Append> for Append {
+    fn from(request: engine::Append) -> Self {
+        let text = |reference: &Reference| reference.as_str().to_owned();
+        Append {
+            messages: Some(request.messages.iter().map(message_bytes).collect()),
+            parent: request.parent.as_ref().map(text),
+            branch: request.branch,
+            expected_tip: request.expected_tip.as_ref().map(text),
+            on_conflict: Some(match request.on_conflict {
+                engine::OnConflict::Refuse => OnConflict::Refuse,
+                engine::OnConflict::Fork => OnConflict::Fork,
+            }),
+            reuse: Some(request.reuse),
+            ..Append::default()
+        }
+    }
+}
+
+impl Speaker {
+    /// Its name on every wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Speaker::User => Role::User,
+            Speaker::Assistant => Role::Assistant,
+            Speaker::Tool => Role::Tool,
+            Speaker::System => Role::System,
+        }
+        .as_str()
+    }
+}
+
+fn message_bytes(message: &Message) -> Raw {
+    let mut object = Object::new();
+    object.insert("role", message.role.as_str().into());
+    object.insert("content", blocks(&message.body));
+    if let Some(call) = &message.tool_call_id {
+        object.insert("tool_call_id", call.as_str().into());
+    }
+    if let Some(at) = message.created_at {
+        object.insert("created_at", at.to_string().into());
+    }
+    object.insert("status", message.status.as_str().into());
+    if !message.metadata.is_empty() {
+        object.insert("metadata", message.metadata.to_json());
+    }
+    raw(&Json::from(object))
+}
+
+fn blocks(body: &Body) -> Json {
+    let text = body.to_blocks_string();
+    json::parse(text.as_bytes(), json::MAX_DEPTH).expect("a body's blocks are JSON")
+}
+
+request! {
+    /// A branch to be made at a turn.
+    ForkTurn {
+        /// Its name; `fork-1`, `fork-2` … without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Whether the turn itself belongs to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inclusive: Option<bool>,
+        /// The conversation in which the turn's name is looked up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation_id: Option<String>,
+    }
+}
+
+request! {
+    /// Another version of a turn.
+    EditTurn {
+        /// What it says: a text, or blocks.
+        #[schemars(with = "ContentForm")]
+        content: Raw,
+        /// The branch that moves to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+        /// `false` makes a sibling even of an equal one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reuse: Option<bool>,
+        /// The conversation in which the turn's name is looked up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation_id: Option<String>,
+    }
+}
+
+impl EditTurn {
+    /// What the engine is asked about a turn, whose role says which blocks may be there.
+    pub fn into_request(self, turn: TurnRef, role: Role, limits: &Limits) -> Result<engine::Edit> {
+        let content = strict(&self.content, limits)?;
+        let body = Body::from_content(content, role, limits)
+            .map_err(|source| Error::Message { index: 0, source })?;
+        Ok(engine::Edit { turn, body, branch: self.branch, reuse: self.reuse.unwrap_or(true) })
+    }
+}
+
+impl From<engine::Edit> for EditTurn {
+    fn from(request: engine::Edit) -> Self {
+        EditTurn {
+            content: raw(&blocks(&request.body)),
+            branch: request.branch,
+            reuse: Some(request.reuse),
+            conversation_id: request.turn.conversation.map(|id| id.to_string()),
+            ..EditTurn::default()
+        }
+    }
+}
+
+request! {
+    /// A turn to be shown as two.
+    SplitTurn {
+        /// Unicode scalar values that the first half keeps.
+        offset: u64,
+        /// The conversation in which the turn's name is looked up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation_id: Option<String>,
+    }
+}
+
+impl SplitTurn {
+    /// What the engine is asked about a turn.
+    pub fn into_request(self, turn: TurnRef) -> Result<engine::SplitTurn> {
+        Ok(engine::SplitTurn { turn, offset: size("the offset", self.offset)? })
+    }
+}
+
+request! {
+    /// What changes of a turn's metadata; a field that is not there stays as it is.
+    MetadataPatch {
+        /// `null` clears it.
+        #[serde(default, skip_serializing_if = "Patch::is_keep")]
+        title: Patch<String>,
+        /// `null` clears it.
+        #[serde(default, skip_serializing_if = "Patch::is_keep")]
+        auto_title: Patch<String>,
+        /// Labels to add.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        add_tags: Vec<String>,
+        /// Labels to remove.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        remove_tags: Vec<String>,
+        /// Replaces all labels.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tags: Option<Vec<String>>,
+        /// Replaces it; `null` clears it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<serde_json::Value>")]
+        custom_data: Option<Raw>,
+        /// Replaces it; `null` clears it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
+        source_info: Option<Raw>,
+        /// Replaces a title that is set already.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        force: bool,
+        /// The conversation in which the turn's name is looked up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation_id: Option<String>,
+    }
+}
+
+impl MetadataPatch {
+    /// What the engine is asked.
+    pub fn into_request(self, limits: &Limits) -> Result<engine::MetadataPatch> {
+        let json = |raw: Option<Raw>| raw.map(|raw| strict(&raw, limits)).transpose();
+        Ok(engine::MetadataPatch {
+            title: self.title.into_option(),
+            auto_title: self.auto_title.into_option(),
+            add_tags: self.add_tags,
+            remove_tags: self.remove_tags,
+            tags: self.tags,
+            custom_data: json(self.custom_data)?,
+            source_info: json(self.source_info)?,
+            force: self.force,
+        })
+    }
+}
+
+impl From<engine::MetadataPatch> for MetadataPatch {
+    fn from(patch: engine::MetadataPatch) -> Self {
+        MetadataPatch {
+            title: patch.title.into(),
+            auto_title: patch.auto_title.into(),
+            add_tags: patch.add_tags,
+            remove_tags: patch.remove_tags,
+            tags: patch.tags,
+            custom_data: patch.custom_data.map(|data| raw(&data)),
+            source_info: patch.source_info.map(|info| raw(&info)),
+            force: patch.force,
+            ..MetadataPatch::default()
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Branches.
+
+use axum::http::Method;
+use tine_formats::view::{Answer, Items};
+use tine_formats::{view, wire};
+
+use super::{List, answer, conversation, name, parameters};
+use crate::openapi::Operation;
+use crate::problem::Problem;
+use crate::route::{Answered, Asked, NoBody, Reply, Routes, etag};
+
+const TAG: &str = "Branches";
+
+parameters!(All {
+    /// The conversation.
+    conversation_id: String,
+});
+
+parameters!(One {
+    /// The conversation.
+    conversation_id: String,
+    /// The branch, by name or id.
+    branch: String,
+});
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let about = |id, summary| Operation::new(TAG, id, summary);
+    const ALL: &str = "/api/v1/conversations/{conversation_id}/branches";
+    const ONE: &str = "/api/v1/conversations/{conversation_id}/branches/{branch}";
+    routes
+        .get(ALL, about("listBranches", "All branches, in order of name"), list)
+        .route(Method::POST, ALL, about("createBranch", "Make a branch").also(&[201]), create)
+        .get(ONE, about("getBranch", "One branch; its ETag changes whenever it does"), get)
+        .route(
+            Method::PATCH,
+            ONE,
+            about("renameBranch", "Give it another name; its id stays")
+                .conditional()
+                .body_required(),
+            rename,
+        )
+        .route(
+            Method::DELETE,
+            ONE,
+            about("deleteBranch", "Remove it; its turns stay").conditional(),
+            delete,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/conversations/{conversation_id}/branches/{branch}/revert",
+            about("revertBranch", "Move it back; what that leaves behind is kept")
+                .conditional()
+                .body_required(),
+            revert,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/conversations/{conversation_id}/branches/{branch}/restore",
+            about("restoreBranch", "Move it forward again").conditional(),
+            restore,
+        )
+}
+
+fn branch(asked: &Asked, found: tine_engine::BranchView) -> Reply<Answer<view::Branch>> {
+    let tag = etag(&found);
+    Reply::ok(answer(asked, found.into())).with_etag(tag)
+}
+
+fn list(asked: &Asked, path: All, _: NoBody) -> Answered<List<view::Branch>> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    let found = asked.engine().branches(&asked.call, &id)?;
+    let items = found.into_iter().map(view::Branch::from).collect();
+    Ok(Reply::ok(answer(asked, Items::all(items))))
+}
+
+fn create(asked: &Asked, path: All, body: wire::NewBranch) -> Answered<Answer<view::Branch>> {
+    let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
+    let made = asked.engine().fork(&asked.call, request)?;
+    let tag = etag(&made);
+    Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
+}
+
+fn find(asked: &Asked, path: &One) -> Result<tine_engine::BranchView, Problem> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    Ok(asked.engine().branch(&asked.call, &id, &path.branch)?)
+}
+
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Branch>> {
+    let found = find(asked, &path)?;
+    Ok(branch(asked, found))
+}
+
+fn rename(asked: &Asked, path: One, body: wire::BranchPatch) -> Answered<Answer<view::Branch>> {
+    let limits = asked.engine().limits();
+    let id = conversation(&path.conversation_id, limits)?;
+    let name = name(&body.name, limits)?;
+    let done = asked.engine().rename_branch(&asked.call, &id, &path.branch, name)?;
+    Ok(branch(asked, done))
+}
+
+fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Branch>> {
+    let gone = find(asked, &path)?;
+    asked.engine().delete_branch(&asked.call, &gone.conversation, &path.branch)?;
+    Ok(Reply::ok(answer(asked, gone.into())))
+}
+
+fn revert(asked: &Asked, path: One, body: wire::MoveBranch) -> Answered<Answer<view::Branch>> {
+    let limits = asked.engine().limits();
+    let request = body.into_request(&path.conversation_id, &path.branch, limits)?;
+    Ok(branch(asked, asked.engine().revert(&asked.call, request)?))
+}
+
+fn restore(asked: &Asked, path: One, body: wire::MoveBranch) -> Answered<Answer<view::Branch>> {
+    let limits = asked.engine().limits();
+    let request = body.into_request(&path.conversation_id, &path.branch, limits)?;
+    Ok(branch(asked, asked.engine().restore(&asked.call, request)?))
+}

@@ -1,0 +1,37 @@
+//! The state of the store.
+
+use axum::http::Method;
+use tine_formats::view::Answer;
+use tine_formats::{view, wire};
+
+use super::{Nowhere, answer, conversation, parameters};
+use crate::openapi::Operation;
+use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+
+const TAG: &str = "Store";
+
+parameters!(Of {
+    /// Also the totals of this conversation.
+    conversation_id: Option<String>,
+});
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("/api/v1/stats", Operation::new(TAG, "getStats", "Count what is there"), stats)
+        .route(
+            Method::POST,
+            "/api/v1/verify",
+            Operation::new(TAG, "verifyStore", "Recompute every hash of the store").reads(),
+            verify,
+        )
+}
+
+fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<view::Stats>> {
+    let limits = asked.engine().limits();
+    let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
+    Ok(Reply::ok(answer(asked, asked.engine().stats(&asked.call, id.as_ref())?.into())))
+}
+
+fn verify(asked: &Asked, _: Nowhere, _: wire::Nothing) -> Answered<view::Verified> {
+    Ok(Reply::ok(asked.engine().verify()?.into()))
+}

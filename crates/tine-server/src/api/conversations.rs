@@ -1,0 +1,180 @@
+//! Projects and conversations.
+
+use axum::http::Method;
+use tine_engine::{ConversationPatch, Purge, PurgeTarget};
+use tine_formats::{view, wire};
+
+use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
+use crate::openapi::{Link, Operation};
+use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+
+const TAG: &str = "Conversations";
+
+const GO_ON: &[Link] = &[
+    Link {
+        to: "getConversation",
+        parameter: "conversation_id",
+        from: "$response.body#/conversation_id",
+    },
+    Link {
+        to: "appendTurns",
+        parameter: "conversation_id",
+        from: "$response.body#/conversation_id",
+    },
+    Link {
+        to: "getTopology",
+        parameter: "conversation_id",
+        from: "$response.body#/conversation_id",
+    },
+];
+
+parameters!(One {
+    /// The conversation.
+    conversation_id: String,
+});
+
+parameters!(ProjectPath {
+    /// The project.
+    project: String,
+});
+
+parameters!(Conversations {
+    /// Goes on behind an earlier page.
+    cursor: Option<String>,
+    /// Rows in a page.
+    limit: Option<u64>,
+    /// Also hidden ones.
+    archived: Option<bool>,
+});
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let about = |id, summary| Operation::new(TAG, id, summary);
+    routes
+        .route(
+            Method::POST,
+            "/api/v1/projects",
+            Operation::new("Projects", "createProject", "Make a project, or find it")
+                .also(&[201])
+                .body_required(),
+            create_project,
+        )
+        .get(
+            "/api/v1/projects",
+            Operation::new("Projects", "listProjects", "List projects"),
+            list_projects,
+        )
+        .get(
+            "/api/v1/projects/{project}",
+            Operation::new("Projects", "getProject", "One project"),
+            get_project,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/conversations",
+            about("createConversation", "Begin a conversation").also(&[201]).links(GO_ON),
+            create,
+        )
+        .get("/api/v1/conversations", about("listConversations", "List conversations"), list)
+        .get(
+            "/api/v1/conversations/{conversation_id}",
+            about("getConversation", "One conversation"),
+            get,
+        )
+        .route(
+            Method::PATCH,
+            "/api/v1/conversations/{conversation_id}",
+            about("patchConversation", "Change title, metadata or visibility"),
+            patch,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/conversations/{conversation_id}/derive",
+            about("deriveConversation", "Take it over under another system prompt").also(&[201]),
+            derive,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/conversations/{conversation_id}/archive",
+            about("archiveConversation", "Hide it from lists, or show it again"),
+            archive,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/conversations/{conversation_id}/purge",
+            about("purgeConversation", "Erase everything that it says, for ever"),
+            purge,
+        )
+}
+
+fn create_project(asked: &Asked, _: Nowhere, _: wire::NewProject) -> Answered<view::Project> {
+    let (project, new) = asked.engine().create_project(asked.project())?;
+    Ok(Reply::made(new, project.into()))
+}
+
+fn list_projects(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<view::Items<view::Project>> {
+    let found = asked.engine().projects()?;
+    Ok(Reply::ok(view::Items::all(found.into_iter().map(Into::into).collect())))
+}
+
+fn get_project(asked: &Asked, path: ProjectPath, _: NoBody) -> Answered<view::Project> {
+    let id = wire::project(Some(&path.project), asked.engine().limits())?;
+    Ok(Reply::ok(asked.engine().project(&id)?.into()))
+}
+
+fn create(
+    asked: &Asked,
+    _: OnlyProject,
+    body: wire::NewConversation,
+) -> Answered<view::Answer<view::Conversation>> {
+    let request = body.into_request(asked.engine().limits())?;
+    let made = asked.engine().create_conversation(&asked.call, request)?;
+    Ok(Reply::created(answer(asked, made.into())))
+}
+
+fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<view::Conversation>> {
+    let archived = query.archived.unwrap_or(false);
+    let page = page(query.cursor, query.limit)?;
+    let found = asked.engine().conversations(&asked.call, archived, page)?;
+    Ok(Reply::ok(answer(asked, found.into())))
+}
+
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<view::Answer<view::Conversation>> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    Ok(Reply::ok(answer(asked, asked.engine().conversation(&asked.call, &id)?.into())))
+}
+
+fn patch(
+    asked: &Asked,
+    path: One,
+    body: wire::ConversationPatch,
+) -> Answered<view::Answer<view::Conversation>> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    let patch = body.into_request(asked.engine().limits())?;
+    let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
+    Ok(Reply::ok(answer(asked, done.into())))
+}
+
+fn derive(asked: &Asked, path: One, body: wire::Derive) -> Answered<view::Answer<view::Derived>> {
+    let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
+    let done = asked.engine().derive(&asked.call, request)?;
+    Ok(Reply::made(done.created, answer(asked, done.into())))
+}
+
+fn archive(
+    asked: &Asked,
+    path: One,
+    body: wire::Archive,
+) -> Answered<view::Answer<view::Conversation>> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    let archived = Some(body.archived.unwrap_or(true));
+    let patch = ConversationPatch { archived, ..ConversationPatch::default() };
+    let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
+    Ok(Reply::ok(answer(asked, done.into())))
+}
+
+fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<view::Answer<view::Purged>> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    let request = Purge { target: PurgeTarget::Conversation(id), confirm: body.confirm };
+    let done = asked.engine().purge(&asked.call, request)?;
+    Ok(Reply::ok(answer(asked, done.into())))
+}

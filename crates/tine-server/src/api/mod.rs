@@ -1,0 +1,101 @@
+//! The routes, one file for each sort of record.
+
+mod bookmarks;
+mod branches;
+mod care;
+mod conversations;
+mod operations;
+mod turns;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tine_core::{ConversationId, Limits, Name, Reference};
+use tine_engine::{Page, TurnRef};
+use tine_formats::view::{Answer, Items};
+
+use crate::problem::Problem;
+use crate::route::{Asked, Parameters, Routes};
+
+/// A page of a list.
+pub(crate) type List<T> = Answer<Items<T>>;
+
+/// Every route under `/api/v1`.
+pub(crate) fn routes() -> Routes {
+    let routes = conversations::routes(Routes::new());
+    let routes = turns::routes(routes);
+    let routes = branches::routes(routes);
+    let routes = bookmarks::routes(routes);
+    let routes = operations::routes(routes);
+    care::routes(routes)
+}
+
+/// Declares the parameters of a route; a project can be named in all of them.
+macro_rules! parameters {
+    ($name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
+        #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            $($(#[$meta])* pub(crate) $field: $type,)*
+            /// The project; `default` without it.
+            #[serde(default)]
+            pub(crate) project_id: Option<String>,
+        }
+
+        impl $crate::route::Parameters for $name {
+            fn project_id(&self) -> Option<&str> {
+                self.project_id.as_deref()
+            }
+        }
+    };
+}
+pub(crate) use parameters;
+
+parameters!(OnlyProject {});
+
+parameters!(Listed {
+    /// Goes on behind an earlier page.
+    cursor: Option<String>,
+    /// Rows in a page.
+    limit: Option<u64>,
+});
+
+impl Listed {
+    pub(crate) fn page(&self) -> Result<Page, Problem> {
+        page(self.cursor.clone(), self.limit)
+    }
+}
+
+/// No parameters at all.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nowhere {}
+
+impl Parameters for Nowhere {}
+
+pub(crate) fn page(cursor: Option<String>, limit: Option<u64>) -> Result<Page, Problem> {
+    let limit = limit.map(|limit| tine_formats::wire::size("the limit", limit)).transpose()?;
+    Ok(Page { cursor, limit })
+}
+
+pub(crate) fn conversation(id: &str, limits: &Limits) -> Result<ConversationId, Problem> {
+    Ok(ConversationId::new(id, limits).map_err(tine_engine::Error::from)?)
+}
+
+pub(crate) fn name(text: &str, limits: &Limits) -> Result<Name, Problem> {
+    Ok(Name::new(text, limits).map_err(tine_engine::Error::from)?)
+}
+
+pub(crate) fn reference(text: &str) -> Result<Reference, Problem> {
+    Ok(Reference::parse(text).map_err(tine_engine::Error::from)?)
+}
+
+/// A turn by its name, in a conversation where names need one.
+pub(crate) fn turn(asked: &Asked, text: &str, within: Option<&str>) -> Result<TurnRef, Problem> {
+    let conversation = within.map(|id| conversation(id, asked.engine().limits())).transpose()?;
+    Ok(TurnRef { conversation, turn: reference(text)? })
+}
+
+/// An answer with its project.
+pub(crate) fn answer<T>(asked: &Asked, body: T) -> Answer<T> {
+    Answer::new(asked.project(), body)
+}

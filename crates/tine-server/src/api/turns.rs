@@ -1,0 +1,361 @@
+//! Turns: appending, reading, editing.
+
+use axum::http::Method;
+use tine_core::ConversationId;
+use tine_engine::{
+    Delete, DeleteMode, Fork, ForkPoint, Outcome, PathQuery, Purge, PurgeTarget, Selection,
+    TopologyQuery, TurnRef, WindowQuery,
+};
+use tine_formats::view::{Answer, Items};
+use tine_formats::{view, wire};
+
+use super::{List, answer, conversation, name, parameters, reference, turn};
+use crate::openapi::{Link, Operation};
+use crate::problem::Problem;
+use crate::route::{Answered, Asked, NoBody, Reply, Routes, etag};
+
+const TAG: &str = "Turns";
+
+parameters!(InConversation {
+    /// The conversation.
+    conversation_id: String,
+});
+
+parameters!(BranchTurns {
+    /// The conversation.
+    conversation_id: String,
+    /// The branch whose path is read, by name or id; `main` without it.
+    branch: Option<String>,
+    /// Only turns of this role.
+    role: Option<wire::Speaker>,
+    /// Goes on behind an earlier page.
+    cursor: Option<String>,
+    /// Turns in a page.
+    limit: Option<u64>,
+});
+
+parameters!(Topology {
+    /// The conversation.
+    conversation_id: String,
+    /// Only what lies at and below this turn.
+    under: Option<String>,
+    /// Also what is deleted, marked so.
+    deleted: Option<bool>,
+    /// Goes on behind an earlier page.
+    cursor: Option<String>,
+    /// Rows in a page.
+    limit: Option<u64>,
+});
+
+parameters!(One {
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
+    turn: String,
+    /// The conversation in which hashes and names are looked up.
+    conversation_id: Option<String>,
+});
+
+parameters!(PathTo {
+    /// The turn at the end of the path.
+    turn: String,
+    /// The conversation in which hashes and names are looked up.
+    conversation_id: Option<String>,
+    /// Only the last turns.
+    last: Option<u64>,
+    /// The turns around it instead, half before and half behind.
+    window: Option<u64>,
+    /// The branch whose line a window follows behind the turn.
+    branch: Option<String>,
+    /// Goes on behind an earlier page.
+    cursor: Option<String>,
+    /// Turns in a page.
+    limit: Option<u64>,
+});
+
+parameters!(Deletion {
+    /// The turn.
+    turn: String,
+    /// The conversation in which hashes and names are looked up.
+    conversation_id: Option<String>,
+    /// What goes with it; `cascade` without it.
+    mode: Option<Mode>,
+    /// Also when something from elsewhere points at it.
+    force: Option<bool>,
+    /// Only say what would go.
+    dry_run: Option<bool>,
+});
+
+/// What goes with a deleted turn.
+#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// Everything below it.
+    Cascade,
+    /// Nothing; the children show under the parent.
+    Reparent,
+}
+
+const APPENDED: &[Link] = &[
+    Link { to: "getTurn", parameter: "turn", from: "$response.body#/turns/0/turn_id" },
+    Link { to: "getPath", parameter: "turn", from: "$response.body#/tip" },
+    Link { to: "forkTurn", parameter: "turn", from: "$response.body#/turns/0/turn_id" },
+    Link { to: "editTurn", parameter: "turn", from: "$response.body#/turns/0/turn_id" },
+    Link { to: "deleteTurn", parameter: "turn", from: "$response.body#/turns/0/turn_id" },
+];
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let about = |id, summary| Operation::new(TAG, id, summary);
+    routes
+        .route(
+            Method::POST,
+            "/api/v1/conversations/{conversation_id}/turns",
+            about("appendTurns", "Append messages; what is there already is taken as it is")
+                .also(&[201])
+                .conditional()
+                .body_required()
+                .links(APPENDED),
+            append,
+        )
+        .get(
+            "/api/v1/conversations/{conversation_id}/turns",
+            about("listTurns", "The turns of a branch, first turn first"),
+            list,
+        )
+        .get(
+            "/api/v1/conversations/{conversation_id}/topology",
+            about("getTopology", "The tree without its content"),
+            topology,
+        )
+        .get(
+            "/api/v1/conversations/{conversation_id}/tails",
+            about("listTails", "Lines that no branch leads to"),
+            tails,
+        )
+        .get("/api/v1/turns/{turn}", about("getTurn", "One turn, shown or not"), get)
+        .get(
+            "/api/v1/turns/{turn}/path",
+            about("getPath", "The path from the root to a turn, or the window around it"),
+            path,
+        )
+        .get("/api/v1/turns/{turn}/children", about("listChildren", "What follows it"), children)
+        .get(
+            "/api/v1/turns/{turn}/siblings",
+            about("listSiblings", "All that follow its parent, itself among them"),
+            siblings,
+        )
+        .get(
+            "/api/v1/turns/{turn}/versions",
+            about("listVersions", "What it was edited from, and what was edited from it"),
+            versions,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/turns/{turn}/fork",
+            about("forkTurn", "Make a branch there").also(&[201]),
+            fork,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/turns/{turn}/edit",
+            about("editTurn", "Make another version; the old one stays")
+                .also(&[201])
+                .body_required(),
+            edit,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/turns/{turn}/split",
+            about("splitTurn", "Show it as two").body_required(),
+            split,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/turns/{turn}/purge",
+            about("purgeTurn", "Erase what it says, for ever"),
+            purge,
+        )
+        .route(
+            Method::DELETE,
+            "/api/v1/turns/{turn}",
+            about("deleteTurn", "Delete it; undo brings it back"),
+            delete,
+        )
+        .route(
+            Method::PATCH,
+            "/api/v1/turns/{turn}/metadata",
+            about("patchTurnMetadata", "Change title, tags and free-form data"),
+            patch_metadata,
+        )
+}
+
+fn append(
+    asked: &Asked,
+    path: InConversation,
+    body: wire::Append,
+) -> Answered<Answer<view::Appended>> {
+    let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
+    let done = asked.engine().append(&asked.call, request)?;
+    let new = done.turns.iter().any(|(_, outcome)| *outcome == Outcome::Created);
+    let tag = etag(&done.branch);
+    Ok(Reply::made(new && !done.replayed, answer(asked, done.into())).with_etag(tag))
+}
+
+fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<view::Path>> {
+    let engine = asked.engine();
+    let id = conversation(&query.conversation_id, engine.limits())?;
+    let branch = engine.branch(&asked.call, &id, query.branch.as_deref().unwrap_or("main"))?;
+    let to = reference(&branch.id.to_string())?;
+    let limit = query.limit.map(|limit| wire::size("the limit", limit)).transpose()?;
+    let mut request = PathQuery::of(id).to(to);
+    (request.cursor, request.limit) = (query.cursor, limit);
+    let mut found = view::Path::from(engine.path(&asked.call, request)?);
+    if let Some(role) = query.role {
+        found.turns.retain(|turn| turn.role == role.as_str());
+    }
+    Ok(Reply::ok(answer(asked, found)).with_etag(etag(&branch)))
+}
+
+fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<view::Topology>> {
+    let request = TopologyQuery {
+        conversation: conversation(&query.conversation_id, asked.engine().limits())?,
+        under: query.under.as_deref().map(reference).transpose()?,
+        cursor: query.cursor,
+        limit: query.limit.map(|limit| wire::size("the limit", limit)).transpose()?,
+        include_deleted: query.deleted.unwrap_or(false),
+    };
+    Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?.into())))
+}
+
+fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<view::Tail>> {
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    let found = asked.engine().tails(&asked.call, &id)?;
+    let items = found.into_iter().map(view::Tail::from).collect();
+    Ok(Reply::ok(answer(asked, Items::all(items))))
+}
+
+fn find(asked: &Asked, path: &One) -> Result<TurnRef, Problem> {
+    turn(asked, &path.turn, path.conversation_id.as_deref())
+}
+
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Turn>> {
+    let turn = find(asked, &path)?;
+    Ok(Reply::ok(answer(asked, asked.engine().turn(&asked.call, turn)?.into())))
+}
+
+/// A path, or a window of it: the fields of the one that was not asked for are left out.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+enum PathOrWindow {
+    Path(view::Path),
+    Window(view::Window),
+}
+
+fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathOrWindow>> {
+    let engine = asked.engine();
+    let TurnRef { conversation, turn: to } =
+        turn(asked, &query.turn, query.conversation_id.as_deref())?;
+    let size = |what, value: Option<u64>| value.map(|value| wire::size(what, value)).transpose();
+    if let Some(window) = size("the window", query.window)? {
+        let turn = TurnRef { conversation, turn: to };
+        let before = window / 2;
+        let after = window.saturating_sub(before + 1);
+        let request = WindowQuery { turn, branch: query.branch, before, after };
+        let found = engine.window(&asked.call, request)?;
+        return Ok(Reply::ok(answer(asked, PathOrWindow::Window(found.into()))));
+    }
+    let selection = match size("last", query.last)? {
+        Some(last) => Selection::Last(last),
+        None => Selection::Whole,
+    };
+    let (cursor, limit) = (query.cursor, size("the limit", query.limit)?);
+    let request = PathQuery { conversation, to: Some(to), selection, cursor, limit };
+    let found = engine.path(&asked.call, request)?;
+    Ok(Reply::ok(answer(asked, PathOrWindow::Path(found.into()))))
+}
+
+fn turns(asked: &Asked, found: Vec<tine_engine::TurnView>) -> Answered<List<view::Turn>> {
+    let items = found.into_iter().map(view::Turn::from).collect();
+    Ok(Reply::ok(answer(asked, Items::all(items))))
+}
+
+fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+    let turn = find(asked, &path)?;
+    turns(asked, asked.engine().children(&asked.call, turn)?)
+}
+
+fn siblings(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+    let turn = find(asked, &path)?;
+    turns(asked, asked.engine().siblings(&asked.call, turn)?)
+}
+
+fn versions(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+    let turn = find(asked, &path)?;
+    turns(asked, asked.engine().versions(&asked.call, turn)?)
+}
+
+/// The conversation that a body names, or the one of the query.
+fn within(
+    asked: &Asked,
+    path: &One,
+    body: Option<&str>,
+) -> Result<(Option<ConversationId>, TurnRef), Problem> {
+    let named = path.conversation_id.as_deref().or(body);
+    let found = turn(asked, &path.turn, named)?;
+    Ok((found.conversation.clone(), found))
+}
+
+fn fork(asked: &Asked, path: One, body: wire::ForkTurn) -> Answered<Answer<view::Branch>> {
+    let (conversation, turn) = within(asked, &path, body.conversation_id.as_deref())?;
+    let point = match body.inclusive.unwrap_or(true) {
+        true => ForkPoint::At(turn.turn),
+        false => ForkPoint::Before(turn.turn),
+    };
+    let limits = asked.engine().limits();
+    let name = body.name.as_deref().map(|text| name(text, limits)).transpose()?;
+    let made = asked.engine().fork(&asked.call, Fork { conversation, point, name })?;
+    let tag = etag(&made);
+    Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
+}
+
+fn edit(asked: &Asked, path: One, body: wire::EditTurn) -> Answered<Answer<view::Edited>> {
+    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
+    let engine = asked.engine();
+    let role = engine.turn(&asked.call, turn.clone())?.role;
+    let request = body.into_request(turn, role, engine.limits())?;
+    let done = engine.edit(&asked.call, request)?;
+    Ok(Reply::made(done.outcome == Outcome::Created, answer(asked, done.into())))
+}
+
+fn split(asked: &Asked, path: One, body: wire::SplitTurn) -> Answered<Answer<view::SplitDone>> {
+    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
+    let done = asked.engine().split(&asked.call, body.into_request(turn)?)?;
+    Ok(Reply::ok(answer(asked, done.into())))
+}
+
+fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<Answer<view::Purged>> {
+    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
+    let request = Purge { target: PurgeTarget::Turn(turn), confirm: body.confirm };
+    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
+}
+
+fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<view::Deleted>> {
+    let request = Delete {
+        turn: turn(asked, &query.turn, query.conversation_id.as_deref())?,
+        mode: match query.mode.unwrap_or(Mode::Cascade) {
+            Mode::Cascade => DeleteMode::Cascade,
+            Mode::Reparent => DeleteMode::Reparent,
+        },
+        force: query.force.unwrap_or(false),
+        dry_run: query.dry_run.unwrap_or(false),
+    };
+    Ok(Reply::ok(answer(asked, asked.engine().delete(&asked.call, request)?.into())))
+}
+
+fn patch_metadata(
+    asked: &Asked,
+    path: One,
+    body: wire::MetadataPatch,
+) -> Answered<Answer<view::Turn>> {
+    let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
+    let patch = body.into_request(asked.engine().limits())?;
+    Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?.into())))
+}

@@ -1,0 +1,72 @@
+//! What all requests share.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use tine_engine::Engine;
+use tokio::sync::{Semaphore, watch};
+
+use crate::access::Tokens;
+use crate::metrics::Metrics;
+use crate::rate::Rates;
+
+/// How a server behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who is recorded as the author of changes that no token or header names.
+    pub actor: String,
+    /// Where tokens are kept; without it none is valid.
+    pub tokens: Option<PathBuf>,
+    /// Whether every request needs a token.
+    pub token_required: bool,
+    /// Names under which the server may be addressed, besides the loopback's.
+    pub hosts: Vec<String>,
+    /// Requests in work at once.
+    pub concurrency: usize,
+    /// Requests of one address in a second.
+    pub rate: u32,
+    /// How long a body may take to come.
+    pub body_timeout: Duration,
+    /// How long a request's head may take to come.
+    pub head_timeout: Duration,
+    /// How long requests in work may go on after the server was told to stop.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            actor: "tine".to_owned(),
+            tokens: None,
+            token_required: false,
+            hosts: Vec::new(),
+            concurrency: 1_024,
+            rate: 50_000,
+            body_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(60),
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// The server's state.
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) options: Options,
+    pub(crate) tokens: Tokens,
+    pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
+    pub(crate) room: Semaphore,
+    /// The API's description.
+    pub(crate) description: Value,
+    /// How far the feed goes, as far as the server has seen.
+    pub(crate) feed: watch::Receiver<u64>,
+    /// Turns true when the server is told to stop.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);

@@ -1,0 +1,30 @@
+//! Tine over HTTP.
+//!
+//! [`Server`] listens, checks who asks (`access`), and answers: the REST routes (`api`), live
+//! events (`events`), bundles (`transfer`), the API's description (`openapi`) and its reference
+//! (`reference`). Everything goes through the engine; no rule of the tree lives here.
+//!
+//! Connections are served by a few asynchronous threads that never wait for the store; what may
+//! wait runs on threads of its own.
+
+mod access;
+mod api;
+mod app;
+mod events;
+mod metrics;
+mod openapi;
+mod problem;
+mod rate;
+mod reference;
+mod route;
+mod serve;
+mod transfer;
+
+pub use access::{Token, TokenFile, token_digest};
+pub use app::Options;
+pub use serve::{Server, Stopper};
+
+/// The API's description, as OpenAPI 3.1.
+pub fn description() -> serde_json::Value {
+    serve::routes().1
+}

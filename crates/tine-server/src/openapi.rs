@@ -1,0 +1,294 @@
+//! The API's description: OpenAPI 3.1, put together from the types of the routes.
+
+use axum::http::Method;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+use tine_core::Kind;
+use tine_formats::view::{Answer, Imported};
+
+use crate::problem::{MEDIA_TYPE, Problem};
+use crate::transfer;
+
+/// What a route is about.
+#[derive(Clone)]
+pub(crate) struct Operation {
+    /// A name that generated clients use.
+    pub(crate) id: &'static str,
+    /// The section it stands in.
+    pub(crate) tag: &'static str,
+    /// One line.
+    pub(crate) summary: &'static str,
+    /// Statuses of success, apart from 200.
+    pub(crate) also: &'static [u16],
+    /// Whether it may be refused because the branch has changed.
+    pub(crate) conditional: bool,
+    /// Whether it needs a body.
+    pub(crate) body_required: bool,
+    /// Whether it changes nothing although it is no GET.
+    pub(crate) reads: bool,
+    /// Operations that go on with what this one answers: name, parameters.
+    pub(crate) links: &'static [Link],
+}
+
+/// How to go on with an answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    pub(crate) to: &'static str,
+    pub(crate) parameter: &'static str,
+    pub(crate) from: &'static str,
+}
+
+impl Operation {
+    pub(crate) const fn new(tag: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Operation {
+            id,
+            tag,
+            summary,
+            also: &[],
+            conditional: false,
+            body_required: false,
+            reads: false,
+            links: &[],
+        }
+    }
+
+    pub(crate) const fn also(self, also: &'static [u16]) -> Self {
+        Operation { also, ..self }
+    }
+
+    pub(crate) const fn conditional(self) -> Self {
+        Operation { conditional: true, ..self }
+    }
+
+    pub(crate) const fn body_required(self) -> Self {
+        Operation { body_required: true, ..self }
+    }
+
+    pub(crate) const fn reads(self) -> Self {
+        Operation { reads: true, ..self }
+    }
+
+    pub(crate) const fn links(self, links: &'static [Link]) -> Self {
+        Operation { links, ..self }
+    }
+}
+
+/// The description while routes are added.
+pub(crate) struct Description {
+    generator: SchemaGenerator,
+    paths: Map<String, Value>,
+}
+
+impl Description {
+    pub(crate) fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        Description { generator: settings.into_generator(), paths: Map::new() }
+    }
+
+    fn schema<T: JsonSchema>(&mut self) -> Value {
+        self.generator.subschema_for::<T>().into()
+    }
+
+    pub(crate) fn add<P: JsonSchema, B: JsonSchema, R: JsonSchema>(
+        &mut self,
+        method: &Method,
+        path: &str,
+        about: &Operation,
+    ) {
+        let answer = json!({ "application/json": { "schema": self.schema::<R>() } });
+        let body = (*method != Method::GET && *method != Method::DELETE).then(|| {
+            let schema = self.schema::<B>();
+            json!({
+                "required": about.body_required,
+                "content": { "application/json": { "schema": schema } },
+            })
+        });
+        let parameters = self.parameters::<P>(path, about, body.is_some());
+        self.insert(method, path, about, parameters, body, answer);
+    }
+
+    /// A route whose body or answer is not JSON.
+    pub(crate) fn add_other<P: JsonSchema>(
+        &mut self,
+        method: &Method,
+        path: &str,
+        about: &Operation,
+        body: Option<&str>,
+        answer: Value,
+    ) {
+        let parameters = self.parameters::<P>(path, about, false);
+        let body = body.map(|kind| {
+            json!({ "required": true, "content": { kind: { "schema": { "type": "string" } } } })
+        });
+        self.insert(method, path, about, parameters, body, answer);
+    }
+
+    /// The route that takes a bundle.
+    pub(crate) fn add_import(&mut self, about: &Operation) {
+        let answer = json!({ "application/json": { "schema": self.schema::<Answer<Imported>>() } });
+        let body = Some(transfer::MEDIA_TYPE);
+        self.add_other::<transfer::ImportedInto>(
+            &Method::POST,
+            "/api/v1/import",
+            about,
+            body,
+            answer,
+        );
+    }
+
+    fn insert(
+        &mut self,
+        method: &Method,
+        path: &str,
+        about: &Operation,
+        parameters: Vec<Value>,
+        body: Option<Value>,
+        answer: Value,
+    ) {
+        let mut responses = Map::new();
+        let links: Map<String, Value> = about
+            .links
+            .iter()
+            .map(|link| {
+                let parameters = json!({ link.parameter: link.from });
+                (link.to.to_owned(), json!({ "operationId": link.to, "parameters": parameters }))
+            })
+            .collect();
+        for status in std::iter::once(&200).chain(about.also) {
+            let what = if *status == 201 { "Made." } else { "Done." };
+            let mut response = json!({ "description": what, "content": answer.clone() });
+            if !links.is_empty() {
+                response["links"] = Value::Object(links.clone());
+            }
+            responses.insert(status.to_string(), response);
+        }
+        let problem = json!({ MEDIA_TYPE: { "schema": self.schema::<Problem>() } });
+        let mut refusals: Vec<u16> = Kind::ALL.iter().map(|kind| kind.http_status()).collect();
+        refusals.extend([406, 408, 415, 421, 429]);
+        if about.conditional {
+            refusals.push(412);
+        }
+        refusals.sort_unstable();
+        refusals.dedup();
+        for status in refusals {
+            let kinds: Vec<&str> = Kind::ALL
+                .iter()
+                .filter(|kind| kind.http_status() == status)
+                .map(|kind| kind.code())
+                .collect();
+            let what = match status {
+                406 => "not acceptable".to_owned(),
+                408 => "the body came too slowly".to_owned(),
+                412 => "`conflict`: the branch has changed since".to_owned(),
+                415 => "the body is not JSON".to_owned(),
+                421 => "the request was meant for another host".to_owned(),
+                429 => "too many requests".to_owned(),
+                _ => kinds.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", "),
+            };
+            let response = json!({ "description": what, "content": problem.clone() });
+            responses.insert(status.to_string(), response);
+        }
+        let mut entry = json!({
+            "operationId": about.id,
+            "tags": [about.tag],
+            "summary": about.summary,
+            "parameters": parameters,
+            "responses": responses,
+        });
+        if let Some(body) = body {
+            entry["requestBody"] = body;
+        }
+        let methods = self.paths.entry(path).or_insert_with(|| json!({}));
+        methods[method.as_str().to_ascii_lowercase()] = entry;
+    }
+
+    fn parameters<P: JsonSchema>(
+        &mut self,
+        path: &str,
+        about: &Operation,
+        changes: bool,
+    ) -> Vec<Value> {
+        let schema: Schema = P::json_schema(&mut self.generator);
+        let schema: Value = schema.into();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let empty = Map::new();
+        let properties = schema["properties"].as_object().unwrap_or(&empty);
+        let mut parameters: Vec<Value> = properties
+            .iter()
+            .map(|(name, schema)| {
+                let in_path = path.contains(&format!("{{{name}}}"));
+                let mut schema = schema.clone();
+                let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+                json!({
+                    "name": name,
+                    "in": if in_path { "path" } else { "query" },
+                    "required": in_path || required.contains(&Value::from(name.as_str())),
+                    "description": about.unwrap_or_default(),
+                    "schema": not_null(schema),
+                })
+            })
+            .collect();
+        let header = |name: &str, about: &str| {
+            json!({
+                "name": name, "in": "header", "required": false, "description": about,
+                "schema": { "type": "string" },
+            })
+        };
+        if changes {
+            let about = "Makes the call safe to repeat: the first answer comes again.";
+            parameters.push(header("Idempotency-Key", about));
+        }
+        if about.conditional {
+            let about = "The branch's ETag: refused with 412 when the branch has changed since.";
+            parameters.push(header("If-Match", about));
+        }
+        parameters
+    }
+
+    /// The whole document.
+    pub(crate) fn finish(mut self) -> Value {
+        let schemas = self.generator.take_definitions(true);
+        json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Tine",
+                "version": env!("CARGO_PKG_VERSION"),
+                "description": "Version control for conversations.",
+                "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            },
+            "servers": [{ "url": "/" }],
+            "security": [{}, { "token": [] }],
+            "paths": self.paths,
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            },
+        })
+    }
+}
+
+/// A parameter that is not given is not there: it is never null.
+fn not_null(mut schema: Value) -> Value {
+    if let Some(types) = schema["type"].as_array() {
+        let rest: Vec<&Value> = types.iter().filter(|it| *it != "null").collect();
+        if let [only] = rest.as_slice() {
+            schema["type"] = (*only).clone();
+        }
+    }
+    if let Some(object) = schema.as_object_mut()
+        && let Some(Value::Array(forms)) = object.get("anyOf")
+    {
+        let rest: Vec<Value> = forms.iter().filter(|it| it["type"] != "null").cloned().collect();
+        if let [only] = rest.as_slice() {
+            return only.clone();
+        }
+    }
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("default");
+    }
+    schema
+}

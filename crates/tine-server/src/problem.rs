@@ -1,0 +1,91 @@
+//! Refusals over HTTP: `application/problem+json` as RFC 9457 has it, with the engine's own code.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tine_core::Kind;
+use tine_engine::Error;
+use tine_formats::bundle::BundleError;
+use tine_formats::view;
+
+/// The media type of a refusal.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Why a request was refused.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Problem {
+    /// Where the code is explained.
+    #[serde(rename = "type")]
+    page: String,
+    /// The code in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong, and what to do about it.
+    detail: String,
+    #[serde(flatten)]
+    error: view::Error,
+    #[serde(skip)]
+    wait: Option<u32>,
+}
+
+impl Problem {
+    /// A refusal of a kind, with a sentence.
+    pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
+        Problem::of(kind, view::Error::new(kind, why))
+    }
+
+    fn of(kind: Kind, error: view::Error) -> Self {
+        Problem {
+            page: format!("/docs#{}", kind.code()),
+            title: kind.code().replace('_', " "),
+            status: kind.http_status(),
+            detail: error.message.clone(),
+            error,
+            wait: (kind == Kind::Busy).then_some(1),
+        }
+    }
+
+    /// The same with another status: 412 where the request was conditional, 405 …
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Problem { status: status.as_u16(), ..self }
+    }
+
+    /// The same with the number of seconds to wait.
+    pub(crate) fn after(self, seconds: u32) -> Self {
+        Problem { wait: Some(seconds), ..self }
+    }
+
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        self.error.code == kind.code()
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Problem::of(error.kind(), view::Error::from(&error))
+    }
+}
+
+impl From<BundleError> for Problem {
+    fn from(error: BundleError) -> Self {
+        Problem::new(error.kind(), error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
+        if let Some(seconds) = self.wait {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            let bearer = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        response
+    }
+}

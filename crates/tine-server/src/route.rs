@@ -1,0 +1,321 @@
+//! Routes whose types describe them.
+//!
+//! A route is a function over the engine with typed parameters, a typed body and a typed answer.
+//! The same types read the request, write the response and make the entry in the API's
+//! description, so that the two cannot disagree.
+//!
+//! Functions run on threads that may block; the threads that serve connections never wait for the
+//! store.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tine_core::{Kind, ProjectId};
+use tine_engine::{BranchVersion, Call, Engine};
+use tine_formats::wire::{self, Common};
+
+use crate::access::{Access, Caller};
+use crate::app::App;
+use crate::openapi::{Description, Operation};
+use crate::problem::Problem;
+
+/// What a function answers.
+pub(crate) type Answered<R> = Result<Reply<R>, Problem>;
+
+/// A route's function.
+pub(crate) type Handler<P, B, R> = fn(&Asked, P, B) -> Answered<R>;
+
+/// Parameters of path and query.
+pub(crate) trait Parameters: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The project that the query names.
+    fn project_id(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// Who asks, and for which project.
+pub(crate) struct Asked {
+    pub(crate) app: Arc<App>,
+    pub(crate) call: Call,
+    /// Whether the request named a state of the branch that it is about.
+    pub(crate) conditional: bool,
+}
+
+impl Asked {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.app.engine
+    }
+
+    pub(crate) fn project(&self) -> &ProjectId {
+        &self.call.project
+    }
+}
+
+/// An answer with its status and headers.
+pub(crate) struct Reply<R> {
+    pub(crate) status: StatusCode,
+    pub(crate) etag: Option<String>,
+    pub(crate) body: R,
+}
+
+impl<R> Reply<R> {
+    pub(crate) fn ok(body: R) -> Self {
+        Reply { status: StatusCode::OK, etag: None, body }
+    }
+
+    pub(crate) fn created(body: R) -> Self {
+        Reply { status: StatusCode::CREATED, etag: None, body }
+    }
+
+    /// 201 if something was made, 200 if it was there.
+    pub(crate) fn made(new: bool, body: R) -> Self {
+        if new { Reply::created(body) } else { Reply::ok(body) }
+    }
+
+    pub(crate) fn with_etag(self, etag: String) -> Self {
+        Reply { etag: Some(etag), ..self }
+    }
+}
+
+/// A body that no request has.
+#[derive(Debug, Default, serde::Deserialize, JsonSchema)]
+pub(crate) struct NoBody {}
+
+impl Common for NoBody {
+    fn project_id(&self) -> Option<&str> {
+        None
+    }
+
+    fn idempotency_key(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// All routes and their description.
+pub(crate) struct Routes {
+    router: Router<Arc<App>>,
+    description: Description,
+}
+
+impl Routes {
+    pub(crate) fn new() -> Self {
+        Routes { router: Router::new(), description: Description::new() }
+    }
+
+    pub(crate) fn finish(self) -> (Router<Arc<App>>, Description) {
+        (self.router, self.description)
+    }
+
+    /// A route that only reads.
+    pub(crate) fn get<P: Parameters, R: Serialize + JsonSchema + Send + 'static>(
+        self,
+        path: &'static str,
+        about: Operation,
+        handler: Handler<P, NoBody, R>,
+    ) -> Self {
+        self.route(Method::GET, path, about, handler)
+    }
+
+    /// A route that changes something.
+    pub(crate) fn route<P, B, R>(
+        mut self,
+        method: Method,
+        path: &'static str,
+        about: Operation,
+        handler: Handler<P, B, R>,
+    ) -> Self
+    where
+        P: Parameters,
+        B: Common + DeserializeOwned + JsonSchema + Default + Send + 'static,
+        R: Serialize + JsonSchema + Send + 'static,
+    {
+        self.description.add::<P, B, R>(&method, path, &about);
+        let filter = MethodFilter::try_from(method.clone()).expect("a method that has a filter");
+        let reads = method == Method::GET || about.reads;
+        let has_body = method != Method::GET && method != Method::DELETE;
+        let required = about.body_required;
+        self.router = self.router.route(
+            path,
+            on(filter, async move |State(app): State<Arc<App>>, request: Request| {
+                let (mut parts, body) = request.into_parts();
+                let asked = async {
+                    let parameters = parameters::<P>(&mut parts).await?;
+                    let body = match has_body {
+                        true => read_json::<B>(&app, &parts.headers, body, required).await?,
+                        false => B::default(),
+                    };
+                    let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
+                    let project = match (parameters.project_id(), body.project_id()) {
+                        (Some(one), Some(other)) if one != other => {
+                            let why = "the query and the body name different projects";
+                            return Err(Problem::new(Kind::Invalid, why));
+                        }
+                        (one, other) => wire::project(one.or(other), app.engine.limits())?,
+                    };
+                    let access = if reads { Access::Read } else { Access::Write };
+                    caller.check(&project, access)?;
+                    let call = call(&app, &caller, project, &parts.headers, &body)?;
+                    let conditional = call.if_branch.is_some();
+                    Ok((Asked { app, call, conditional }, parameters, body))
+                };
+                match asked.await {
+                    Ok((asked, parameters, body)) => {
+                        blocking(move || respond(&asked, handler(&asked, parameters, body))).await
+                    }
+                    Err(problem) => problem.into_response(),
+                }
+            }),
+        );
+        self
+    }
+}
+
+/// Runs something that may wait for the store.
+pub(crate) async fn blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(response) => response,
+        Err(_) => Problem::new(Kind::Internal, "the request met a defect; it is in the log")
+            .into_response(),
+    }
+}
+
+fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
+    match answer {
+        Ok(reply) => {
+            let mut headers = HeaderMap::new();
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(header::CONTENT_TYPE, json);
+            if let Some(Ok(etag)) = reply.etag.map(HeaderValue::try_from) {
+                headers.insert(header::ETAG, etag);
+            }
+            match serde_json::to_vec(&reply.body) {
+                Ok(body) => (reply.status, headers, body).into_response(),
+                Err(error) => Problem::new(Kind::Internal, error.to_string()).into_response(),
+            }
+        }
+        Err(problem) if asked.conditional && problem.is(Kind::Conflict) => {
+            problem.with_status(StatusCode::PRECONDITION_FAILED).into_response()
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Reads path and query as one set of parameters.
+async fn parameters<P: Parameters>(parts: &mut axum::http::request::Parts) -> Result<P, Problem> {
+    let path = RawPathParams::from_request_parts(parts, &()).await;
+    let path = path.map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
+    let pairs: Vec<(&str, &str)> = path.iter().collect();
+    let mut all = serde_urlencoded::to_string(pairs).unwrap_or_default();
+    if let Some(query) = parts.uri.query() {
+        if !all.is_empty() {
+            all.push('&');
+        }
+        all.push_str(query);
+    }
+    serde_urlencoded::from_str(&all)
+        .map_err(|error| Problem::new(Kind::Invalid, format!("the parameters: {error}")))
+}
+
+/// Reads a whole body, up to the limit.
+pub(crate) async fn read_body(app: &App, body: Body) -> Result<Bytes, Problem> {
+    let limit = app.engine.limits().body_bytes;
+    let read = tokio::time::timeout(app.options.body_timeout, to_bytes(body, limit));
+    match read.await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => {
+            let too_large = std::error::Error::source(&error)
+                .is_some_and(|source| source.to_string().contains("length limit"));
+            Err(match too_large {
+                true => Problem::new(
+                    Kind::TooLarge,
+                    format!("the body: at most {limit} bytes; nothing was stored"),
+                ),
+                false => Problem::new(Kind::Invalid, format!("the body broke off: {error}")),
+            })
+        }
+        Err(_) => Err(Problem::new(Kind::Invalid, "the body took too long to come")
+            .with_status(StatusCode::REQUEST_TIMEOUT)),
+    }
+}
+
+async fn read_json<B: DeserializeOwned + Default>(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+    required: bool,
+) -> Result<B, Problem> {
+    let bytes = read_body(app, body).await?;
+    if bytes.is_empty() && !required {
+        return Ok(B::default());
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let why = "the body must be JSON: send it with `Content-Type: application/json`";
+        return Err(
+            Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        );
+    }
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Problem::new(Kind::Invalid, format!("the body: {error}")))
+}
+
+fn call(
+    app: &App,
+    caller: &Caller,
+    project: ProjectId,
+    headers: &HeaderMap,
+    body: &impl Common,
+) -> Result<Call, Problem> {
+    let header = |name: &str| -> Result<Option<String>, Problem> {
+        let Some(value) = headers.get(name) else { return Ok(None) };
+        let text = std::str::from_utf8(value.as_bytes());
+        let text = text.map_err(|_| Problem::new(Kind::Invalid, format!("{name} is not UTF-8")))?;
+        Ok(Some(text.to_owned()))
+    };
+    let actor = header("x-tine-actor")?.filter(|actor| !actor.is_empty());
+    let actor = actor.unwrap_or_else(|| caller.name(&app.options.actor));
+    let mut call = Call::by(actor).in_project(project);
+    call.idempotency_key = match (header("idempotency-key")?, body.idempotency_key()) {
+        (Some(one), Some(other)) if one != other => {
+            let why = "the header Idempotency-Key and the field idempotency_key differ";
+            return Err(Problem::new(Kind::Invalid, why));
+        }
+        (one, other) => one.or(other.map(str::to_owned)),
+    };
+    if let Some(seen) = header("if-match")? {
+        call.if_branch = parse_etag(&seen)?;
+    }
+    Ok(call)
+}
+
+/// A branch's state as an entity tag.
+pub(crate) fn etag(branch: &tine_engine::BranchView) -> String {
+    format!("\"{}.{}\"", branch.id, branch.version)
+}
+
+/// The state that a tag stands for; `*` is any.
+fn parse_etag(text: &str) -> Result<Option<BranchVersion>, Problem> {
+    if text.trim() == "*" {
+        return Ok(None);
+    }
+    let seen = text.trim().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let seen = seen.and_then(|text| text.rsplit_once('.')).and_then(|(id, version)| {
+        Some(BranchVersion { id: id.parse().ok()?, version: version.parse().ok()? })
+    });
+    match seen {
+        Some(seen) => Ok(Some(seen)),
+        None => {
+            let why = "If-Match must be the ETag of a branch, as reading the branch answers it";
+            Err(Problem::new(Kind::Invalid, why))
+        }
+    }
+}

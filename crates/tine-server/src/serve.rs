@@ -1,0 +1,300 @@
+//! Listening, and the way of a request: who asks, which route, how it ended.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::{Value, json};
+use tine_core::Kind;
+use tine_engine::{Call, Engine};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+
+use crate::access::{self, Access, Caller, Tokens};
+use crate::app::{App, Options, Peer};
+use crate::metrics::Metrics;
+use crate::openapi::Operation;
+use crate::problem::Problem;
+use crate::rate::Rates;
+use crate::{api, events, reference, transfer};
+
+/// Answers smaller than this are sent as they are.
+const COMPRESSED_FROM: u16 = 1_024;
+
+/// A server that is bound to an address and does not answer yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    app: Arc<App>,
+    router: Router,
+    feed: watch::Sender<u64>,
+    stop: watch::Sender<bool>,
+}
+
+/// Tells a server to stop.
+#[derive(Clone, Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Takes no more requests, finishes those in work.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Server {
+    /// Binds to an address.
+    pub async fn bind(engine: Engine, listen: SocketAddr, options: Options) -> io::Result<Self> {
+        let listener = TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
+        let (feed, feed_end) = watch::channel(0);
+        let (stop, stopping) = watch::channel(false);
+        let (router, description) = routes();
+        let app = Arc::new(App {
+            engine,
+            tokens: Tokens::new(options.tokens.clone()),
+            metrics: Metrics::default(),
+            rates: Rates::new(options.rate),
+            room: Semaphore::new(options.concurrency),
+            description,
+            feed: feed_end,
+            stopping,
+            options,
+        });
+        let worth =
+            SizeAbove::new(COMPRESSED_FROM).and(NotForContentType::const_new("text/event-stream"));
+        let router = router
+            .layer(CompressionLayer::new().compress_when(worth))
+            .layer(from_fn_with_state(Arc::clone(&app), admit))
+            .with_state(Arc::clone(&app));
+        Ok(Server { listener, address, app, router, feed, stop })
+    }
+
+    /// The address that it is bound to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What tells it to stop.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// Answers until it is told to stop; then finishes what it has begun.
+    pub async fn run(self) -> io::Result<()> {
+        let Server { listener, app, router, feed, stop, .. } = self;
+        let watcher = tokio::spawn(events::watch_feed(app.engine.clone(), feed));
+        let mut stopping = stop.subscribe();
+        // Each connection holds a sender; when the last is gone, all have ended.
+        let (open, mut all_closed) = mpsc::channel::<()>(1);
+        while !*stopping.borrow_and_update() {
+            let (stream, peer) = tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        // Out of descriptors, or a client that has gone: the others go on.
+                        tracing::warn!(%error, "a connection was not accepted");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        continue;
+                    }
+                },
+                _ = stopping.changed() => continue,
+            };
+            // Small answers must not wait for an acknowledgement.
+            stream.set_nodelay(true).ok();
+            let (app, router, open) = (Arc::clone(&app), router.clone(), open.clone());
+            tokio::spawn(async move {
+                connection(&app, router, stream, peer).await;
+                drop(open);
+            });
+        }
+        drop((listener, open));
+        let closed = tokio::time::timeout(app.options.grace, all_closed.recv()).await;
+        if closed.is_err() {
+            tracing::warn!("requests were still in work when the time to stop was over");
+        }
+        watcher.abort();
+        Ok(())
+    }
+}
+
+async fn connection(app: &App, router: Router, stream: tokio::net::TcpStream, peer: SocketAddr) {
+    let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(Peer(peer.ip()));
+        let mut router = router.clone();
+        async move { tower::Service::call(&mut router, request.map(Body::new)).await }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.options.head_timeout)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut served = std::pin::pin!(served);
+    let mut stopping = app.stopping.clone();
+    let ended = loop {
+        tokio::select! {
+            ended = served.as_mut() => break ended,
+            changed = stopping.changed() => {
+                if changed.is_err() || *stopping.borrow() {
+                    served.as_mut().graceful_shutdown();
+                    break served.await;
+                }
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %peer, "a connection broke off");
+    }
+}
+
+/// All routes, and their description.
+pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
+    let (router, mut description) = api::routes().finish();
+    let live = Operation::new("Events", "followEvents", "Follow changes as they happen");
+    let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+    description.add_other::<events::Wanted>(&Method::GET, "/api/v1/events", &live, None, stream);
+    let export = Operation::new("Store", "exportBundle", "Whole conversations as a bundle");
+    let lines = json!({ transfer::MEDIA_TYPE: { "schema": { "type": "string" } } });
+    description.add_other::<transfer::Exported>(
+        &Method::GET,
+        "/api/v1/export",
+        &export,
+        None,
+        lines,
+    );
+    let import = Operation::new("Store", "importBundle", "Read a bundle, checking every hash");
+    description.add_import(&import);
+    let description = description.finish();
+    let router = router
+        .route("/api/v1/events", get(events::events))
+        .route("/api/v1/export", get(transfer::export))
+        .route("/api/v1/import", post(transfer::import))
+        .route("/api/v1/openapi.json", get(openapi))
+        .route("/docs", get(docs))
+        .route("/healthz", get(healthz))
+        .route("/metrics", get(metrics))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(nowhere);
+    (router, description)
+}
+
+async fn openapi(State(app): State<Arc<App>>) -> Response {
+    axum::Json(&app.description).into_response()
+}
+
+async fn docs(State(app): State<Arc<App>>) -> Response {
+    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'");
+    let mut response = Html(reference::page(&app.description)).into_response();
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+async fn healthz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    let engine = app.engine.clone();
+    let asked = tokio::task::spawn_blocking(move || engine.feed_end()).await;
+    asked.map_err(|_| Problem::new(Kind::Internal, "the store could not be asked"))??;
+    let body = json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") });
+    Ok(axum::Json(body).into_response())
+}
+
+async fn metrics(
+    State(app): State<Arc<App>>,
+    caller: Option<axum::Extension<Caller>>,
+) -> Result<Response, Problem> {
+    let caller = caller.map(|axum::Extension(caller)| caller).unwrap_or_default();
+    caller.check_store(Access::Read)?;
+    let engine = app.engine.clone();
+    let asked = tokio::task::spawn_blocking(move || engine.stats(&Call::by("metrics"), None));
+    let totals = asked.await.map_err(|_| Problem::new(Kind::Internal, "a defect"))??.store;
+    let text = app.metrics.text(&[
+        ("tine_store_conversations", "Conversations in the store.", totals.conversations),
+        ("tine_store_turns", "Turns in the store.", totals.turns),
+        ("tine_store_operations", "Operations in the store.", totals.operations),
+        ("tine_store_disk_bytes", "Bytes on disk.", totals.disk_bytes),
+    ]);
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+async fn wrong_method() -> Response {
+    Problem::new(Kind::Invalid, "this path does not know this method; /docs lists what it knows")
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+        .into_response()
+}
+
+async fn nowhere() -> Response {
+    Problem::new(Kind::NotFound, "there is nothing here; /docs lists what there is").into_response()
+}
+
+/// The way of every request: its name, its sender, its room, its end in the log.
+async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(&request);
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
+    let route = route.unwrap_or_else(|| "none".to_owned());
+    let peer = request.extensions().get::<Peer>().copied();
+    let in_work = app.metrics.request();
+    let mut response = match enter(&app, peer, &request) {
+        Ok((caller, _room)) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    drop(in_work);
+    let (status, took) = (response.status().as_u16(), started.elapsed());
+    app.metrics.done(method.as_str(), &route, status, took);
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    if status >= 500 {
+        tracing::error!(%method, route, status, micros, id, "refused");
+    } else {
+        tracing::debug!(%method, route, status, micros, id, "answered");
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert("x-request-id", id);
+    }
+    response
+}
+
+fn enter<'a>(
+    app: &'a App,
+    peer: Option<Peer>,
+    request: &Request,
+) -> Result<(Caller, tokio::sync::SemaphorePermit<'a>), Problem> {
+    if let Some(Peer(address)) = peer
+        && !app.rates.admits(address, Instant::now())
+    {
+        let why = "too many requests in one second; slow down";
+        return Err(Problem::new(Kind::Busy, why)
+            .with_status(StatusCode::TOO_MANY_REQUESTS)
+            .after(1));
+    }
+    let caller = access::admit(&app.tokens, &app.options, request.headers())?;
+    let room = app.room.try_acquire();
+    let room =
+        room.map_err(|_| Problem::new(Kind::Busy, "too many requests at once; try again"))?;
+    Ok((caller, room))
+}
+
+/// The name of a request: the sender's, or one of our own.
+fn request_id(request: &Request) -> String {
+    let given = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
+    let fits =
+        |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    match given.filter(fits) {
+        Some(id) => id.to_owned(),
+        None => uuid::Uuid::now_v7().simple().to_string(),
+    }
+}
