@@ -30,15 +30,6 @@ pub enum RenderError {
         /// What would do.
         needed: u64,
     },
-    /// A canonical message cannot be made of what was erased.
-    #[error(
-        "the turn {turn} is purged and cannot be written as a message; the other formats leave it \
-         out"
-    )]
-    Purged {
-        /// The turn.
-        turn: TurnId,
-    },
     /// A stored body is not JSON.
     #[error("the turn {turn} cannot be read: {error}")]
     Corrupt {
@@ -53,7 +44,7 @@ impl RenderError {
     /// The kind that surfaces report.
     pub fn kind(&self) -> Kind {
         match self {
-            RenderError::OpenCalls(_) | RenderError::Purged { .. } => Kind::Unsupported,
+            RenderError::OpenCalls(_) => Kind::Unsupported,
             RenderError::TooLong { .. } => Kind::TooLarge,
             RenderError::Corrupt { .. } => Kind::Corrupt,
         }

@@ -145,7 +145,12 @@ fn plain(part: Part, notes: &mut Notes) -> Option<Json> {
             notes.left_out(part.at, format!("a block of type `{kind}`"), NO_FORM);
             None
         }
-        What::Thinking { .. } | What::Call(_) => None,
+        What::Thinking { .. } => {
+            notes.left_out(part.at, "thinking", NO_FORM);
+            None
+        }
+        // Only the assistant calls, and its calls are written above.
+        What::Call(_) => None,
     }
 }
 

@@ -233,7 +233,7 @@ fn write(
             // Blocks are passed on as they are, whatever a provider would make of them.
             notes = Notes::default();
             cut.note(path, &mut notes);
-            Rendered::Request(tine::write(path, options, cut)?)
+            Rendered::Request(tine::write(path, options, cut, &mut notes)?)
         }
         Format::Markdown => {
             exchange::refuse_open(&script, options.open_calls)?;

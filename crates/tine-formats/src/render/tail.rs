@@ -103,20 +103,27 @@ pub(super) fn fitting(
         rendering.tokens = Some(tokens(&rendering, budget.count));
         Ok(rendering)
     };
-    let starts = starts(&path.turns)?;
-    let users = starts.iter().copied().filter(|at| path.turns[*at].role == Role::User || *at == 0);
+    let mut starts = starts(&path.turns)?;
+    if starts.is_empty() {
+        // The root alone.
+        starts.push(0);
+    }
+    let users = starts.iter().copied().filter(|at| *at == 0 || path.turns[*at].role == Role::User);
     let users: Vec<usize> = users.collect();
     for places in [&users, &starts] {
         if let Some(found) = longest(places, budget.max_tokens, &measured)? {
             return Ok(found);
         }
     }
-    let shortest = measured(starts.last().copied().unwrap_or(0))?;
-    let needed = shortest.tokens.map_or(0, |tokens| tokens.count);
-    if needed <= budget.max_tokens {
-        return Ok(shortest);
+    let mut needed = u64::MAX;
+    for last in users.last().into_iter().chain(starts.last()) {
+        needed = needed.min(length(&measured(*last)?));
     }
     Err(RenderError::TooLong { limit: budget.max_tokens, needed })
+}
+
+fn length(rendering: &Rendering) -> u64 {
+    rendering.tokens.map_or(0, |tokens| tokens.count)
 }
 
 /// The earliest of the places, in order of the path, from which the rest fits.
@@ -125,7 +132,6 @@ fn longest(
     limit: u64,
     measured: &dyn Fn(usize) -> Result<Rendering, RenderError>,
 ) -> Result<Option<Rendering>, RenderError> {
-    let fits = |rendering: &Rendering| rendering.tokens.is_some_and(|it| it.count <= limit);
     let at = |back: usize| measured(places[places.len() - back]);
     let mut best: Option<Rendering> = None;
     // Between these lies the answer: `good` places back it fits, `bad` places back it does not.
@@ -135,7 +141,7 @@ fn longest(
         let back = if bad <= places.len() { good + (bad - good) / 2 } else { good + step };
         let back = back.min(places.len());
         let rendering = at(back)?;
-        if fits(&rendering) {
+        if length(&rendering) <= limit {
             best = Some(rendering);
             good = back;
             step *= 2;

@@ -5,6 +5,7 @@ use tine_core::{Json, Status};
 use tine_engine::{PathPage, TurnView};
 use tine_store::Content;
 
+use super::notes::{Notes, Place};
 use super::tail::Cut;
 use super::{Options, RenderError};
 
@@ -12,6 +13,7 @@ pub(super) fn write(
     path: &PathPage,
     options: &Options<'_>,
     cut: &Cut,
+    notes: &mut Notes,
 ) -> Result<Json, RenderError> {
     let mut messages = Vec::new();
     let prompt = path.root.as_ref().and_then(|root| root.system_prompt.as_deref());
@@ -23,15 +25,22 @@ pub(super) fn write(
         messages.push(object([("role", "user".into()), ("content", content)]));
     }
     for (index, turn) in path.turns.iter().enumerate().skip(cut.start) {
-        messages.extend(message(turn, index, cut)?);
+        messages.extend(message(turn, index, cut, notes)?);
     }
     Ok(object([("messages", Json::Array(messages))]))
 }
 
-/// A turn as a message; nothing, when all that it says was moved to the front.
-fn message(turn: &TurnView, index: usize, cut: &Cut) -> Result<Option<Json>, RenderError> {
+/// A turn as a message; nothing, when all that it says was erased or moved to the front.
+fn message(
+    turn: &TurnView,
+    index: usize,
+    cut: &Cut,
+    notes: &mut Notes,
+) -> Result<Option<Json>, RenderError> {
     let Content::Kept(body) = &turn.content else {
-        return Err(RenderError::Purged { turn: turn.id });
+        let what = format!("the {} turn", turn.role.as_str());
+        notes.left_out(Place::turn(Some(turn.id)), what, "it is purged");
+        return Ok(None);
     };
     let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;
     let kept = blocks.into_iter().enumerate().filter(|(block, _)| !cut.has_moved(index, *block));
