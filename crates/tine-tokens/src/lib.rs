@@ -9,7 +9,7 @@
 /// How many tokens a text has. Marks such as `<|endoftext|>` are counted as the text they are.
 ///
 /// ```
-/// assert_eq!(tine_tokens::count("Late March, for the blossoms"), 7);
+/// assert_eq!(tine_tokens::count("tiktoken is great!"), 6);
 /// ```
 pub fn count(text: &str) -> usize {
     let encoding = tiktoken::get_encoding("o200k_base");

@@ -5,8 +5,15 @@ use tine_tokens::count;
 
 #[test]
 fn known_texts_have_their_known_counts() {
-    // As OpenAI's own library counts them.
-    let known = [("", 0), ("hello world", 2), ("tiktoken is great!", 6), ("<|endoftext|>", 7)];
+    // As the documentation of OpenAI's own library counts them.
+    let known = [
+        ("", 0),
+        ("tiktoken is great!", 6),
+        ("antidisestablishmentarianism", 6),
+        ("2 + 2 = 4", 7),
+        ("お誕生日おめでとう", 8),
+        ("<|endoftext|>", 7),
+    ];
     for (text, tokens) in known {
         assert_eq!(count(text), tokens, "{text:?}");
     }

@@ -6,13 +6,13 @@
 //! first turns join `system`, later ones are the user's, marked as what they are.
 
 use tine_core::json::object;
-use tine_core::{Json, Role, TurnId};
+use tine_core::{Json, Role};
 
 use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Kind, Media, Source};
 use super::notes::{Notes, Place};
 use super::script::{Part, Said, What, summary_text};
-use super::{Format, turns};
+use super::{Format, alternating};
 
 struct Block {
     at: Place,
@@ -25,12 +25,12 @@ struct Message {
 }
 
 pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
-    let (system, steps) = turns::leading_system(steps, notes);
+    let (system, steps) = alternating::leading_system(steps, notes);
     let mut messages: Vec<Message> = Vec::new();
     for step in steps {
         match step {
             Step::Say(said) => {
-                let said = turns::system_as_user(said, notes);
+                let said = alternating::system_as_user(said, notes);
                 let role = said.role;
                 push(&mut messages, role, blocks(said, notes));
             }
@@ -43,9 +43,9 @@ pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
     }
     let mut messages = without_trailing_thinking(messages, notes);
     if messages.first().is_some_and(|first| first.role == Role::Assistant) {
-        let json = text(turns::BEGINNING);
+        let json = text(alternating::BEGINNING);
         let blocks = vec![Block { at: Place::default(), json }];
-        notes.added(Place::default(), "a user's message", turns::FIRST_IS_USER);
+        notes.added(Place::default(), "a user's message", alternating::FIRST_IS_USER);
         messages.insert(0, Message { role: Role::User, blocks });
     }
     end(&mut messages, notes);
@@ -220,12 +220,10 @@ fn end(messages: &mut [Message], notes: &mut Notes) {
         return;
     };
     let Some(block) = last.blocks.last_mut() else { return };
-    let at: Option<TurnId> = block.at.turn;
-    notes.kept(Place::turn(at), "the last turn", turns::LAST_IS_ASSISTANT);
+    notes.kept(Place::turn(block.at.turn), "the last turn", alternating::LAST_IS_ASSISTANT);
     let said = block.json.get("text").and_then(Json::as_str);
     if let Some(said) = said.filter(|said| said.trim_end() != *said) {
-        let trimmed = text(said.trim_end());
-        block.json = trimmed;
+        block.json = text(said.trim_end());
         let why = "an assistant's last text that ends in white space is refused";
         notes.changed(block.at, "white space at the end", why);
     }

@@ -99,12 +99,12 @@ fn report(open: impl Iterator<Item = (TurnId, String)>) -> Result<(), RenderErro
 struct Pairing {
     format: Format,
     steps: Vec<Step>,
-    /// Open calls by the id that the path has: the step, the provider's id, the name.
+    /// By the id that the path has; the newest last.
     open: HashMap<String, Vec<OpenAsk>>,
     used_ids: HashSet<String>,
 }
 
-#[derive(Clone)]
+/// A call that waits for its result.
 struct OpenAsk {
     step: usize,
     wire_id: String,

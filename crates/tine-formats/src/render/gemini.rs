@@ -13,7 +13,7 @@ use super::exchange::{Answer, NO_OUTPUT, Step};
 use super::media::{Media, Source};
 use super::notes::{Notes, Place};
 use super::script::{Part, Said, ToolCall, What, summary_text};
-use super::{Format, turns};
+use super::{Format, alternating};
 
 /// Documented for histories whose calls come without a signature of Gemini's.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -28,12 +28,12 @@ struct Content {
 }
 
 pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
-    let (system, steps) = turns::leading_system(steps, notes);
+    let (system, steps) = alternating::leading_system(steps, notes);
     let mut contents: Vec<Content> = Vec::new();
     for step in steps {
         match step {
             Step::Say(said) => {
-                let said = turns::system_as_user(said, notes);
+                let said = alternating::system_as_user(said, notes);
                 let (role, at) = (said.role, Place::turn(said.turn));
                 push(&mut contents, role, at, parts(said, notes));
             }
@@ -46,11 +46,11 @@ pub(super) fn write(steps: Vec<Step>, notes: &mut Notes) -> Json {
     }
     if contents.first().is_some_and(|first| first.role == Role::Assistant) {
         let (role, at) = (Role::User, Place::default());
-        contents.insert(0, Content { role, parts: vec![text(turns::BEGINNING)], at });
-        notes.added(at, "a user's message", turns::FIRST_IS_USER);
+        contents.insert(0, Content { role, parts: vec![text(alternating::BEGINNING)], at });
+        notes.added(at, "a user's message", alternating::FIRST_IS_USER);
     }
     if let Some(last) = contents.last().filter(|last| last.role == Role::Assistant) {
-        notes.kept(last.at, "the last turn", turns::LAST_IS_ASSISTANT);
+        notes.kept(last.at, "the last turn", alternating::LAST_IS_ASSISTANT);
     }
     let contents = Json::Array(contents.into_iter().map(Content::into_json).collect());
     match system {

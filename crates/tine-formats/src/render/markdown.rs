@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use tine_core::{Json, Role};
+use tine_core::Role;
 
 use super::media::{Kind, Media, Source};
 use super::notes::Notes;
@@ -71,13 +71,10 @@ fn write_part(out: &mut String, said: &Said, part: &Part, notes: &mut Notes) {
         }
         What::Media(media) => write_media(out, part, media, notes),
         What::Other { kind, json } => {
-            let _ = write!(out, "**Block** {}\n\n{}", code(kind), fenced("json", &shown(json)));
+            let _ =
+                write!(out, "**Block** {}\n\n{}", code(kind), fenced("json", &json.to_canonical()));
         }
     }
-}
-
-fn shown(json: &Json) -> String {
-    json.to_canonical()
 }
 
 fn write_media(out: &mut String, part: &Part, media: &Media, notes: &mut Notes) {

@@ -14,6 +14,7 @@
 //! Deliberately absent: the model's name, tools, limits and all else that surrounds messages in
 //! a request; sending; and the tokenizer, which callers bring along ([`Budget`]).
 
+mod alternating;
 mod anthropic;
 mod error;
 mod exchange;
@@ -25,7 +26,6 @@ mod openai;
 mod script;
 mod tail;
 mod tine;
-mod turns;
 
 use tine_core::{Json, TurnId};
 use tine_engine::{Call, Engine, PathPage, PathQuery};
@@ -252,10 +252,17 @@ fn write(
             Rendered::Request(gemini::write(steps, &mut notes))
         }
     };
+    if let Rendered::Request(request) = &rendered {
+        let list = request.get("messages").or_else(|| request.get("contents"));
+        if list.and_then(Json::as_array).is_none_or(<[Json]>::is_empty) {
+            let why = "providers want at least one";
+            notes.kept(notes::Place::default(), "a request without messages", why);
+        }
+    }
     Ok(Rendering {
         format: options.format,
         rendered,
-        notes: notes.into_vec(),
+        notes: notes.into_vec(path),
         tokens: None,
         begins_at: cut.begins_at(path),
         turns_cut: cut.start,

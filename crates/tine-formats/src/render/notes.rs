@@ -1,6 +1,9 @@
 //! What a rendering did not take over as it is, and why.
 
+use std::collections::HashMap;
+
 use tine_core::TurnId;
+use tine_engine::PathPage;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +83,15 @@ impl Notes {
         self.0.push(Note { turn: at.turn, block: at.block, kind, what, why });
     }
 
-    pub(super) fn into_vec(self) -> Vec<Note> {
-        self.0
+    /// The notes in the order of the path; those on no turn come first.
+    pub(super) fn into_vec(self, path: &PathPage) -> Vec<Note> {
+        let mut notes = self.0;
+        if notes.len() > 1 {
+            let turns = path.turns.iter().enumerate();
+            let places: HashMap<TurnId, usize> = turns.map(|(at, turn)| (turn.id, at)).collect();
+            let place = |note: &Note| note.turn.and_then(|turn| places.get(&turn)).copied();
+            notes.sort_by_key(|note| (place(note), note.block));
+        }
+        notes
     }
 }

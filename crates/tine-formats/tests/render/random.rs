@@ -1,11 +1,12 @@
 //! Any path renders to something that the provider takes, and nothing of it is lost.
 
 use proptest::prelude::*;
-use tine_core::{Json, Role, Status};
+use tine_core::{Json, Message, Role, Status};
+use tine_engine::{Append, Call, Engine, NewConversation, PathQuery, SplitTurn, TurnRef};
 use tine_formats::render::{
-    Budget, Format, NoteKind, OpenCalls, Options, RenderError, Rendering, render,
+    Budget, Format, NoteKind, OpenCalls, Options, RenderError, Rendering, render, whole_path,
 };
-use tine_store::Content;
+use tine_store::{Content, MemoryStore};
 
 use super::budget::words;
 use super::stage::{Stage, json, request};
@@ -252,6 +253,33 @@ proptest! {
             };
             prop_assert_eq!(open, added, "{:?}", format);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn splitting_turns_changes_no_rendering(
+        texts in prop::collection::vec((any::<bool>(), "[a-c \n]{0,6}[a-z]"), 1..6),
+        splits in prop::collection::vec((any::<prop::sample::Index>(), 1..6_usize), 1..6),
+    ) {
+        let engine = Engine::new(MemoryStore::new());
+        let call = Call::by("tester");
+        let talk = engine.create_conversation(&call, NewConversation::named("t").unwrap()).unwrap().id;
+        let role = |user: &bool| if *user { Role::User } else { Role::Assistant };
+        let messages = texts.iter().map(|(user, text)| Message::text(role(user), text.as_str()));
+        engine.append(&call, Append::to(talk.clone(), messages.collect())).unwrap();
+        let path = || whole_path(&engine, &call, PathQuery::of(talk.clone())).unwrap();
+        let rendered = |format| render(&path(), &Options::of(format)).unwrap().rendered;
+        let formats = [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Markdown];
+        let before = formats.map(rendered);
+        for (which, offset) in splits {
+            let turn = TurnRef::of(which.get(&path().turns).id);
+            // Some offsets leave nothing on one side.
+            let _ = engine.split(&call, SplitTurn { turn, offset });
+        }
+        prop_assert_eq!(before, formats.map(rendered));
     }
 }
 

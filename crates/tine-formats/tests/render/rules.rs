@@ -367,6 +367,17 @@ fn partial_and_purged_turns_are_noted() {
 }
 
 #[test]
+fn a_request_without_messages_is_noted() {
+    let mut stage = Stage::new(None);
+    for format in PROVIDERS {
+        assert_eq!(notes(&stage.render(format)), ["kept - a request without messages"]);
+    }
+    stage.user(" ");
+    let found = notes(&stage.render(Format::Gemini));
+    assert_eq!(found, ["kept - a request without messages", "left_out 0.0 a blank text"]);
+}
+
+#[test]
 fn a_summary_is_a_text_that_says_what_it_is() {
     let mut stage = Stage::new(None);
     stage.user("Hello").user(r#"[{"type":"summary","text":"They met.","turns":[]}]"#);

@@ -24,10 +24,7 @@ pub(super) fn leading_system(steps: Vec<Step>, notes: &mut Notes) -> (Option<Str
     for step in steps {
         let Step::Say(said) = step else { continue };
         for part in said.parts {
-            match system_text(part, notes) {
-                Some(text) => texts.push(text),
-                None => continue,
-            }
+            texts.extend(system_text(part, notes));
         }
     }
     ((!texts.is_empty()).then(|| texts.join("\n\n")), rest)
