@@ -109,6 +109,25 @@ fn a_tail_never_begins_with_a_result_whose_call_was_cut() {
 }
 
 #[test]
+fn a_tail_does_not_begin_between_a_call_and_a_result_that_came_late() {
+    let mut stage = Stage::new(None);
+    stage
+        .user("a a a a a a")
+        .calls(&["c:f"])
+        .user("hurry")
+        .tool("c", "1")
+        .user("so")
+        .assistant("b");
+    for format in PROVIDERS {
+        for limit in 8..80 {
+            if let Ok(rendering) = within(&stage, format, limit) {
+                assert!(![2, 3].contains(&rendering.turns_cut), "{format:?} {limit}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_tail_does_not_begin_inside_a_split_text() {
     let mut stage = Stage::new(None);
     stage.user("a a a a a a").assistant("b").user("c c c").user("d d d").joined().assistant("e");

@@ -1,7 +1,7 @@
 //! Any path renders to something that the provider takes, and nothing of it is lost.
 
 use proptest::prelude::*;
-use tine_core::{Json, Message, Role, Status};
+use tine_core::{Json, Message, Role, Status, TurnId};
 use tine_engine::{Append, Call, Engine, NewConversation, PathQuery, SplitTurn, TurnRef};
 use tine_formats::render::{
     Budget, Format, NoteKind, OpenCalls, Options, RenderError, Rendering, render, whole_path,
@@ -192,6 +192,12 @@ fn nothing_lost(stage: &Stage, rendering: &Rendering, marks: &[Mark]) -> Result<
     Ok(())
 }
 
+/// Results that were written as the user's.
+fn orphans(rendering: &Rendering) -> impl Iterator<Item = Option<TurnId>> {
+    let notes = rendering.notes.iter();
+    notes.filter(|note| note.what.starts_with("the result of the call")).map(|note| note.turn)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -231,6 +237,11 @@ proptest! {
                 rendering => (max_tokens, rendering.unwrap()),
             };
             prop_assert!(rendering.tokens.unwrap().count <= limit);
+            // No result has lost its call to the cut.
+            let whole = render(&stage.path, &Options::of(format)).unwrap();
+            for turn in orphans(&rendering) {
+                prop_assert!(orphans(&whole).any(|it| it == turn), "{turn:?}");
+            }
             nothing_lost(&stage, &rendering, &marks)?;
             if format != Format::Markdown {
                 valid::check(format, &request(&rendering));

@@ -24,6 +24,14 @@ fn neighbours_of_one_role_are_joined_by_a_blank_line_and_parts_of_a_split_by_not
 }
 
 #[test]
+fn parts_of_a_split_whose_middle_is_deleted_are_joined_by_a_blank_line() {
+    let mut stage = Stage::new(None);
+    stage.user("first").user("last");
+    stage.last().continues = Some(turn_id(7));
+    assert_eq!(text(&stage.plain(Format::OpenAi), "messages/0/content"), "first\n\nlast");
+}
+
+#[test]
 fn results_of_tools_are_never_coalesced() {
     let mut stage = Stage::new(None);
     stage.user("go").calls(&["a:f", "b:f"]).tool("a", "1").tool("b", "2").user("thanks");
@@ -297,6 +305,21 @@ fn images_sounds_and_documents_have_each_providers_form() {
     for format in PROVIDERS {
         valid::check(format, &stage.plain(format));
     }
+}
+
+#[test]
+fn a_resource_with_data_is_what_its_media_type_says() {
+    let blob = |mime: &str| {
+        let mut stage = Stage::new(None);
+        stage.user(&format!(
+            r#"[{{"type":"resource","resource":{{"uri":"file:///a","mimeType":"{mime}","blob":"QUJD"}}}}]"#
+        ));
+        let openai = stage.plain(Format::OpenAi);
+        text(&openai, "messages/0/content/0/type").to_owned()
+    };
+    assert_eq!(blob("image/png"), "image_url");
+    assert_eq!(blob("audio/wav"), "input_audio");
+    assert_eq!(blob("application/pdf"), "file");
 }
 
 #[test]
