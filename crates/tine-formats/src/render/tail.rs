@@ -17,7 +17,7 @@ use tine_store::Content;
 
 use super::notes::{Notes, Place};
 use super::script;
-use super::{Budget, Format, Options, RenderError, Rendered, Rendering, Tokens, write};
+use super::{Budget, Format, OpenCalls, Options, RenderError, Rendered, Rendering, Tokens, write};
 
 /// What a message costs besides its text, as documented for chat completions.
 const PER_MESSAGE: u64 = 3;
@@ -98,8 +98,12 @@ pub(super) fn fitting(
     budget: Budget<'_>,
 ) -> Result<Rendering, RenderError> {
     let summaries = Summaries::read(path)?;
+    // Open calls concern only the tail that is chosen, not those that are tried.
+    let report = options.open_calls == OpenCalls::Report;
+    let open_calls = if report { OpenCalls::Close } else { options.open_calls };
+    let tried = Options { open_calls, ..*options };
     let measured = |start: usize| {
-        let mut rendering = write(path, options, &summaries.cut(start))?;
+        let mut rendering = write(path, &tried, &summaries.cut(start))?;
         rendering.tokens = Some(tokens(&rendering, budget.count));
         Ok(rendering)
     };
@@ -112,6 +116,9 @@ pub(super) fn fitting(
     let users: Vec<usize> = users.collect();
     for places in [&users, &starts] {
         if let Some(found) = longest(places, budget.max_tokens, &measured)? {
+            if report {
+                write(path, options, &summaries.cut(found.turns_cut))?;
+            }
             return Ok(found);
         }
     }

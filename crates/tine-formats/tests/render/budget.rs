@@ -1,7 +1,7 @@
 //! The end of a path that fits.
 
 use tine_core::{Json, Kind, Role};
-use tine_formats::render::{Budget, Format, Options, RenderError, Rendering, render};
+use tine_formats::render::{Budget, Format, OpenCalls, Options, RenderError, Rendering, render};
 
 use super::stage::{PROVIDERS, Stage, at, notes, request, text, turn_id};
 use super::valid;
@@ -125,6 +125,22 @@ fn a_tail_does_not_begin_between_a_call_and_a_result_that_came_late() {
             }
         }
     }
+}
+
+#[test]
+fn open_calls_that_are_cut_are_not_reported() {
+    let mut stage = Stage::new(None);
+    stage.user("go").calls(&["c:f"]);
+    for _ in 0..9 {
+        stage.user("a b c d").assistant("e f g h");
+    }
+    let within = |max_tokens| {
+        let budget = Some(Budget { max_tokens, count: &words });
+        let options = Options { budget, ..Options::of(Format::OpenAi) };
+        render(&stage.path, &Options { open_calls: OpenCalls::Report, ..options })
+    };
+    assert!(within(60).unwrap().turns_cut > 2);
+    assert!(matches!(within(10_000), Err(RenderError::OpenCalls(_))));
 }
 
 #[test]
