@@ -10,6 +10,7 @@ use serde::Serialize;
 use tine_core::{ConversationId, Kind};
 use tine_engine::Error;
 use tine_formats::bundle::BundleError;
+use tine_formats::render::RenderError;
 use tine_formats::view;
 use tine_store::StoreError;
 
@@ -22,6 +23,9 @@ pub(crate) enum Failure {
     /// A bundle could not be written or read.
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    /// A path could not be rendered.
+    #[error(transparent)]
+    Render(#[from] RenderError),
     /// The command line refused.
     #[error("{why}")]
     Refused {
@@ -72,6 +76,7 @@ impl Failure {
         match self {
             Failure::Engine(error) => error.kind(),
             Failure::Bundle(error) => error.kind(),
+            Failure::Render(error) => error.kind(),
             Failure::Refused { kind, .. } => *kind,
             Failure::Several { .. } => Kind::Ambiguous,
             Failure::ClosedPipe | Failure::Output(_) => Kind::Internal,
@@ -80,7 +85,16 @@ impl Failure {
 
     /// What to type next, where the engine's sentence cannot know how this surface spells it.
     fn hint(&self) -> Option<String> {
-        let Failure::Engine(error) = self else { return None };
+        let error = match self {
+            Failure::Engine(error) => error,
+            Failure::Render(RenderError::OpenCalls(_)) => {
+                return Some("--open-calls close answers them, keep leaves them".into());
+            }
+            Failure::Render(RenderError::TooLong { needed, .. }) => {
+                return Some(format!("--max-tokens {needed}"));
+            }
+            _ => return None,
+        };
         Some(match error {
             Error::Conflict { .. } => "append with --on-conflict fork to go on from there".into(),
             Error::TitleSet { .. } => "add --force to replace it".into(),
@@ -97,6 +111,7 @@ impl Failure {
     fn view(&self) -> view::Error {
         match self {
             Failure::Engine(error) => view::Error::from(error),
+            Failure::Render(error) => view::Error::from(error),
             Failure::Several { conversations, .. } => {
                 let candidate = |id: &ConversationId| view::Candidate {
                     conversation_id: id.to_string(),

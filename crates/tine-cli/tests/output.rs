@@ -117,4 +117,5 @@ fn help_is_as_written() {
     }
     insta::assert_snapshot!("help_append", home.ok(&["append", "--help"]));
     insta::assert_snapshot!("help_branch", home.ok(&["branch", "--help"]));
+    insta::assert_snapshot!("help_path", home.ok(&["path", "--help"]));
 }

@@ -15,6 +15,7 @@ pub mod metadata;
 pub mod reference;
 pub mod text;
 pub mod time;
+pub mod usage;
 
 pub use error::Kind;
 pub use hash::{Digest, OperationHash, RootHash, TurnHash};
@@ -25,3 +26,4 @@ pub use message::{Body, Message, Role, Status};
 pub use metadata::Metadata;
 pub use reference::Reference;
 pub use time::Timestamp;
+pub use usage::Usage;

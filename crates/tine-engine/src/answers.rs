@@ -2,7 +2,7 @@
 
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
-    Status, Timestamp, TurnHash, TurnId,
+    Status, Timestamp, TurnHash, TurnId, Usage,
 };
 use tine_store::{Content, DerivedFrom, FeedPosition, Origin, Root, Totals};
 
@@ -92,6 +92,9 @@ pub struct TurnView {
     pub metadata: Metadata,
     /// Where it comes from.
     pub origin: Origin,
+    /// The half that this one goes on from, when both are parts of one split text: right behind
+    /// it, nothing belongs between the two.
+    pub continues: Option<TurnId>,
     /// Whether it is shown.
     pub presence: Presence,
 }
@@ -364,6 +367,38 @@ pub struct Stats {
     pub store: Totals,
     /// One conversation, if it was asked for.
     pub conversation: Option<ConversationStats>,
+}
+
+/// Tokens and cost of a conversation, or of all conversations of a project.
+///
+/// Every turn counts once, also when it was deleted since: it was paid for. Halves of a split
+/// and copies of turns do not count again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageTotals {
+    /// All of it.
+    pub total: Usage,
+    /// By the model that answered, in order of name.
+    pub models: UsageShares<String>,
+    /// By branch, in order of name: what is on its path. What branches share counts in each.
+    /// Only where one conversation was asked for.
+    pub branches: UsageShares<Name>,
+    /// By conversation, in order of creation. Only where all were asked for.
+    pub conversations: UsageShares<ConversationId>,
+}
+
+/// Usage by name. No more names are kept than a page has rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageShares<T> {
+    /// Each with its share; none without any.
+    pub each: Vec<(T, Usage)>,
+    /// Everything that found no place in the list.
+    pub rest: Usage,
+}
+
+impl<T> Default for UsageShares<T> {
+    fn default() -> Self {
+        UsageShares { each: Vec::new(), rest: Usage::default() }
+    }
 }
 
 /// Totals of a conversation.

@@ -183,7 +183,10 @@ fn reused_view(
 ) -> Result<TurnView> {
     match above {
         Some(above) if tree.raw_parent(turn.loc)? == Some(above.loc) => {
-            Ok(views::turn_with(id, turn, Some(above.hash), Some(above.id), Presence::Live))
+            let continues = views::continued(tree, &turn)?;
+            let (hash, parent) = (Some(above.hash), Some(above.id));
+            let view = views::turn_with(id, turn, hash, parent, Presence::Live);
+            Ok(TurnView { continues, ..view })
         }
         _ => views::turn(tree, id, turn),
     }

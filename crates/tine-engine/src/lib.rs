@@ -49,6 +49,7 @@ mod topology;
 mod transfer;
 mod tree;
 mod undo;
+mod usage;
 mod verify;
 mod views;
 

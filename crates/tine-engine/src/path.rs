@@ -231,7 +231,10 @@ fn line_views(
         let (loc, hash, turn_id) = (turn.loc, turn.hash, turn.id);
         let view = match above {
             Some((parent, parent_hash, parent_id)) if tree.raw_parent(loc)? == Some(parent) => {
-                views::turn_with(id, turn, Some(parent_hash), Some(parent_id), Presence::Live)
+                let continues = views::continued(tree, &turn)?;
+                let (hash, parent) = (Some(parent_hash), Some(parent_id));
+                let view = views::turn_with(id, turn, hash, parent, Presence::Live);
+                TurnView { continues, ..view }
             }
             _ => views::turn(tree, id, turn)?,
         };

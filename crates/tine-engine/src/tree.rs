@@ -260,6 +260,29 @@ impl<'t> Tree<'t> {
         Ok(loc)
     }
 
+    /// The turn whose text this one's goes on from: the last part of the first half, when this is
+    /// the first part of the second half of a split.
+    pub(crate) fn continued(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
+        let mut part = loc;
+        while let Some(split) = self.split_with_half(part)? {
+            if split.right == part {
+                // Nothing is noticed: what is shown does not depend on it.
+                let mut before = split.left;
+                while let Some(further) = self.split_of(before)? {
+                    before = further.right;
+                }
+                return Ok(Some(before));
+            }
+            part = split.whole;
+        }
+        Ok(None)
+    }
+
+    /// Whether a turn is no part of a split one, or the one that its text begins with.
+    pub(crate) fn begins(&self, loc: TurnLoc) -> Result<bool> {
+        Ok(self.continued(loc)?.is_none())
+    }
+
     /// The parent as shown; `None` is the root.
     pub(crate) fn shown_parent(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         let mut above = self.raw_parent(loc)?;

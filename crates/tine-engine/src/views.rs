@@ -44,10 +44,27 @@ pub(crate) fn turn(tree: &Tree<'_>, id: &ConversationId, turn: Turn) -> Result<T
         State::Split(_) => Presence::Split,
         State::Bridged(_) | State::Gone(_) => Presence::Deleted,
     };
-    Ok(turn_with(id, turn, raw_parent.map(|parent| parent.hash), parent, presence))
+    let continues = match presence {
+        Presence::Live => continued(tree, &turn)?,
+        Presence::Deleted | Presence::Split => None,
+    };
+    let parent_hash = raw_parent.map(|parent| parent.hash);
+    Ok(TurnView { continues, ..turn_with(id, turn, parent_hash, parent, presence) })
 }
 
-/// A turn whose parents are known already.
+/// The half that a live turn goes on from.
+pub(crate) fn continued(tree: &Tree<'_>, turn: &Turn) -> Result<Option<TurnId>> {
+    // Only a half can; all others are spared the look-up.
+    if turn.origin.part_of.is_none() {
+        return Ok(None);
+    }
+    Ok(match tree.continued(turn.loc)? {
+        Some(before) => Some(tree.turn(before)?.id),
+        None => None,
+    })
+}
+
+/// A turn whose parents are known already, and which goes on from no other half.
 pub(crate) fn turn_with(
     conversation: &ConversationId,
     turn: Turn,
@@ -69,6 +86,7 @@ pub(crate) fn turn_with(
         status: turn.status,
         metadata: turn.metadata,
         origin: turn.origin,
+        continues: None,
         presence,
     }
 }

@@ -22,4 +22,5 @@ mod split;
 mod topology;
 mod transfer;
 mod undo;
+mod usage;
 mod world;

@@ -29,6 +29,43 @@ fn a_split_turn_is_shown_as_two_whose_texts_join_to_its_own() {
 }
 
 #[test]
+fn a_path_tells_which_neighbours_are_parts_of_one_text() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "bcdef", "g"]);
+        let first = split(world, said[1], 2);
+        split(world, first.left.id, 1);
+        split(world, first.right.id, 1);
+        let joins = |to: &str| {
+            let query = tine_engine::PathQuery::of(talk.clone()).to(reference(to));
+            let page = world.engine.path(&world.call, query).expect("a path");
+            let mut said = String::new();
+            for (at, turn) in page.turns.iter().enumerate() {
+                let before = at.checked_sub(1).map(|before| page.turns[before].id);
+                let mark =
+                    if turn.continues.is_some() && turn.continues == before { "" } else { " " };
+                let Content::Kept(body) = &turn.content else { panic!("nothing is purged") };
+                said.push_str(&format!("{mark}{}", body.preview(80)));
+            }
+            said
+        };
+        assert_eq!(world.path(&talk, "main"), "a b c d ef g");
+        assert_eq!(joins("main"), " a bcdef g");
+        // Without the middle the rest no longer goes on where the first part ends.
+        let middle = world.engine.path(&world.call, tine_engine::PathQuery::of(talk.clone()));
+        let middle = middle.expect("a path").turns[2].id;
+        let request = tine_engine::Delete {
+            turn: world.turn(middle),
+            mode: tine_engine::DeleteMode::Reparent,
+            force: false,
+            dry_run: false,
+        };
+        world.engine.delete(&world.call, request).expect("a deletion");
+        assert_eq!(joins("main"), " a b def g");
+    });
+}
+
+#[test]
 fn raw_hashes_and_depths_below_a_split_stay_as_they_are() {
     for_each_store(|world| {
         let talk = world.talk("talk");

@@ -11,14 +11,15 @@
 //!   (`tool_call_id`, `edited_from`, `outcome`).
 //! - An answer carries its project once, at the top: see [`Answer`].
 //!
-//! Deliberately absent: status codes and headers (the surfaces' business), and rendering for
-//! providers.
+//! Deliberately absent: status codes and headers (the surfaces' business), and how a path is
+//! rendered for providers (see [`crate::render`]).
 
 mod care;
 mod change;
 mod conversation;
 mod error;
 mod history;
+mod rendering;
 mod tree;
 mod turn;
 
@@ -33,6 +34,7 @@ pub use change::*;
 pub use conversation::*;
 pub use error::*;
 pub use history::*;
+pub use rendering::*;
 pub use tree::*;
 pub use turn::*;
 

@@ -11,7 +11,7 @@ use tine_formats::view;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::terminal::text::{count, visible};
+use crate::terminal::text::{count, cut, visible, width};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -53,15 +53,33 @@ pub(crate) fn verify(session: &Session) -> Result<()> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Tokens and cost are those that turns tell in their metadata (source_info: usage, cost).
+
 Examples:
   tine stats
+  tine stats --usage
   tine stats -c trip --json")]
-pub(crate) struct StatsArgs {}
+pub(crate) struct StatsArgs {
+    /// Also tokens and cost of all conversations; those of one that is named are always counted
+    #[arg(long)]
+    usage: bool,
+}
 
-pub(crate) fn stats(session: &Session) -> Result<()> {
+pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
     let named = session.named_conversation();
     let stats = session.engine.stats(&session.call, named)?;
-    if session.answered_json(|| view::Stats::from(stats.clone()))? {
+    let usage = match named.is_some() || args.usage {
+        true => Some(session.engine.usage(&session.call, named)?),
+        false => None,
+    };
+    let document = || {
+        let view = view::Stats::from(stats.clone());
+        match &usage {
+            Some(usage) => view.with_usage(usage.clone()),
+            None => view,
+        }
+    };
+    if session.answered_json(document)? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -95,8 +113,49 @@ pub(crate) fn stats(session: &Session) -> Result<()> {
                 ],
             )?;
         }
-        Ok(())
+        match usage.map(view::UsageTotals::from) {
+            Some(usage) if usage.total.turns > 0 => write_usage(out, &usage),
+            _ => Ok(()),
+        }
     })
+}
+
+/// Tokens and cost as a table, one line for each share.
+fn write_usage(out: &mut dyn Write, usage: &view::UsageTotals) -> Result<()> {
+    let groups = [
+        ("model", &usage.models),
+        ("branch", &usage.branches),
+        ("conversation", &usage.conversations),
+    ];
+    let each = |(what, shares): &(&str, &Vec<view::UsageShare>)| {
+        shares.iter().map(|share| width(what) + 1 + width(label(share))).max()
+    };
+    let wide = groups.iter().filter_map(each).max().unwrap_or(0).clamp(14, 48);
+    let mut line = |name: &str, figures: [&str; 4]| -> Result<()> {
+        let name = cut(name, wide);
+        let space = " ".repeat(wide.saturating_sub(width(&name)));
+        let [input, output, total, cost] = figures;
+        let row = format!("  {name}{space} {input:>12} {output:>12} {total:>12} {cost:>12}");
+        Ok(writeln!(out, "{}", row.trim_end())?)
+    };
+    line("tokens", ["input", "output", "total", "US$"])?;
+    let mut row = |name: &str, usage: &view::Usage| {
+        let cost = usage.cost_usd.map_or_else(String::new, |cost| format!("{cost:.4}"));
+        let figures = [usage.input_tokens, usage.output_tokens, usage.total_tokens];
+        let [input, output, total] = figures.map(|figure| figure.to_string());
+        line(name, [&input, &output, &total, &cost])
+    };
+    row("all", &usage.total)?;
+    for (what, shares) in groups {
+        for share in shares {
+            row(&format!("{what} {}", label(share)), &share.usage)?;
+        }
+    }
+    Ok(())
+}
+
+fn label(share: &view::UsageShare) -> &str {
+    share.name.as_deref().unwrap_or("(others)")
 }
 
 fn rows(out: &mut dyn Write, rows: &[(&str, u64)]) -> Result<()> {

@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Title(args) => marks::title(&open()?, args),
         Command::Purge(args) => purge::purge(&open()?, &args),
         Command::Verify(_) => care::verify(&open()?),
-        Command::Stats(_) => care::stats(&open()?),
+        Command::Stats(args) => care::stats(&open()?, &args),
         Command::Backup(args) => care::backup(&open()?, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),

@@ -2,15 +2,18 @@
 
 use clap::{Args, ValueEnum};
 use tine_core::{Json, Reference};
-use tine_engine::{PathPage, PathQuery, Selection, TurnView, WindowQuery};
+use tine_engine::{PathPage, PathQuery, Selection, WindowQuery};
+use tine_formats::render::{
+    Budget, Format, Note, NoteKind, OpenCalls, Options, Rendered, render, whole_path,
+};
 use tine_formats::view;
-use tine_store::Content;
 
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
 use crate::labels::Labels;
 use crate::session::Session;
 use crate::terminal::Paging;
+use crate::terminal::text::visible;
 use crate::transcript::{one_line, wrapped, write_turn};
 
 #[derive(Debug, Args)]
@@ -32,7 +35,7 @@ pub(crate) struct LogArgs {
 }
 
 pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
-    let mut path = whole_path(session, args.to, args.number)?;
+    let mut path = read_path(session, args.to, args.number)?;
     path.turns.reverse();
     if session.answered_json(|| view::Path::from(path.clone()))? {
         return Ok(());
@@ -53,23 +56,16 @@ pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
     })
 }
 
-/// All pages of a path, or of its last turns.
-fn whole_path(session: &Session, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
+/// A path, or the last turns of one.
+fn read_path(session: &Session, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
     // A branch or turn that is named can be looked for everywhere; `main` alone cannot.
     let conversation = match &to {
         Some(_) => session.scope()?,
         None => Some(session.conversation()?),
     };
     let selection = last.map_or(Selection::Whole, Selection::Last);
-    let mut query = PathQuery { conversation, to, selection, cursor: None, limit: None };
-    let mut path = session.engine.path(&session.call, query.clone())?;
-    while let Some(cursor) = path.next.take() {
-        query.cursor = Some(cursor);
-        let page = session.engine.path(&session.call, query.clone())?;
-        path.turns.extend(page.turns);
-        path.next = page.next;
-    }
-    Ok(path)
+    let query = PathQuery { conversation, to, selection, cursor: None, limit: None };
+    Ok(whole_path(&session.engine, &session.call, query)?)
 }
 
 #[derive(Debug, Args)]
@@ -78,6 +74,8 @@ Examples:
   tine path
   tine path other --last 10
   tine path --around a9d2e63be84c --before 2 --after 2
+  tine path --format openai --max-tokens 8000 > request.json
+  tine path --format markdown --open-calls keep
   tine path --format tine --no-system > messages.jsonl")]
 pub(crate) struct PathArgs {
     /// Where the path ends: a turn, a branch, a bookmark [default: main]
@@ -98,33 +96,80 @@ pub(crate) struct PathArgs {
     /// The branch whose line is followed behind it
     #[arg(long, requires = "around")]
     branch: Option<String>,
-    /// text: for people; tine: canonical messages as JSON Lines, as `append --messages` takes them
+    /// text: for people; openai, anthropic, gemini: ready to send; markdown; tine: canonical
+    /// messages as JSON Lines, as `append --messages` takes them
     #[arg(long, default_value = "text", hide_possible_values = true)]
-    format: Format,
+    format: Form,
+    /// Only the end of the path that fits, counted with OpenAI's public tokenizer
+    #[arg(long, value_name = "N", conflicts_with = "around")]
+    max_tokens: Option<u64>,
+    /// Tool calls without results: close them with a result that says so, report them as an
+    /// error, or keep them [default: close]
+    #[arg(long, value_name = "HOW", hide_possible_values = true)]
+    open_calls: Option<OpenChoice>,
     /// Leave the system prompt out
     #[arg(long)]
     no_system: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum Form {
     Text,
     Tine,
+    Openai,
+    Anthropic,
+    Gemini,
+    Markdown,
+}
+
+impl Form {
+    /// What it is rendered as; nothing for the transcript.
+    fn format(self) -> Option<Format> {
+        match self {
+            Form::Text => None,
+            Form::Tine => Some(Format::Tine),
+            Form::Openai => Some(Format::OpenAi),
+            Form::Anthropic => Some(Format::Anthropic),
+            Form::Gemini => Some(Format::Gemini),
+            Form::Markdown => Some(Format::Markdown),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OpenChoice {
+    Close,
+    Report,
+    Keep,
+}
+
+impl From<OpenChoice> for OpenCalls {
+    fn from(choice: OpenChoice) -> Self {
+        match choice {
+            OpenChoice::Close => OpenCalls::Close,
+            OpenChoice::Report => OpenCalls::Report,
+            OpenChoice::Keep => OpenCalls::Keep,
+        }
+    }
 }
 
 pub(crate) fn path(session: &Session, args: PathArgs) -> Result<()> {
+    if args.format == Form::Text && (args.max_tokens.is_some() || args.open_calls.is_some()) {
+        let why = "--max-tokens and --open-calls go with another --format than text";
+        return Err(Failure::invalid(why));
+    }
     if args.around.is_some() {
         return window(session, &args);
     }
-    let path = whole_path(session, args.to, args.last)?;
-    if args.format == Format::Text && session.answered_json(|| view::Path::from(path.clone()))? {
+    let path = read_path(session, args.to.clone(), args.last)?;
+    if let Some(format) = args.format.format() {
+        return write_rendering(session, &path, format, !args.no_system, &args);
+    }
+    if session.answered_json(|| view::Path::from(path.clone()))? {
         return Ok(());
     }
     let prompt = path.root.as_ref().and_then(|root| root.system_prompt.as_deref());
     let prompt = prompt.filter(|_| !args.no_system);
-    if args.format == Format::Tine {
-        return write_messages(session, prompt, &path.turns);
-    }
     let labels = Labels::of(session, &path.conversation)?;
     session.screen.text(Paging::Paged, |out| {
         let mut first = true;
@@ -154,8 +199,10 @@ fn window(session: &Session, args: &PathArgs) -> Result<()> {
         after: args.after,
     };
     let window = session.engine.window(&session.call, query)?;
-    if args.format == Format::Tine {
-        return write_messages(session, None, &window.turns);
+    if let Some(format) = args.format.format() {
+        let (conversation, turns) = (window.conversation, window.turns);
+        let path = PathPage { conversation, root: None, to: None, turns, next: None };
+        return write_rendering(session, &path, format, false, args);
     }
     if session.answered_json(|| view::Window::from(window.clone()))? {
         return Ok(());
@@ -179,40 +226,47 @@ fn window(session: &Session, args: &PathArgs) -> Result<()> {
     })
 }
 
-/// One canonical message on each line, in the form that `append --messages` takes.
-fn write_messages(session: &Session, prompt: Option<&str>, turns: &[TurnView]) -> Result<()> {
+/// Writes the request to standard output, and what was done to the path to standard error.
+fn write_rendering(
+    session: &Session,
+    path: &PathPage,
+    format: Format,
+    system: bool,
+    args: &PathArgs,
+) -> Result<()> {
+    let count = tine_tokens::count;
+    let budget = args.max_tokens.map(|max_tokens| Budget { max_tokens, count: &count });
+    let open_calls = args.open_calls.map_or(OpenCalls::Close, OpenCalls::from);
+    let rendering = render(path, &Options { format, open_calls, system, budget })?;
+    if session.answered_json(|| view::Rendering::from(rendering.clone()))? {
+        return Ok(());
+    }
     session.screen.text(Paging::Direct, |out| {
-        if let Some(prompt) = prompt {
-            let content = Json::from(prompt);
-            let line = tine_core::json::object([("role", "system".into()), ("content", content)]);
-            writeln!(out, "{}", line.to_canonical())?;
-        }
-        for turn in turns {
-            let Content::Kept(body) = &turn.content else {
-                let why = format!(
-                    "the turn {} is purged and cannot be written as a message; --json shows what \
-                     is left of it",
-                    turn.hash.short()
-                );
-                return Err(Failure::refused(tine_core::Kind::Unsupported, why));
-            };
-            let mut members = vec![
-                ("role".to_owned(), turn.role.as_str().into()),
-                ("content".to_owned(), Json::Array(body.blocks()?)),
-                ("created_at".to_owned(), turn.created_at.to_string().into()),
-            ];
-            if let Some(call) = &turn.tool_call_id {
-                members.push(("tool_call_id".to_owned(), call.as_str().into()));
+        match &rendering.rendered {
+            Rendered::Text(text) => write!(out, "{text}")?,
+            Rendered::Request(request) if format == Format::Tine => {
+                let messages = request.get("messages").and_then(Json::as_array);
+                for message in messages.unwrap_or_default() {
+                    writeln!(out, "{}", message.to_canonical())?;
+                }
             }
-            if turn.status == tine_core::Status::Partial {
-                members.push(("status".to_owned(), turn.status.as_str().into()));
-            }
-            if !turn.metadata.is_empty() {
-                members.push(("metadata".to_owned(), turn.metadata.to_json()));
-            }
-            let message = Json::Object(members.into_iter().collect());
-            writeln!(out, "{}", message.to_canonical())?;
+            Rendered::Request(request) => writeln!(out, "{}", request.to_canonical())?,
         }
         Ok(())
-    })
+    })?;
+    for note in &rendering.notes {
+        session.screen.aside(&note_line(note));
+    }
+    Ok(())
+}
+
+fn note_line(note: &Note) -> String {
+    let kind = match note.kind {
+        NoteKind::LeftOut => "left out",
+        NoteKind::Changed => "changed",
+        NoteKind::Added => "added",
+        NoteKind::Kept => "kept",
+    };
+    let turn = note.turn.map(|turn| format!(" (turn {turn})")).unwrap_or_default();
+    format!("note: {kind}: {}{turn}: {}", visible(&note.what), visible(&note.why))
 }

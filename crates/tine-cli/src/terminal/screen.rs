@@ -80,6 +80,12 @@ impl Screen {
         Ok(out.flush()?)
     }
 
+    /// Writes one line beside the answer, to standard error.
+    pub(crate) fn aside(&self, line: &str) {
+        // Nobody who reads only the answer is to be stopped by this.
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+
     /// Writes one line.
     pub(crate) fn line(&self, line: &str) -> Result<()> {
         self.text(Paging::Direct, |out| Ok(writeln!(out, "{line}")?))

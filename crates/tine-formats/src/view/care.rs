@@ -52,6 +52,97 @@ pub struct Stats {
     /// One conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationStats>,
+    /// Tokens and cost, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageTotals>,
+}
+
+impl Stats {
+    /// The same with tokens and cost.
+    pub fn with_usage(self, usage: engine::UsageTotals) -> Self {
+        Stats { usage: Some(usage.into()), ..self }
+    }
+}
+
+/// Tokens and cost. Every turn counts once, also when it was deleted since.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UsageTotals {
+    /// All of it.
+    pub total: Usage,
+    /// By the model that answered.
+    pub models: Vec<UsageShare>,
+    /// By branch: what is on its path. Only of one conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<UsageShare>,
+    /// By conversation. Only of all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversations: Vec<UsageShare>,
+}
+
+/// The share of one model, branch or conversation.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UsageShare {
+    /// Its name or id; `null` for all that found no place in the list.
+    pub name: Option<String>,
+    /// The share.
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
+/// Tokens and cost of some turns.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Turns that told their usage or cost.
+    pub turns: u64,
+    /// Tokens read, cached or not.
+    pub input_tokens: u64,
+    /// Tokens written, shown or not.
+    pub output_tokens: u64,
+    /// Tokens in all.
+    pub total_tokens: u64,
+    /// Of those read, how many came from a cache.
+    pub cache_read_tokens: u64,
+    /// Of those read, how many were put into a cache.
+    pub cache_write_tokens: u64,
+    /// Of those written, how many were thoughts.
+    pub reasoning_tokens: u64,
+    /// The cost in US dollars; `null` when no turn told one.
+    pub cost_usd: Option<f64>,
+    /// Turns that told their cost.
+    pub priced_turns: u64,
+}
+
+impl From<tine_core::Usage> for Usage {
+    fn from(usage: tine_core::Usage) -> Self {
+        Usage {
+            turns: usage.turns,
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            total_tokens: usage.total,
+            cache_read_tokens: usage.cache_read,
+            cache_write_tokens: usage.cache_write,
+            reasoning_tokens: usage.reasoning,
+            cost_usd: usage.cost_usd(),
+            priced_turns: usage.priced,
+        }
+    }
+}
+
+impl From<engine::UsageTotals> for UsageTotals {
+    fn from(totals: engine::UsageTotals) -> Self {
+        UsageTotals {
+            total: totals.total.into(),
+            models: shares(totals.models),
+            branches: shares(totals.branches),
+            conversations: shares(totals.conversations),
+        }
+    }
+}
+
+fn shares<T: ToString>(shares: engine::UsageShares<T>) -> Vec<UsageShare> {
+    let rest = (shares.rest != tine_core::Usage::default()).then_some((None, shares.rest));
+    let each = shares.each.into_iter().map(|(name, usage)| (Some(name.to_string()), usage));
+    each.chain(rest).map(|(name, usage)| UsageShare { name, usage: usage.into() }).collect()
 }
 
 /// Totals of a store.
@@ -115,7 +206,7 @@ impl From<engine::Stats> for Stats {
             tails: it.tails,
             operations: it.operations,
         });
-        Stats { store, conversation }
+        Stats { store, conversation, usage: None }
     }
 }
 

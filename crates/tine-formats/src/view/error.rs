@@ -6,6 +6,7 @@ use tine_core::Kind;
 use tine_engine as engine;
 
 use super::text;
+use crate::render::{OpenCall, RenderError};
 
 /// Why a call was refused, with what a caller needs to go on.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,21 @@ pub struct Error {
     /// Later operations that build on the one that should be undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depended_on_by: Vec<u64>,
+    /// Tool calls without results that keep a path from being rendered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_calls: Vec<OpenCalls>,
+    /// The limit on tokens that the end of a path would fit in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_tokens: Option<u64>,
+}
+
+/// A turn with calls that nobody answered.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OpenCalls {
+    /// The turn.
+    pub turn_id: String,
+    /// The ids of its open calls.
+    pub call_ids: Vec<String>,
 }
 
 /// One of several things that a reference could mean.
@@ -73,6 +89,8 @@ impl Error {
             actual_tip: None,
             references: Vec::new(),
             depended_on_by: Vec::new(),
+            open_calls: Vec::new(),
+            needed_tokens: None,
         }
     }
 }
@@ -101,6 +119,24 @@ impl From<&engine::Error> for Error {
                 view.references = references.iter().map(pointer).collect();
             }
             engine::Error::DependedOn { by, .. } => view.depended_on_by = by.clone(),
+            _ => {}
+        }
+        view
+    }
+}
+
+impl From<&RenderError> for Error {
+    fn from(error: &RenderError) -> Self {
+        let mut view = Error::new(error.kind(), error.to_string());
+        match error {
+            RenderError::OpenCalls(open) => {
+                let calls = |it: &OpenCall| OpenCalls {
+                    turn_id: text(it.turn),
+                    call_ids: it.calls.clone(),
+                };
+                view.open_calls = open.iter().map(calls).collect();
+            }
+            RenderError::TooLong { needed, .. } => view.needed_tokens = Some(*needed),
             _ => {}
         }
         view

@@ -44,6 +44,9 @@ pub struct Turn {
     /// The turn that it is one half of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
+    /// The half that it goes on from without anything between, where that one is right before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
     /// `live`, `deleted`, or `split` when its halves are shown instead.
     pub presence: String,
     /// Whether its content was erased.
@@ -79,6 +82,7 @@ impl From<engine::TurnView> for Turn {
             edited_from: view.origin.edited_from.map(text),
             derived_from: view.origin.derived_from.map(text),
             part_of: view.origin.part_of.map(text),
+            continues: view.continues.map(text),
             presence: presence(view.presence).to_owned(),
             purged: message_digest.is_some(),
             message_digest,

@@ -158,6 +158,22 @@ impl Model {
         }
     }
 
+    /// The last part of what comes before this turn in the text that both are parts of.
+    pub(crate) fn continued(&self, turn: Ix) -> Option<Ix> {
+        if self.state(turn) != State::Live {
+            return None;
+        }
+        let mut part = turn;
+        loop {
+            let (half, whole) = self.nodes[part].part?;
+            match (half, self.state(whole)) {
+                (Half::Right, State::Split { left, .. }) => return Some(self.right_most(left)),
+                (Half::Left, State::Split { .. }) => part = whole,
+                _ => return None,
+            }
+        }
+    }
+
     pub(crate) fn is_live(&self, turn: Ix) -> bool {
         self.state(turn) == State::Live && self.row(turn).is_some()
     }

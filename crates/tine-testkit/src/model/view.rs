@@ -50,6 +50,7 @@ impl Model {
                 derived_from: node.derived_from.map(id),
                 part_of: node.part.map(|(_, whole)| id(whole)),
             },
+            continues: self.continued(turn).map(id),
             presence: match self.state(turn) {
                 State::Live => Presence::Live,
                 State::Split { .. } => Presence::Split,

@@ -1,0 +1,72 @@
+//! What providers with two roles and one system prompt have in common.
+
+use tine_core::Role;
+
+use super::exchange::Step;
+use super::notes::{Notes, Place};
+use super::script::{Part, Said, What};
+
+/// Said by nobody: the first message must be the user's.
+pub(super) const BEGINNING: &str = "(The conversation begins with the assistant.)";
+
+pub(super) const FIRST_IS_USER: &str = "the first message must be the user's";
+
+pub(super) const LAST_IS_ASSISTANT: &str =
+    "it is the assistant's: some models refuse to go on from there, so add a user's message";
+
+/// Takes what the system says first out of the steps, as one text.
+pub(super) fn leading_system(steps: Vec<Step>, notes: &mut Notes) -> (Option<String>, Vec<Step>) {
+    let is_system = |step: &Step| matches!(step, Step::Say(said) if said.role == Role::System);
+    let leading = steps.iter().take_while(|step| is_system(step)).count();
+    let mut steps = steps;
+    let rest = steps.split_off(leading);
+    let mut texts: Vec<String> = Vec::new();
+    for step in steps {
+        let Step::Say(said) = step else { continue };
+        for part in said.parts {
+            texts.extend(system_text(part, notes));
+        }
+    }
+    ((!texts.is_empty()).then(|| texts.join("\n\n")), rest)
+}
+
+fn system_text(part: Part, notes: &mut Notes) -> Option<String> {
+    match part.what {
+        What::Text(text) => Some(text),
+        What::Summary(text) => Some(super::script::summary_text(&text)),
+        What::Media(media) => {
+            let text = media.as_text();
+            match &text {
+                Some(_) => notes.changed(part.at, media.describe(), "it is written as text"),
+                None => notes.left_out(part.at, media.describe(), "a system prompt is text"),
+            }
+            text
+        }
+        What::Thinking { .. } => {
+            notes.left_out(part.at, "thinking", "a system prompt is text");
+            None
+        }
+        What::Other { kind, .. } => {
+            let what = format!("a block of type `{kind}`");
+            notes.left_out(part.at, what, "a system prompt is text");
+            None
+        }
+        What::Call(_) => None,
+    }
+}
+
+/// What the system says later, as the user's and marked.
+pub(super) fn system_as_user(said: Said, notes: &mut Notes) -> Said {
+    if said.role != Role::System {
+        return said;
+    }
+    let mut said = said;
+    for part in &mut said.parts {
+        if let What::Text(text) = &mut part.what {
+            *text = format!("<system>\n{text}\n</system>");
+        }
+    }
+    let why = "there is one system prompt, at the beginning; this is written as the user's";
+    notes.changed(Place::turn(said.turn), "a system turn", why);
+    Said { role: Role::User, ..said }
+}

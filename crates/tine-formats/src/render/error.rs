@@ -1,0 +1,57 @@
+//! Why a path is not rendered.
+
+use tine_core::json::JsonError;
+use tine_core::{Kind, TurnId};
+
+/// A turn with calls that nobody answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// The turn.
+    pub turn: TurnId,
+    /// The ids of its open calls.
+    pub calls: Vec<String>,
+}
+
+/// A rendering that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// There are open tool calls, and they were to be reported.
+    #[error(
+        "tool calls without results: {}; add the results, or render with open calls closed or kept",
+        listed(.0)
+    )]
+    OpenCalls(Vec<OpenCall>),
+    /// Not even the end of the path fits.
+    #[error("the end of the path takes {needed} tokens; at most {limit} are allowed")]
+    TooLong {
+        /// The limit.
+        limit: u64,
+        /// What would do.
+        needed: u64,
+    },
+    /// A stored body is not JSON.
+    #[error("the turn {turn} cannot be read: {error}")]
+    Corrupt {
+        /// The turn.
+        turn: TurnId,
+        /// What the reader said.
+        error: JsonError,
+    },
+}
+
+impl RenderError {
+    /// The kind that surfaces report.
+    pub fn kind(&self) -> Kind {
+        match self {
+            RenderError::OpenCalls(_) => Kind::Unsupported,
+            RenderError::TooLong { .. } => Kind::TooLarge,
+            RenderError::Corrupt { .. } => Kind::Corrupt,
+        }
+    }
+}
+
+fn listed(open: &[OpenCall]) -> String {
+    let one = |it: &OpenCall| format!("{} of turn {}", it.calls.join(", "), it.turn);
+    open.iter().map(one).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,364 @@
+//! Tool calls and their results, and coalescing: what all providers ask for alike.
+//!
+//! - The results of a turn's calls come right behind it, before anything else.
+//! - Each call has one result and each result one call, matched by an id that occurs once.
+//! - A result without a call becomes something that the user said: it is not lost, and nobody
+//!   refuses it.
+//! - Neighbours of one role that are text alone become one, joined by nothing between the parts
+//!   of a split text and by a blank line otherwise. Texts of white space alone are left out.
+
+use std::collections::{HashMap, HashSet};
+
+use tine_core::{Digest, Role, TurnId};
+
+use super::notes::{Notes, Place};
+use super::script::{Part, Said, Script, ToolCall, What};
+use super::{Format, OpenCall, OpenCalls, Options, RenderError};
+
+/// What a call without a result is answered with.
+pub(super) const NO_RESULT: &str = "No result was recorded for this call.";
+
+/// What stands for a result that says nothing.
+pub(super) const NO_OUTPUT: &str = "(no output)";
+
+/// Letters that every provider takes in the id of a call, and how many of them.
+const ID_LENGTH: usize = 40;
+
+/// Letters of a function's name.
+const NAME_LENGTH: usize = 64;
+
+/// One step of a conversation.
+pub(super) enum Step {
+    /// Somebody says something; no calls.
+    Say(Said),
+    /// The assistant calls tools, and they answer.
+    Exchange { asks: Said, answers: Vec<Answer> },
+}
+
+/// The result of one call.
+pub(super) struct Answer {
+    pub at: Place,
+    pub wire_id: String,
+    /// The function's name, as in the call.
+    pub name: String,
+    /// Texts and media; never empty.
+    pub parts: Vec<Part>,
+    pub is_error: bool,
+}
+
+/// The steps of a script, in an order that every provider takes.
+pub(super) fn steps(
+    script: Script,
+    options: &Options<'_>,
+    notes: &mut Notes,
+) -> Result<Vec<Step>, RenderError> {
+    let mut pairing = Pairing::new(options.format);
+    for said in script.said {
+        match said.role {
+            Role::Assistant if said.has_calls() => pairing.ask(said, notes),
+            Role::Tool => pairing.answer(said, notes),
+            Role::User | Role::Assistant | Role::System => pairing.steps.push(Step::Say(said)),
+        }
+    }
+    pairing.finish(options.open_calls, notes)?;
+    Ok(coalesced(pairing.steps, notes))
+}
+
+/// Refuses open calls for formats that need no pairing, when they are to be reported.
+pub(super) fn refuse_open(script: &Script, choice: OpenCalls) -> Result<(), RenderError> {
+    if choice != OpenCalls::Report {
+        return Ok(());
+    }
+    let mut open: Vec<(TurnId, &str)> = Vec::new();
+    for said in &script.said {
+        for part in &said.parts {
+            if let (What::Call(call), Some(turn)) = (&part.what, said.turn) {
+                open.push((turn, &call.id));
+            }
+        }
+        if let Some(answered) = &said.answers
+            && let Some(at) = open.iter().rposition(|(_, call)| call == answered)
+        {
+            open.remove(at);
+        }
+    }
+    report(open.into_iter().map(|(turn, call)| (turn, call.to_owned())))
+}
+
+fn report(open: impl Iterator<Item = (TurnId, String)>) -> Result<(), RenderError> {
+    let mut found: Vec<OpenCall> = Vec::new();
+    for (turn, call) in open {
+        match found.last_mut() {
+            Some(last) if last.turn == turn => last.calls.push(call),
+            _ => found.push(OpenCall { turn, calls: vec![call] }),
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(RenderError::OpenCalls(found)) }
+}
+
+struct Pairing {
+    format: Format,
+    steps: Vec<Step>,
+    /// By the id that the path has; the newest last.
+    open: HashMap<String, Vec<OpenAsk>>,
+    used_ids: HashSet<String>,
+}
+
+/// A call that waits for its result.
+struct OpenAsk {
+    step: usize,
+    wire_id: String,
+    name: String,
+}
+
+impl Pairing {
+    fn new(format: Format) -> Self {
+        let (open, used_ids) = (HashMap::new(), HashSet::new());
+        Pairing { format, steps: Vec::new(), open, used_ids }
+    }
+
+    fn ask(&mut self, said: Said, notes: &mut Notes) {
+        let mut said = said;
+        let at = Place::turn(said.turn);
+        let last = self.steps.len().checked_sub(1);
+        // Some clients record each call of one answer as a turn of its own.
+        let joins = match self.steps.last_mut() {
+            Some(Step::Exchange { answers, .. }) if answers.is_empty() => last,
+            _ => None,
+        };
+        let step = joins.unwrap_or(self.steps.len());
+        for part in &mut said.parts {
+            if let What::Call(call) = &mut part.what {
+                self.name(call, part.at, notes);
+                let ask = OpenAsk { step, wire_id: call.wire_id.clone(), name: call.name.clone() };
+                self.open.entry(call.id.clone()).or_default().push(ask);
+            }
+        }
+        match self.steps.last_mut() {
+            Some(Step::Exchange { asks, .. }) if joins.is_some() => {
+                let why = "calls that follow each other without results are one turn's calls";
+                notes.changed(at, "a turn with tool calls, joined to the one before it", why);
+                asks.parts.append(&mut said.parts);
+            }
+            _ => self.steps.push(Step::Exchange { asks: said, answers: Vec::new() }),
+        }
+    }
+
+    /// Gives a call an id and a name that the provider takes.
+    fn name(&mut self, call: &mut ToolCall, at: Place, notes: &mut Notes) {
+        call.wire_id = wire_id(&call.id, &mut self.used_ids);
+        if call.wire_id != call.id {
+            let why = format!(
+                "it is now `{}`: ids are unique and of at most {ID_LENGTH} letters, digits, _ and -",
+                call.wire_id
+            );
+            notes.changed(at, format!("the id `{}` of a tool call", call.id), why);
+        }
+        let name = wire_name(&call.name, self.format);
+        if name != call.name {
+            let why = format!(
+                "it is now `{name}`: names are of at most {NAME_LENGTH} letters, digits, _ and -"
+            );
+            notes.changed(at, format!("the function name `{}`", call.name), why);
+            call.name = name;
+        }
+    }
+
+    fn answer(&mut self, said: Said, notes: &mut Notes) {
+        let id = said.answers.clone().unwrap_or_default();
+        let place = Place::turn(said.turn);
+        let Some(ask) = self.open.get_mut(&id).and_then(Vec::pop) else {
+            let why = "there is no such call before it; it is written as the user's";
+            notes.changed(place, format!("the result of the call `{id}`"), why);
+            self.steps.push(Step::Say(orphan(said, &id)));
+            return;
+        };
+        if ask.step + 1 < self.steps.len() {
+            let why = "it is written right behind its call";
+            notes.changed(place, format!("the place of the result of the call `{id}`"), why);
+        }
+        let parts = with_output(said.parts, place, notes);
+        let answer =
+            Answer { at: place, wire_id: ask.wire_id, name: ask.name, parts, is_error: false };
+        if let Some(Step::Exchange { answers, .. }) = self.steps.get_mut(ask.step) {
+            answers.push(answer);
+        }
+    }
+
+    fn finish(&mut self, choice: OpenCalls, notes: &mut Notes) -> Result<(), RenderError> {
+        let mut still_open: Vec<(TurnId, String)> = Vec::new();
+        for step in &mut self.steps {
+            let Step::Exchange { asks, answers } = step else { continue };
+            for part in &asks.parts {
+                let What::Call(call) = &part.what else { continue };
+                if answers.iter().any(|answer| answer.wire_id == call.wire_id) {
+                    continue;
+                }
+                let what = format!("the tool call `{}`", call.id);
+                match choice {
+                    OpenCalls::Report => {
+                        still_open.extend(part.at.turn.map(|turn| (turn, call.id.clone())));
+                    }
+                    OpenCalls::Keep => {
+                        notes.kept(part.at, what, "it has no result, which providers refuse");
+                    }
+                    OpenCalls::Close => {
+                        let what = format!("a result of {what}");
+                        notes.added(part.at, what, "there is none on the path");
+                        let at = part.at;
+                        let parts = vec![Part { at, what: What::Text(NO_RESULT.to_owned()) }];
+                        answers.push(Answer {
+                            at,
+                            wire_id: call.wire_id.clone(),
+                            name: call.name.clone(),
+                            parts,
+                            is_error: true,
+                        });
+                    }
+                }
+            }
+        }
+        report(still_open.into_iter())
+    }
+}
+
+/// A result without its call, as something that the user said.
+fn orphan(said: Said, id: &str) -> Said {
+    let heading = format!("[Result of the tool call {id}]");
+    let mut parts = said.parts;
+    match parts.first_mut() {
+        Some(Part { what: What::Text(text), .. }) => *text = format!("{heading}\n\n{text}"),
+        _ => {
+            let at = Place::turn(said.turn);
+            parts.insert(0, Part { at, what: What::Text(heading) });
+        }
+    }
+    Said { role: Role::User, parts, answers: None, joins: false, ..said }
+}
+
+/// The parts of a result; one that is blank says so, since providers refuse empty texts.
+fn with_output(parts: Vec<Part>, place: Place, notes: &mut Notes) -> Vec<Part> {
+    let blank = |part: &Part| matches!(&part.what, What::Text(text) if text.trim().is_empty());
+    let (blanks, mut parts): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(blank);
+    if parts.is_empty() {
+        let why = format!("providers refuse an empty text; it says {NO_OUTPUT}");
+        notes.changed(place, "a result without any text", why);
+        parts.push(Part { at: place, what: What::Text(NO_OUTPUT.to_owned()) });
+    } else {
+        for blank in blanks {
+            notes.left_out(blank.at, "a blank text", "providers refuse it");
+        }
+    }
+    parts
+}
+
+/// Joins neighbours and leaves blank texts out.
+fn coalesced(steps: Vec<Step>, notes: &mut Notes) -> Vec<Step> {
+    let mut joined: Vec<Step> = Vec::with_capacity(steps.len());
+    let mut steps = steps.into_iter().peekable();
+    while let Some(mut step) = steps.next() {
+        // A part of a split text may be blank; joined to its neighbours it is not.
+        let in_split = matches!(&step, Step::Say(said) if said.joins)
+            || matches!(steps.peek(), Some(Step::Say(next)) if next.joins);
+        if !in_split {
+            let (Step::Say(said) | Step::Exchange { asks: said, .. }) = &mut step;
+            without_blanks(said, notes);
+        }
+        match (joined.last_mut(), step) {
+            (Some(Step::Say(before)), Step::Say(said))
+                if before.role == said.role && before.is_text() && said.is_text() =>
+            {
+                join(before, said);
+            }
+            (_, Step::Say(mut said)) => {
+                if said.is_text() {
+                    merge_texts(&mut said);
+                }
+                joined.push(Step::Say(said));
+            }
+            (_, exchange) => joined.push(exchange),
+        }
+    }
+    for step in &mut joined {
+        if let Step::Say(said) = step {
+            without_blanks(said, notes);
+        }
+    }
+    joined.retain(|step| !matches!(step, Step::Say(said) if said.parts.is_empty()));
+    joined
+}
+
+/// The texts of one turn as one, joined by nothing.
+fn merge_texts(said: &mut Said) {
+    let mut parts = std::mem::take(&mut said.parts).into_iter();
+    let Some(mut first) = parts.next() else { return };
+    for part in parts {
+        if let (What::Text(all), What::Text(more)) = (&mut first.what, part.what) {
+            all.push_str(&more);
+            first.at.block = None;
+        }
+    }
+    said.parts.push(first);
+}
+
+fn join(before: &mut Said, said: Said) {
+    let mut said = said;
+    merge_texts(&mut said);
+    let Some(Part { what: What::Text(more), .. }) = said.parts.pop() else { return };
+    match before.parts.last_mut() {
+        Some(Part { what: What::Text(all), at }) => {
+            if !said.joins {
+                all.push_str("\n\n");
+            }
+            all.push_str(&more);
+            at.block = None;
+        }
+        _ => {
+            let at = Place::turn(said.turn);
+            before.parts.push(Part { at, what: What::Text(more) });
+        }
+    }
+}
+
+fn without_blanks(said: &mut Said, notes: &mut Notes) {
+    said.parts.retain(|part| match &part.what {
+        What::Text(text) | What::Summary(text) if text.trim().is_empty() => {
+            notes.left_out(part.at, "a blank text", "providers refuse it");
+            false
+        }
+        _ => true,
+    });
+}
+
+fn plain(symbol: char) -> bool {
+    symbol.is_ascii_alphanumeric() || symbol == '_' || symbol == '-'
+}
+
+/// An id in the letters that every provider takes, not used before.
+fn wire_id(id: &str, used: &mut HashSet<String>) -> String {
+    let sound = !id.is_empty() && id.len() <= ID_LENGTH && id.chars().all(plain);
+    if sound && used.insert(id.to_owned()) {
+        return id.to_owned();
+    }
+    let stem: String = id.chars().map(|it| if plain(it) { it } else { '_' }).take(24).collect();
+    let mut round = 0_u64;
+    loop {
+        let digest = Digest::of(format!("{round}:{id}").as_bytes()).to_hex();
+        let made = format!("{stem}_{}", &digest[..12]);
+        if used.insert(made.clone()) {
+            return made;
+        }
+        round += 1;
+    }
+}
+
+fn wire_name(name: &str, format: Format) -> String {
+    let mut made: String =
+        name.chars().map(|it| if plain(it) { it } else { '_' }).take(NAME_LENGTH).collect();
+    let begins_well = made.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if format == Format::Gemini && !begins_well {
+        made.insert(0, '_');
+        made.truncate(NAME_LENGTH);
+    }
+    made
+}

@@ -1,0 +1,97 @@
+//! What a rendering did not take over as it is, and why.
+
+use std::collections::HashMap;
+
+use tine_core::TurnId;
+use tine_engine::PathPage;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// It is not in the rendering.
+    LeftOut,
+    /// It is there in another form or place.
+    Changed,
+    /// It is in the rendering and not on the path.
+    Added,
+    /// It is there as it is, and a reader should know.
+    Kept,
+}
+
+impl NoteKind {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NoteKind::LeftOut => "left_out",
+            NoteKind::Changed => "changed",
+            NoteKind::Added => "added",
+            NoteKind::Kept => "kept",
+        }
+    }
+}
+
+/// One thing that a rendering did not take over as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The turn; none for the root and for what belongs to no turn.
+    pub turn: Option<TurnId>,
+    /// The block of that turn, from 0, when it is about one.
+    pub block: Option<usize>,
+    /// What was done.
+    pub kind: NoteKind,
+    /// To what.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A turn, and a block of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub turn: Option<TurnId>,
+    pub block: Option<usize>,
+}
+
+impl Place {
+    pub(super) fn turn(turn: Option<TurnId>) -> Self {
+        Place { turn, block: None }
+    }
+}
+
+/// The notes of a rendering that is being made.
+#[derive(Debug, Default)]
+pub(super) struct Notes(Vec<Note>);
+
+impl Notes {
+    pub(super) fn left_out(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+        self.add(NoteKind::LeftOut, at, what.into(), why.into());
+    }
+
+    pub(super) fn changed(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+        self.add(NoteKind::Changed, at, what.into(), why.into());
+    }
+
+    pub(super) fn added(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+        self.add(NoteKind::Added, at, what.into(), why.into());
+    }
+
+    pub(super) fn kept(&mut self, at: Place, what: impl Into<String>, why: impl Into<String>) {
+        self.add(NoteKind::Kept, at, what.into(), why.into());
+    }
+
+    fn add(&mut self, kind: NoteKind, at: Place, what: String, why: String) {
+        self.0.push(Note { turn: at.turn, block: at.block, kind, what, why });
+    }
+
+    /// The notes in the order of the path; those on no turn come first.
+    pub(super) fn into_vec(self, path: &PathPage) -> Vec<Note> {
+        let mut notes = self.0;
+        if notes.len() > 1 {
+            let turns = path.turns.iter().enumerate();
+            let places: HashMap<TurnId, usize> = turns.map(|(at, turn)| (turn.id, at)).collect();
+            let place = |note: &Note| note.turn.and_then(|turn| places.get(&turn)).copied();
+            notes.sort_by_key(|note| (place(note), note.block));
+        }
+        notes
+    }
+}

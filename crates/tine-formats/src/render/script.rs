@@ -1,0 +1,226 @@
+//! Turns as parts that no provider has a say in yet.
+//!
+//! A block of a known type becomes a [`What`] of its own; all others stay what they are, for
+//! each provider to pass on or to report. The root comes first, as something that the system
+//! said.
+
+use tine_core::json::Object;
+use tine_core::{Json, Role, Status, TurnId};
+use tine_engine::{PathPage, TurnView};
+use tine_store::Content;
+
+use super::media::{self, Media};
+use super::notes::{Notes, Place};
+use super::tail::Cut;
+use super::{Format, Options, RenderError};
+
+/// Everything that is to be rendered, in order.
+pub(super) struct Script {
+    pub said: Vec<Said>,
+}
+
+/// One turn, or the root.
+pub(super) struct Said {
+    /// None for the root.
+    pub turn: Option<TurnId>,
+    pub role: Role,
+    /// Whether it goes on where the one before it ends: two parts of one split text.
+    pub joins: bool,
+    pub parts: Vec<Part>,
+    /// The call that a tool turn answers.
+    pub answers: Option<String>,
+    /// Whose model said it, where that is known.
+    pub maker: Option<Format>,
+}
+
+/// One block of a turn.
+pub(super) struct Part {
+    pub at: Place,
+    pub what: What,
+}
+
+pub(super) enum What {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: Option<String>,
+    },
+    Call(ToolCall),
+    Media(Media),
+    /// The text that stands for other turns.
+    Summary(String),
+    /// Of a type that is not known here.
+    Other {
+        kind: String,
+        json: Json,
+    },
+}
+
+pub(super) struct ToolCall {
+    /// As the path has it.
+    pub id: String,
+    /// As the provider gets it: unique, and in the letters it takes.
+    pub wire_id: String,
+    pub name: String,
+    pub parameters: Json,
+    /// What a provider wants to see again with the call.
+    pub signature: Option<String>,
+}
+
+impl Said {
+    /// Something that nobody said and a provider needs.
+    pub(super) fn made_up(turn: Option<TurnId>, role: Role, what: What) -> Self {
+        let parts = vec![Part { at: Place::turn(turn), what }];
+        Said { turn, role, joins: false, parts, answers: None, maker: None }
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part.what, What::Text(_)))
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part.what, What::Call(_)))
+    }
+}
+
+/// How a summary is told from what was said.
+pub(super) fn summary_text(text: &str) -> String {
+    format!("[Summary of earlier turns]\n\n{text}")
+}
+
+/// The text of a `summary` block.
+pub(super) fn summary(block: &Json) -> Option<&str> {
+    ["text", "summary", "content"].iter().find_map(|name| block.get(name)).and_then(Json::as_str)
+}
+
+pub(super) fn read(
+    path: &PathPage,
+    options: &Options<'_>,
+    cut: &Cut,
+    notes: &mut Notes,
+) -> Result<Script, RenderError> {
+    let mut said = Vec::new();
+    if options.system {
+        match &path.root {
+            Some(root) => {
+                if let Some(prompt) = &root.system_prompt {
+                    said.push(Said::made_up(None, Role::System, What::Text(prompt.clone())));
+                }
+            }
+            None => notes.left_out(Place::default(), "the system prompt", "it is purged"),
+        }
+    }
+    cut.note(path, notes);
+    for moved in &cut.summaries {
+        let turn = Some(path.turns[moved.turn].id);
+        said.push(Said::made_up(turn, Role::User, What::Summary(moved.text.clone())));
+    }
+    for (index, turn) in path.turns.iter().enumerate().skip(cut.start) {
+        let before = index.checked_sub(1).filter(|_| index > cut.start);
+        let before = before.map(|before| path.turns[before].id);
+        said.extend(read_turn(turn, index, before, cut, notes)?);
+    }
+    Ok(Script { said })
+}
+
+fn read_turn(
+    turn: &TurnView,
+    index: usize,
+    before: Option<TurnId>,
+    cut: &Cut,
+    notes: &mut Notes,
+) -> Result<Option<Said>, RenderError> {
+    let place = Place::turn(Some(turn.id));
+    let Content::Kept(body) = &turn.content else {
+        notes.left_out(place, format!("the {} turn", turn.role.as_str()), "it is purged");
+        return Ok(None);
+    };
+    if turn.status == Status::Partial {
+        notes.kept(place, "a partial turn", "its stream broke off; what there is of it is written");
+    }
+    let blocks = body.blocks().map_err(|error| RenderError::Corrupt { turn: turn.id, error })?;
+    let mut parts = Vec::with_capacity(blocks.len());
+    for (block, json) in blocks.into_iter().enumerate() {
+        let at = Place { block: Some(block), ..place };
+        if cut.has_moved(index, block) {
+            continue;
+        }
+        parts.push(Part { at, what: read_block(json, at, notes) });
+    }
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Said {
+        turn: Some(turn.id),
+        role: turn.role,
+        joins: turn.continues.is_some() && turn.continues == before,
+        parts,
+        answers: turn.tool_call_id.clone(),
+        maker: turn.metadata.source_info.as_ref().and_then(maker),
+    }))
+}
+
+fn read_block(json: Json, at: Place, notes: &mut Notes) -> What {
+    let member = |name: &str| json.get(name).and_then(Json::as_str).map(str::to_owned);
+    let kind = member("type").unwrap_or_default();
+    let (what, known): (What, &[&str]) = match kind.as_str() {
+        "text" => (What::Text(member("text").unwrap_or_default()), &["text"]),
+        "thinking" => {
+            let text = member("text").unwrap_or_default();
+            (What::Thinking { text, signature: member("signature") }, &["text", "signature"])
+        }
+        "tool-use" => {
+            let signatures = ["signature", "thought_signature", "thoughtSignature"];
+            let call = ToolCall {
+                id: member("id").unwrap_or_default(),
+                wire_id: String::new(),
+                name: member("name").unwrap_or_default(),
+                parameters: json.get("parameters").cloned().unwrap_or(Object::new().into()),
+                signature: signatures.iter().find_map(|name| member(name)),
+            };
+            let known =
+                &["id", "name", "parameters", "signature", "thought_signature", "thoughtSignature"];
+            (What::Call(call), known)
+        }
+        "summary" if summary(&json).is_some() => {
+            return What::Summary(summary(&json).unwrap_or_default().to_owned());
+        }
+        _ => {
+            return match media::read(&kind, &json) {
+                Some(media) => What::Media(media),
+                None => What::Other { kind, json },
+            };
+        }
+    };
+    let is_known = |name: &&str| *name == "type" || known.contains(name);
+    let extra: Vec<&str> =
+        json.as_object().map_or(Vec::new(), |it| it.keys().filter(|key| !is_known(key)).collect());
+    if !extra.is_empty() {
+        let fields = format!("the fields {} of a {kind} block", extra.join(", "));
+        notes.left_out(at, fields, "they have no form outside of tine");
+    }
+    what
+}
+
+/// Whose model wrote a turn, by the model's name or the provider's.
+fn maker(source_info: &Json) -> Option<Format> {
+    let member = |name| source_info.get(name).and_then(Json::as_str).map(str::to_lowercase);
+    let model = member("model").unwrap_or_default();
+    // Routers name models `anthropic/claude-…`.
+    let model = model.rsplit('/').next().unwrap_or_default();
+    let by_model = [("claude", Format::Anthropic), ("gemini", Format::Gemini)];
+    let openai = ["gpt", "o1", "o3", "o4", "chatgpt", "codex"];
+    let provider = member("provider").unwrap_or_default();
+    let by_provider = [
+        ("anthropic", Format::Anthropic),
+        ("gemini", Format::Gemini),
+        ("google", Format::Gemini),
+        ("openai", Format::OpenAi),
+    ];
+    by_model
+        .iter()
+        .find(|(name, _)| model.starts_with(name))
+        .or_else(|| by_provider.iter().find(|(name, _)| provider.contains(name)))
+        .map(|(_, format)| *format)
+        .or_else(|| openai.iter().any(|name| model.starts_with(name)).then_some(Format::OpenAi))
+}
