@@ -8,7 +8,7 @@ use tine_core::Reference;
 
 use crate::commands::{
     append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, pack, purge, reading, show, tree,
+    moves, pack, purge, reading, serve, show, token, tree,
 };
 
 const EXAMPLES: &str = "\
@@ -113,6 +113,8 @@ pub(crate) fn names_root(reference: &Reference) -> bool {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve the store over HTTP
+    Serve(serve::ServeArgs),
     /// Fill a store with a branching example and show it as a tree
     Demo(demo::DemoArgs),
     /// Begin a conversation
@@ -175,6 +177,8 @@ pub(crate) enum Command {
     Export(bundles::ExportArgs),
     /// Read a bundle, checking every hash
     Import(bundles::ImportArgs),
+    /// Make, list and revoke the tokens of a server
+    Token(token::TokenArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_engine::Error;
 use tine_formats::bundle::BundleError;
+use tine_formats::render::RenderError;
 use tine_formats::view;
 
 /// The media type of a refusal.
@@ -64,6 +65,12 @@ impl Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
+        Problem::of(error.kind(), view::Error::from(&error))
+    }
+}
+
+impl From<RenderError> for Problem {
+    fn from(error: RenderError) -> Self {
         Problem::of(error.kind(), view::Error::from(&error))
     }
 }

@@ -14,7 +14,9 @@ pub(crate) mod moves;
 pub(crate) mod pack;
 pub(crate) mod purge;
 pub(crate) mod reading;
+pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod token;
 pub(crate) mod tree;
 
 use tine_store::embedded::Mode;
@@ -59,6 +61,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),
         Command::Import(args) => bundles::import(globals, &args),
+        Command::Serve(args) => serve::serve(globals, args),
+        Command::Token(args) => token::token(globals, args),
         Command::Completions(args) => completions::completions(globals, &args),
     }
 }

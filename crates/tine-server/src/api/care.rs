@@ -13,6 +13,8 @@ const TAG: &str = "Store";
 parameters!(Of {
     /// Also the totals of this conversation.
     conversation_id: Option<String>,
+    /// Also tokens and cost by conversation, branch and model; always with a conversation.
+    usage: Option<bool>,
 });
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -29,7 +31,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<view::Stats>> {
     let limits = asked.engine().limits();
     let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
-    Ok(Reply::ok(answer(asked, asked.engine().stats(&asked.call, id.as_ref())?.into())))
+    let mut stats = view::Stats::from(asked.engine().stats(&asked.call, id.as_ref())?);
+    if id.is_some() || query.usage.unwrap_or(false) {
+        stats = stats.with_usage(asked.engine().usage(&asked.call, id.as_ref())?);
+    }
+    Ok(Reply::ok(answer(asked, stats)))
 }
 
 fn verify(asked: &Asked, _: Nowhere, _: wire::Nothing) -> Answered<view::Verified> {

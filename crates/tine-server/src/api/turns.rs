@@ -7,7 +7,7 @@ use tine_engine::{
     TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::view::{Answer, Items};
-use tine_formats::{view, wire};
+use tine_formats::{render, view, wire};
 
 use super::{List, answer, conversation, name, parameters, reference, turn};
 use crate::openapi::{Link, Operation};
@@ -59,6 +59,12 @@ parameters!(PathTo {
     turn: String,
     /// The conversation in which hashes and names are looked up.
     conversation_id: Option<String>,
+    /// Rendered for a provider instead, ready to be sent; then there are no pages.
+    format: Option<Format>,
+    /// With a format: the end of the path that fits.
+    max_tokens: Option<u64>,
+    /// With a format: what becomes of tool calls without a result; `close` without it.
+    open_calls: Option<OpenCalls>,
     /// Only the last turns.
     last: Option<u64>,
     /// The turns around it instead, half before and half behind.
@@ -241,15 +247,70 @@ fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Turn>> {
     Ok(Reply::ok(answer(asked, asked.engine().turn(&asked.call, turn)?.into())))
 }
 
-/// A path, or a window of it: the fields of the one that was not asked for are left out.
-#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
-#[serde(untagged)]
-enum PathOrWindow {
-    Path(view::Path),
-    Window(view::Window),
+/// Whom a path is rendered for.
+#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// Messages as they are stored.
+    Tine,
+    /// Chat completions.
+    Openai,
+    /// The Messages API.
+    Anthropic,
+    /// `generateContent`.
+    Gemini,
+    /// For people.
+    Markdown,
 }
 
-fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathOrWindow>> {
+/// What becomes of tool calls without a result.
+#[derive(Clone, Copy, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OpenCalls {
+    /// They get a result that says so.
+    Close,
+    /// The call is refused and names them.
+    Report,
+    /// They stay as they are.
+    Keep,
+}
+
+/// A path, a window of it, or its rendering for a provider.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum PathForm {
+    Path(view::Path),
+    Window(view::Window),
+    Rendering(view::Rendering),
+}
+
+/// Renders a path for a provider.
+fn rendered(
+    asked: &Asked,
+    path: PathQuery,
+    format: Format,
+    max_tokens: Option<u64>,
+    open_calls: Option<OpenCalls>,
+) -> Result<view::Rendering, Problem> {
+    let whole = render::whole_path(asked.engine(), &asked.call, path)?;
+    let mut options = render::Options::of(match format {
+        Format::Tine => render::Format::Tine,
+        Format::Openai => render::Format::OpenAi,
+        Format::Anthropic => render::Format::Anthropic,
+        Format::Gemini => render::Format::Gemini,
+        Format::Markdown => render::Format::Markdown,
+    });
+    options.open_calls = match open_calls.unwrap_or(OpenCalls::Close) {
+        OpenCalls::Close => render::OpenCalls::Close,
+        OpenCalls::Report => render::OpenCalls::Report,
+        OpenCalls::Keep => render::OpenCalls::Keep,
+    };
+    options.budget =
+        max_tokens.map(|max_tokens| render::Budget { max_tokens, count: &tine_tokens::count });
+    Ok(render::render(&whole, &options)?.into())
+}
+
+fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
     let engine = asked.engine();
     let TurnRef { conversation, turn: to } =
         turn(asked, &query.turn, query.conversation_id.as_deref())?;
@@ -260,7 +321,7 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathOrWindow
         let after = window.saturating_sub(before + 1);
         let request = WindowQuery { turn, branch: query.branch, before, after };
         let found = engine.window(&asked.call, request)?;
-        return Ok(Reply::ok(answer(asked, PathOrWindow::Window(found.into()))));
+        return Ok(Reply::ok(answer(asked, PathForm::Window(found.into()))));
     }
     let selection = match size("last", query.last)? {
         Some(last) => Selection::Last(last),
@@ -268,8 +329,12 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathOrWindow
     };
     let (cursor, limit) = (query.cursor, size("the limit", query.limit)?);
     let request = PathQuery { conversation, to: Some(to), selection, cursor, limit };
+    if let Some(format) = query.format {
+        let made = rendered(asked, request, format, query.max_tokens, query.open_calls)?;
+        return Ok(Reply::ok(answer(asked, PathForm::Rendering(made))));
+    }
     let found = engine.path(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, PathOrWindow::Path(found.into()))))
+    Ok(Reply::ok(answer(asked, PathForm::Path(found.into()))))
 }
 
 fn turns(asked: &Asked, found: Vec<tine_engine::TurnView>) -> Answered<List<view::Turn>> {

@@ -1,0 +1,169 @@
+//! `tine serve`: the store over HTTP, until it is told to stop.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tine_core::{Kind, Limits};
+use tine_engine::{Engine, SystemClock, SystemEntropy};
+use tine_server::{Options, Server};
+use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::{EmbeddedStore, PackOptions, Store};
+
+use super::token::token_file;
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::session::store_folder;
+
+/// How often older turns are packed.
+const PACK_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+On this machine no token is needed. Everywhere else every request needs one: see `tine token`.
+
+Examples:
+  tine serve                                   on http://127.0.0.1:8000
+  tine serve --listen 0.0.0.0:8000 --host tine.example.org
+  curl http://127.0.0.1:8000/api/v1/conversations")]
+pub(crate) struct ServeArgs {
+    /// The address to listen on
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:8000",
+        env = "TINE_LISTEN",
+        hide_env = true
+    )]
+    listen: String,
+    /// Another name under which the server is addressed; can be repeated
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Requests of one address in a second
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    rate: u32,
+    /// Requests in work at once
+    #[arg(long, value_name = "N", default_value_t = 1_024)]
+    concurrency: usize,
+    /// How long requests in work may go on after the server was told to stop
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    grace: u64,
+    /// What is logged, as JSON lines on standard error
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: Level,
+    /// Leave older turns as they are instead of packing them while there is time
+    #[arg(long)]
+    no_pack: bool,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// What went wrong on this side.
+    Error,
+    /// Also what is odd.
+    Warn,
+    /// Also beginning and end.
+    Info,
+    /// Also every request.
+    Debug,
+}
+
+pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
+    let level = match args.log {
+        Level::Error => tracing::Level::ERROR,
+        Level::Warn => tracing::Level::WARN,
+        Level::Info => tracing::Level::INFO,
+        Level::Debug => tracing::Level::DEBUG,
+    };
+    tracing_subscriber::fmt().json().with_max_level(level).with_writer(std::io::stderr).init();
+    let listen = address(&args.listen)?;
+    let folder = store_folder(globals)?;
+    let options = OpenOptions { mode: Mode::Create, vfs: None };
+    let store = Arc::new(EmbeddedStore::open_with(&folder, options)?);
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
+    let engine = Engine::with(shared, clock, entropy, Limits::default());
+    let options = Options {
+        actor: globals.actor(),
+        tokens: Some(token_file(&folder)),
+        token_required: !listen.ip().is_loopback(),
+        hosts: args.host,
+        concurrency: args.concurrency,
+        rate: args.rate,
+        grace: Duration::from_secs(args.grace),
+        ..Options::default()
+    };
+    let internal = |why: String| Failure::refused(Kind::Internal, why);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| internal(format!("the server cannot start: {error}")))?;
+    runtime.block_on(async {
+        let server = Server::bind(engine, listen, options).await.map_err(|error| {
+            internal(format!(
+                "cannot listen on {}: {error}; --listen chooses another address",
+                args.listen
+            ))
+        })?;
+        let at = format!("http://{}", server.address());
+        tracing::info!(address = at, store = %folder.display(), "listening");
+        eprintln!("tine serves {} on {at}", folder.display());
+        let stopper = server.stopper();
+        tokio::spawn(async move {
+            told_to_stop().await;
+            tracing::info!("stopping");
+            stopper.stop();
+        });
+        if !args.no_pack {
+            tokio::spawn(pack_now_and_then(store));
+        }
+        server.run().await.map_err(|error| internal(format!("the server failed: {error}")))
+    })
+}
+
+/// Packs older turns from time to time. A failure is tried again next time: the turns are there
+/// in either form.
+async fn pack_now_and_then(store: Arc<EmbeddedStore>) {
+    loop {
+        tokio::time::sleep(PACK_EVERY).await;
+        let store = Arc::clone(&store);
+        let packed = tokio::task::spawn_blocking(move || store.pack(PackOptions::default())).await;
+        match packed {
+            Ok(Ok(packed)) if packed.turns > 0 => tracing::info!(turns = packed.turns, "packed"),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "packing failed"),
+            Err(error) => tracing::error!(%error, "packing met a defect"),
+        }
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr> {
+    let bad = |why: String| {
+        Failure::invalid(format!("`{text}` is no address to listen on ({why}); give HOST:PORT"))
+    };
+    let mut found = text.to_socket_addrs().map_err(|error| bad(error.to_string()))?;
+    found.next().ok_or_else(|| bad("nothing has that name".to_owned()))
+}
+
+/// Waits for the signals by which a person or a system ends a program.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,149 @@
+//! `tine token`: words by which a server knows who may do what.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tine_core::{Digest, Kind, Limits, Name, ProjectId};
+use tine_engine::{Clock, Entropy, SystemClock, SystemEntropy};
+use tine_server::{Token, TokenFile, token_digest};
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::session::store_folder;
+use crate::terminal::{Paging, Screen};
+
+/// Where the tokens of a store are kept.
+pub(super) fn token_file(folder: &Path) -> PathBuf {
+    folder.join("tokens.json")
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A token is shown once; the store keeps its digest only. A running server sees changes at once.
+
+Examples:
+  tine token create phone --project trips --read
+  tine token list
+  tine token revoke phone")]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a token and show it
+    Create {
+        /// What to call it; changes made with it are recorded under this name
+        name: String,
+        /// It may only read
+        #[arg(long)]
+        read: bool,
+        /// It reaches every project, not only the one that --project names
+        #[arg(long)]
+        all_projects: bool,
+    },
+    /// List tokens
+    List,
+    /// Make a token invalid
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    project: Option<&'a str>,
+    write: bool,
+    created_at: &'a str,
+}
+
+impl<'a> Shown<'a> {
+    fn of(token: &'a Token, word: Option<&'a str>) -> Self {
+        Shown {
+            name: &token.name,
+            token: word,
+            project: token.project.as_deref(),
+            write: token.write,
+            created_at: &token.created_at,
+        }
+    }
+}
+
+pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
+    let folder = store_folder(globals)?;
+    let path = token_file(&folder);
+    let failed = |error: std::io::Error| {
+        Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
+    };
+    let mut file = TokenFile::read(&path).map_err(failed)?;
+    let screen = Screen::new(globals);
+    match args.action {
+        Action::Create { name, read, all_projects } => {
+            let limits = Limits::default();
+            let name = Name::new(name, &limits)?.to_string();
+            if file.tokens.iter().any(|token| token.name == name) {
+                let why =
+                    format!("there is a token `{name}` already; revoke it or choose another name");
+                return Err(Failure::refused(Kind::Conflict, why));
+            }
+            let project = match (all_projects, &globals.project) {
+                (true, _) => None,
+                (false, Some(id)) => Some(ProjectId::new(id.as_str(), &limits)?.to_string()),
+                (false, None) => Some(ProjectId::default().to_string()),
+            };
+            let word = random_word();
+            let created_at = SystemClock.now().to_string();
+            let made =
+                Token { name, digest: token_digest(&word), project, write: !read, created_at };
+            file.tokens.push(made.clone());
+            std::fs::create_dir_all(&folder).map_err(failed)?;
+            file.write(&path).map_err(failed)?;
+            if screen.json {
+                return screen.document(&Shown::of(&made, Some(&word)));
+            }
+            screen.line(&word)
+        }
+        Action::List => {
+            if screen.json {
+                let all: Vec<_> = file.tokens.iter().map(|token| Shown::of(token, None)).collect();
+                return screen.document(&all);
+            }
+            screen.text(Paging::Paged, |out| {
+                for token in &file.tokens {
+                    let reach = token.project.as_deref().unwrap_or("every project");
+                    let access = if token.write { "writes" } else { "reads" };
+                    writeln!(out, "{}  {access} {reach}  since {}", token.name, token.created_at)?;
+                }
+                Ok(())
+            })
+        }
+        Action::Revoke { name } => {
+            let before = file.tokens.len();
+            file.tokens.retain(|token| token.name != name);
+            if file.tokens.len() == before {
+                let why = format!("there is no token `{name}`; `tine token list` lists them");
+                return Err(Failure::refused(Kind::NotFound, why));
+            }
+            file.write(&path).map_err(failed)?;
+            if screen.json {
+                return screen.document(&serde_json::json!({ "revoked": name }));
+            }
+            screen.line(&format!("revoked {name}"))
+        }
+    }
+}
+
+/// Thirty random bytes, hashed into a word that nobody guesses.
+fn random_word() -> String {
+    let mut bytes = Vec::with_capacity(30);
+    for _ in 0..3 {
+        bytes.extend_from_slice(&SystemEntropy.ten_bytes());
+    }
+    format!("tine_{}", Digest::of(&bytes))
+}
