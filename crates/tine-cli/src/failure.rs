@@ -119,7 +119,9 @@ impl Failure {
                     turn_hash: None,
                 };
                 let candidates = conversations.iter().map(candidate).collect();
-                view::Error { candidates, ..view::Error::new(self.kind(), self.to_string()) }
+                let mut error = view::Error::new(self.kind(), self.to_string());
+                error.particulars.candidates = candidates;
+                error
             }
             _ => view::Error::new(self.kind(), self.to_string()),
         }

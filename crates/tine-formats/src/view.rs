@@ -60,6 +60,7 @@ fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
 
 /// Any answer, with the project that the call was made in.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}Answer")]
 pub struct Answer<T> {
     /// The project.
     pub project_id: String,
@@ -77,6 +78,7 @@ impl<T> Answer<T> {
 
 /// A list, with the way to the next page.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
 pub struct Items<T> {
     /// This page's items.
     pub items: Vec<T>,

@@ -25,8 +25,10 @@ pub struct Problem {
     status: u16,
     /// What is wrong, and what to do about it.
     detail: String,
+    /// The stable code of the refusal's kind.
+    code: String,
     #[serde(flatten)]
-    error: view::Error,
+    particulars: view::Particulars,
     #[serde(skip)]
     wait: Option<u32>,
 }
@@ -42,8 +44,9 @@ impl Problem {
             page: format!("/docs#{}", kind.code()),
             title: kind.code().replace('_', " "),
             status: kind.http_status(),
-            detail: error.message.clone(),
-            error,
+            detail: error.message,
+            code: error.code,
+            particulars: error.particulars,
             wait: (kind == Kind::Busy).then_some(1),
         }
     }
@@ -59,7 +62,7 @@ impl Problem {
     }
 
     pub(crate) fn is(&self, kind: Kind) -> bool {
-        self.error.code == kind.code()
+        self.code == kind.code()
     }
 }
 

@@ -15,6 +15,14 @@ pub struct Error {
     pub code: String,
     /// A sentence that says what to do.
     pub message: String,
+    /// What a caller needs to go on.
+    #[serde(flatten)]
+    pub particulars: Particulars,
+}
+
+/// What a caller needs to go on after a refusal; each field is there only where it says something.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Particulars {
     /// Position of the refused message in the call, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_index: Option<usize>,
@@ -84,13 +92,7 @@ impl Error {
         Error {
             code: kind.code().to_owned(),
             message: message.into(),
-            message_index: None,
-            candidates: Vec::new(),
-            actual_tip: None,
-            references: Vec::new(),
-            depended_on_by: Vec::new(),
-            open_calls: Vec::new(),
-            needed_tokens: None,
+            particulars: Particulars::default(),
         }
     }
 }
@@ -99,13 +101,13 @@ impl From<&engine::Error> for Error {
     fn from(error: &engine::Error) -> Self {
         let mut view = Error::new(error.kind(), error.to_string());
         match error {
-            engine::Error::Message { index, .. } => view.message_index = Some(*index),
+            engine::Error::Message { index, .. } => view.particulars.message_index = Some(*index),
             engine::Error::Ambiguous { candidates, .. } => {
-                view.candidates = candidates.iter().map(Candidate::from).collect();
+                view.particulars.candidates = candidates.iter().map(Candidate::from).collect();
             }
             engine::Error::Conflict { branch, actual, actual_hash, .. }
             | engine::Error::Stale { branch, actual, actual_hash } => {
-                view.actual_tip = Some(ActualTip {
+                view.particulars.actual_tip = Some(ActualTip {
                     branch: text(branch),
                     turn_id: actual.map(text),
                     turn_hash: actual_hash.map(text),
@@ -116,9 +118,9 @@ impl From<&engine::Error> for Error {
                     what: found.what.to_owned(),
                     name: found.name.clone(),
                 };
-                view.references = references.iter().map(pointer).collect();
+                view.particulars.references = references.iter().map(pointer).collect();
             }
-            engine::Error::DependedOn { by, .. } => view.depended_on_by = by.clone(),
+            engine::Error::DependedOn { by, .. } => view.particulars.depended_on_by = by.clone(),
             _ => {}
         }
         view
@@ -134,9 +136,9 @@ impl From<&RenderError> for Error {
                     turn_id: text(it.turn),
                     call_ids: it.calls.clone(),
                 };
-                view.open_calls = open.iter().map(calls).collect();
+                view.particulars.open_calls = open.iter().map(calls).collect();
             }
-            RenderError::TooLong { needed, .. } => view.needed_tokens = Some(*needed),
+            RenderError::TooLong { needed, .. } => view.particulars.needed_tokens = Some(*needed),
             _ => {}
         }
         view

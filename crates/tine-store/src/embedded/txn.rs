@@ -563,8 +563,8 @@ impl Read for Txn<'_> {
     }
 
     fn feed_end(&self) -> Result<FeedPosition> {
-        let last: Option<i64> = self.one("SELECT max(no) FROM operation", [], |row| row.get(0))?;
-        Ok(FeedPosition(rows::unsigned(last.unwrap_or(0))))
+        let sql = "SELECT ifnull(max(no), 0) FROM operation";
+        Ok(FeedPosition(rows::unsigned(self.one(sql, [], |row| row.get(0))?.unwrap_or(0))))
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
