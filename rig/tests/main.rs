@@ -9,7 +9,8 @@ use tine_rig::{canary, faults, kill, power};
 fn programs() -> Programs {
     let workload = Path::new(env!("CARGO_BIN_EXE_tine-rig-workload"));
     let command = Path::new(env!("CARGO_BIN_EXE_tine-rig-command"));
-    Programs::at(workload, command).expect("the programs are built with the tests")
+    let crowd = Path::new(env!("CARGO_BIN_EXE_tine-rig-crowd"));
+    Programs::at(workload, command, crowd).expect("the programs are built with the tests")
 }
 
 fn assert_clean(tally: &Tally) {
