@@ -50,6 +50,11 @@ impl Engine {
 
     /// Selects or makes the conversation that is this one under another root, and takes a path
     /// over into it.
+    ///
+    /// The path is appended from the root by longest common prefix, with new ids and the old
+    /// times, and `main` moves to its end. Where the conversation holds the whole path already,
+    /// nothing is made and `main` stays where it is, be it further down, elsewhere or at the root:
+    /// what others said there since is not taken from under them.
     pub fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
         if let Some(config) = &request.config {
             check_root_parts(config, &Json::Null)?;
@@ -79,8 +84,8 @@ impl Engine {
         })
     }
 
-    /// The conversation that a call made, also when that was undone since: a repeated call gives
-    /// the first answer again.
+    /// The conversation that a call made or changed, also when its making was undone since: a
+    /// repeated call gives the first answer again.
     fn conversation_named(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
         self.read(|records| {
             let found = records.conversation(&call.project, id)?;
@@ -157,7 +162,7 @@ impl Engine {
             mutation.open(found)?;
             patch_fields(mutation, patch)
         })?;
-        self.conversation(call, id)
+        self.conversation_named(call, id)
     }
 
     pub(crate) fn page_limit(&self, wanted: Option<usize>) -> Result<usize> {

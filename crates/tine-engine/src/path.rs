@@ -25,12 +25,7 @@ impl Engine {
 
     /// The very turn of that id, also when it is split.
     pub(crate) fn turn_named(&self, call: &Call, id: &TurnId) -> Result<TurnView> {
-        self.read(|records| {
-            let found = records.find_turn(&call.project, id)?;
-            let (key, loc) = tine_store::required(found, || format!("turn {id}"))?;
-            let owner = resolve::conversation_of(records, key)?;
-            views::turn_at(&Tree::new(records, key), &owner.id, loc)
-        })
+        self.read(|records| views::turn_by_id(records, &call.project, id))
     }
 
     /// Children as shown, in order; those of `root` are the first turns.

@@ -1,7 +1,7 @@
 //! From records to answers.
 
 use tine_core::json::{Json, object};
-use tine_core::{ConversationId, TurnHash, TurnId};
+use tine_core::{ConversationId, ProjectId, TurnHash, TurnId};
 use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility, required};
 
 use crate::change::{optional, parsed, text};
@@ -78,14 +78,11 @@ pub(crate) fn turn_at(tree: &Tree<'_>, id: &ConversationId, loc: TurnLoc) -> Res
 }
 
 /// A turn by its id, wherever it stands now.
-pub(crate) fn turn_by_id(
-    records: &dyn Read,
-    conversation: &Conversation,
-    id: &TurnId,
-) -> Result<TurnView> {
-    let found = records.find_turn(&conversation.project, id)?;
-    let (_, loc) = required(found, || format!("turn {id}"))?;
-    turn_at(&Tree::new(records, conversation.key), &conversation.id, loc)
+pub(crate) fn turn_by_id(records: &dyn Read, project: &ProjectId, id: &TurnId) -> Result<TurnView> {
+    let found = records.find_turn(project, id)?;
+    let (key, loc) = required(found, || format!("turn {id}"))?;
+    let owner = conversation_of(records, key)?;
+    turn_at(&Tree::new(records, key), &owner.id, loc)
 }
 
 pub(crate) fn branch(

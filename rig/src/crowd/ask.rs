@@ -253,9 +253,7 @@ impl Ask {
             (Kind::Undo, _) => Request::Undo(talk),
             (Kind::Redo, _) => Request::Redo(talk),
             (Kind::Unbookmark, _) => Request::Unbookmark(mark(&mut chance)?),
-            (Kind::Pack, _) => {
-                Request::Pack(PackOptions { keep_recent: 4, shortest_run: 8 })
-            }
+            (Kind::Pack, _) => Request::Pack(PackOptions { keep_recent: 4, shortest_run: 8 }),
             (Kind::Revert, _) => Request::Revert(MoveBranch {
                 conversation: talk,
                 branch: picks.branch.as_ref().map_or("main", |name| name.as_str()).to_owned(),
@@ -274,7 +272,10 @@ impl Ask {
     /// Makes the call.
     pub fn run(&self, engine: &Engine) -> Told {
         match self {
-            Ask::Change(call, request) => changed(request.run(engine, call)),
+            Ask::Change(call, request) => {
+                let (ended, full) = request.run_in_full(engine, call);
+                changed(ended, &full)
+            }
             Ask::Look(call, look) => match look.run(engine, call) {
                 Ok(told) => told,
                 Err(Error::Store(error)) => Told::of(format!("failed {error}")),
@@ -477,7 +478,7 @@ impl Told {
     }
 }
 
-fn changed(ended: Ended) -> Told {
+fn changed(ended: Ended, full: &str) -> Told {
     match ended {
         Ended::Done(answer) => {
             let on_main = answer.branch.as_ref().is_some_and(|name| name.as_str() == "main");
@@ -485,7 +486,7 @@ fn changed(ended: Ended) -> Told {
                 tip: answer.turns.last().copied().filter(|_| on_main),
                 turns: answer.turns,
                 branches: answer.branch.into_iter().collect(),
-                ..Told::of(format!("done {}", answer.line))
+                ..Told::of(format!("done {} {}", seal(full), answer.line))
             }
         }
         Ended::Refused(why) => Told::of(format!("refused {why}")),

@@ -84,7 +84,10 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
         if tally.cases.is_multiple_of(TOLD) {
             let broken = tally.broken.iter().sum::<usize>();
             let since = started.elapsed().as_secs_f64();
-            eprintln!("{} rounds, {} calls, {broken} broken, {since:.0} s", tally.cases, tally.calls);
+            eprintln!(
+                "{} rounds, {} calls, {broken} broken, {since:.0} s",
+                tally.cases, tally.calls
+            );
         }
     }
 }
