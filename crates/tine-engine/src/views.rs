@@ -183,6 +183,56 @@ impl Receipt for BookmarkView {
     }
 }
 
+/// Something in an answer: as its call left it, or, where the call is a repeated one, by its id.
+///
+/// What a call left is read in the call's own transaction: a look afterwards would show what others
+/// did in between.
+pub(crate) enum Answered<V: Named> {
+    Seen(Box<V>),
+    Known(V::Id),
+}
+
+/// What can be looked up again by an id.
+pub(crate) trait Named {
+    type Id: Receipt;
+    fn id(&self) -> &Self::Id;
+}
+
+impl Named for TurnView {
+    type Id = TurnId;
+
+    fn id(&self) -> &TurnId {
+        &self.id
+    }
+}
+
+impl Named for ConversationView {
+    type Id = ConversationId;
+
+    fn id(&self) -> &ConversationId {
+        &self.id
+    }
+}
+
+impl<V: Named> Answered<V> {
+    pub(crate) fn seen(view: V) -> Self {
+        Answered::Seen(Box::new(view))
+    }
+}
+
+impl<V: Named> Receipt for Answered<V> {
+    fn to_json(&self) -> Json {
+        match self {
+            Answered::Seen(view) => view.id().to_json(),
+            Answered::Known(id) => id.to_json(),
+        }
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        V::Id::from_json(json).map(Answered::Known)
+    }
+}
+
 impl Receipt for TurnId {
     fn to_json(&self) -> Json {
         text(self)
