@@ -65,6 +65,7 @@ fn caught(programs: &Programs, options: &Options, defect: Defect) -> Result<Caug
             &crowd::Options {
                 seconds: None,
                 calls: options.within * 100,
+                round: 800,
                 threads: 8,
                 processes: 4,
                 seed,

@@ -31,6 +31,10 @@ pub struct Options {
     /// Goes on until so many calls were made.
     #[arg(long, default_value_t = 20_000)]
     pub calls: usize,
+    /// Calls of a round, on a store of its own. Looking at a history takes the longer for each
+    /// call the longer it is.
+    #[arg(long, default_value_t = 1_600)]
+    pub round: usize,
     /// Threads of a process.
     #[arg(long, default_value_t = 8)]
     pub threads: usize,
@@ -48,9 +52,6 @@ pub struct Options {
     pub defect: Option<Defect>,
 }
 
-/// Calls of a round, on a store of its own. Looking at a history takes longer than making it when
-/// it is long.
-const ROUND: usize = 1_600;
 /// One round in so many tells of its progress.
 const TOLD: usize = 10;
 
@@ -72,7 +73,7 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
         match round(programs, options, seed, &shape(options, number))? {
             Ok(calls) => tally.calls += calls,
             Err(violation) => {
-                tally.calls += ROUND;
+                tally.calls += options.round;
                 let Options { threads, processes, seed, .. } = options;
                 let replay = format!(
                     "crowd --seconds 60 --threads {threads} --processes {processes} --seed {seed}"
@@ -110,7 +111,7 @@ fn round(
     seed: u64,
     shape: &[usize],
 ) -> Result<Result<usize, Violation>, Fault> {
-    let scratch = scratch()?;
+    let mut scratch = scratch()?;
     let (store, history) = (scratch.path().join("store"), scratch.path().join("history"));
     let workers: usize = shape.iter().sum();
     let mut children = Vec::new();
@@ -122,7 +123,7 @@ fn round(
             seed,
             worker,
             threads: *threads,
-            calls: ROUND.div_ceil(workers.max(1)),
+            calls: options.round.div_ceil(workers.max(1)),
             defect: options.defect,
         };
         children.push(member.command(&programs.crowd).spawn()?);
@@ -139,9 +140,14 @@ fn round(
     if let Some(violation) = crashed {
         return Ok(Err(violation));
     }
-    let calls = match history::read(&history) {
-        Ok(calls) => calls,
-        Err(violation) => return Ok(Err(violation)),
+    let judged = match history::read(&history) {
+        Ok(calls) => judge::judge(&store, seed, &calls)?.map(|()| calls.len()),
+        Err(violation) => Err(violation),
     };
-    Ok(judge::judge(&store, seed, &calls)?.map(|()| calls.len()))
+    if judged.is_err() && options.defect.is_none() {
+        // Who came first cannot be had again from the seed.
+        scratch.disable_cleanup(true);
+        eprintln!("kept: {}", scratch.path().display());
+    }
+    Ok(judged)
 }
