@@ -100,7 +100,7 @@ pub enum Kind {
     Resend,
     /// With a key that others use too.
     Shared,
-    /// All others change something about a turn, a branch or a bookmark, or take it back.
+    // What one does to a turn, a branch or a bookmark, and taking it back.
     Fork,
     Edit,
     Split,
@@ -114,7 +114,7 @@ pub enum Kind {
     Purge,
     /// Older turns are packed; nobody may notice.
     Pack,
-    /// And these only look.
+    // These only look.
     Path,
     Topology,
     Log,
