@@ -319,6 +319,14 @@ fn a_cascade_is_not_redone_over_what_somebody_hid_below_it_since() {
         for_each_store(|world| {
             let talk = world.talk("talk");
             let said = world.say(&talk, &["a", "b", "c"]);
+            // No tip stands on what goes, so the two deletions have nothing else in common.
+            let back = MoveBranch {
+                conversation: talk.clone(),
+                branch: "main".to_owned(),
+                to: Some(said[0].into()),
+                expected_tip: None,
+            };
+            world.engine.revert(&world.call, back).expect("a revert");
             crate::delete::cascade(world, said[1]);
             let undone = world.engine.undo(&world.call, &talk, None).expect("an undo").target;
             let request = Delete { turn: world.turn(said[2]), mode, force: false, dry_run: false };
