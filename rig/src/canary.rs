@@ -4,12 +4,13 @@ use crate::Fault;
 use crate::defects::Defect;
 use crate::programs::Programs;
 use crate::report::Violation;
-use crate::{faults, power};
+use crate::{crowd, faults, power};
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Images, or runs with a fault, within which a defect must be caught.
+    /// Images, runs with a fault, or hundreds of calls of a crowd, within which a defect must be
+    /// caught.
     #[arg(long, default_value_t = 1_000)]
     pub within: usize,
     /// Where every choice comes from.
@@ -25,7 +26,7 @@ pub struct Options {
 pub struct Caught {
     /// Which.
     pub defect: Defect,
-    /// After how many images or runs.
+    /// After how many images, runs or rounds.
     pub after: usize,
     /// By what; `None` when it was missed.
     pub by: Option<Violation>,
@@ -54,6 +55,20 @@ fn caught(programs: &Programs, options: &Options, defect: Defect) -> Result<Caug
                 jobs: 1,
                 workload: None,
                 call: None,
+                stop: true,
+                defect: Some(defect),
+            },
+        )?,
+        // Only a crowd can come in between.
+        Defect::TornRead | Defect::StaleTip => crowd::run(
+            programs,
+            &crowd::Options {
+                seconds: None,
+                calls: options.within * 100,
+                round: 800,
+                threads: 8,
+                processes: 4,
+                seed,
                 stop: true,
                 defect: Some(defect),
             },

@@ -17,7 +17,6 @@ use crate::marks::Progress;
 use crate::outside::Outside;
 use crate::plan::Plan;
 use crate::report::{Broken, Violation};
-use crate::request::Ended;
 use crate::state;
 
 /// What must be there of one worker.
@@ -40,9 +39,6 @@ pub struct Sound {
 
 /// Calls with a key that are made again for each worker.
 const REPEATS: usize = 2;
-
-/// How the engine refuses a conversation that is not there.
-const NO_CONVERSATION: &str = "not_found: there is no conversation";
 
 /// Opens a store as its owner would after a crash.
 pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<EmbeddedStore, Violation> {
@@ -149,10 +145,7 @@ fn repeat(
         let step = &plan.steps[number];
         outside.step(plan.steps.len() + 1);
         let ended = step.request.run(engine, &step.call);
-        // A conversation whose making was undone is not there for its callers, not even for an
-        // answer that was given before.
-        let gone = matches!(&ended, Ended::Refused(why) if why.starts_with(NO_CONVERSATION));
-        if ended != step.ended && !gone {
+        if ended != step.ended {
             let what = format!("step {number}, made again: {ended:?} instead of {:?}", step.ended);
             return Err(Violation::new(Broken::Repeated, what));
         }

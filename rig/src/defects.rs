@@ -11,6 +11,7 @@ use tine_store::{
 };
 
 use crate::recorded::{About, Recorded, Recorder};
+use crate::unsound::{StaleTips, Torn};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -35,11 +36,15 @@ pub enum Defect {
     KeyFirst,
     /// A failed write is answered as if it had been done.
     ErrorSwallowed,
+    /// Each record is read from the state that there is just then.
+    TornRead,
+    /// Tips are read outside of the transaction that moves them.
+    StaleTip,
 }
 
 impl Defect {
     /// Every one.
-    pub const ALL: [Defect; 10] = [
+    pub const ALL: [Defect; 12] = [
         Defect::SyncsIgnored,
         Defect::LogSyncIgnored,
         Defect::FileSyncIgnored,
@@ -50,6 +55,8 @@ impl Defect {
         Defect::TwoTransactions,
         Defect::KeyFirst,
         Defect::ErrorSwallowed,
+        Defect::TornRead,
+        Defect::StaleTip,
     ];
 
     /// The syncs that the shim ignores for it.
@@ -61,6 +68,12 @@ impl Defect {
             Defect::FolderSyncIgnored => Some("/"),
             _ => None,
         }
+    }
+
+    /// As it is given to a program.
+    pub fn name(self) -> String {
+        use clap::ValueEnum as _;
+        self.to_possible_value().map_or_else(String::new, |name| name.get_name().to_owned())
     }
 
     /// Whether the wrapper is needed for it.
@@ -133,16 +146,31 @@ impl Store for Defective {
         // Reading right behind an early answer would show it. A defect that hides is the more
         // dangerous one.
         self.settle();
-        self.inner.read(body)
+        match self.defect {
+            Defect::TornRead => body(&Torn { store: &self.inner }),
+            _ => self.inner.read(body),
+        }
     }
 
-    fn write(&self, job: Job) -> Result<()> {
+    fn write(&self, mut job: Job) -> Result<()> {
         self.settle();
-        if self.defect == Defect::ErrorSwallowed {
-            return match self.inner.write(job) {
-                Err(StoreError::DiskFull | StoreError::Sqlite(_) | StoreError::Io { .. }) => Ok(()),
-                other => other,
-            };
+        match self.defect {
+            Defect::ErrorSwallowed => {
+                return match self.inner.write(job) {
+                    Err(StoreError::DiskFull | StoreError::Sqlite(_) | StoreError::Io { .. }) => {
+                        Ok(())
+                    }
+                    other => other,
+                };
+            }
+            Defect::TornRead => return self.inner.write(job),
+            Defect::StaleTip => {
+                let store = Arc::clone(&self.inner);
+                return self.inner.write(Box::new(move |records| {
+                    job(&mut StaleTips { inner: records, store: &store })
+                }));
+            }
+            _ => {}
         }
         let Some(mut changes) = self.rehearse(job)? else {
             return Ok(());

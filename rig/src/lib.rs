@@ -10,6 +10,7 @@
 //! - [`power`]: images of a power loss, also during checkpoints, recovery and the work after it.
 //! - [`faults`]: every n-th call fails, once or for ever.
 //! - [`kill`]: kill −9 at any moment, over the workload and over the command itself.
+//! - [`crowd`]: many processes and threads at once, and an order that explains what they saw.
 //! - [`canary`]: seeded defects, each of which one of the above has to catch.
 //!
 //! Nothing here is part of the product, and no switch in the product is there for this.
@@ -18,6 +19,7 @@ pub mod canary;
 pub mod chance;
 pub mod check;
 pub mod command;
+pub mod crowd;
 pub mod defects;
 pub mod disk;
 pub mod faults;
@@ -33,6 +35,7 @@ pub mod report;
 pub mod request;
 pub mod shim;
 pub mod state;
+mod unsound;
 pub mod workload;
 
 /// Why the rig itself could not go on; what it finds out about the store is a

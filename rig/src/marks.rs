@@ -60,7 +60,8 @@ impl Marks {
         })
     }
 
-    fn line(&self, line: String) -> Result<(), Fault> {
+    /// Writes one line, which ends with its break.
+    pub(crate) fn line(&self, line: String) -> Result<(), Fault> {
         let mut file = self.file.lock().map_err(|_| "another worker panicked")?;
         Ok(file.write_all(line.as_bytes())?)
     }

@@ -16,6 +16,8 @@ pub struct Programs {
     pub workload: PathBuf,
     /// The `tine` command.
     pub command: PathBuf,
+    /// One process of a crowd.
+    pub crowd: PathBuf,
 }
 
 impl Programs {
@@ -23,12 +25,13 @@ impl Programs {
     pub fn beside() -> Result<Self, Fault> {
         let here = std::env::current_exe()?;
         let folder = here.parent().ok_or("this program lies in no folder")?;
-        Self::at(&folder.join("tine-rig-workload"), &folder.join("tine-rig-command"))
+        let program = |name: &str| folder.join(format!("tine-rig-{name}"));
+        Self::at(&program("workload"), &program("command"), &program("crowd"))
     }
 
     /// Given ones.
-    pub fn at(workload: &Path, command: &Path) -> Result<Self, Fault> {
-        for program in [workload, command] {
+    pub fn at(workload: &Path, command: &Path, crowd: &Path) -> Result<Self, Fault> {
+        for program in [workload, command, crowd] {
             if !program.is_file() {
                 let name = program.display();
                 return Err(
@@ -40,6 +43,7 @@ impl Programs {
             shim: Shim::build()?,
             workload: workload.to_owned(),
             command: command.to_owned(),
+            crowd: crowd.to_owned(),
         })
     }
 }

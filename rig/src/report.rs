@@ -16,6 +16,10 @@ pub enum Broken {
     Repeated,
     /// The program crashed or hung instead of answering.
     Crashed,
+    /// Somebody was told that the store is busy or locked.
+    Locked,
+    /// No order of the calls explains what they were told.
+    Unexplained,
 }
 
 /// One broken promise.
@@ -57,7 +61,7 @@ pub struct Tally {
     /// Everything that was wrong, the first ones only.
     pub violations: Vec<Violation>,
     /// How often each promise was broken.
-    pub broken: [usize; 5],
+    pub broken: [usize; 7],
 }
 
 /// Violations that are kept with their details.
@@ -92,11 +96,11 @@ impl Tally {
 
     /// The line at the end of a run.
     pub fn summary(&self, cases: &str, seed: u64, took: Duration) -> String {
-        let [lost, unopenable, half, repeated, crashed] = self.broken;
+        let [lost, unopenable, half, repeated, crashed, locked, unexplained] = self.broken;
         format!(
             "{} {cases} ({} during recovery, {} during a checkpoint), {} acknowledged calls \
              looked for: {lost} lost, {unopenable} unopenable, {half} half visible, {repeated} \
-             repeated, {crashed} crashed; seed {seed}, {:.1} s",
+             repeated, {crashed} crashed, {locked} told to wait, {unexplained} unexplained; seed {seed}, {:.1} s",
             self.cases,
             self.nested,
             self.checkpoints,

@@ -71,32 +71,47 @@ pub enum Ended {
 impl Request {
     /// Makes the call.
     pub fn run(&self, engine: &Engine, call: &Call) -> Ended {
-        match self.answer(engine, call) {
+        self.run_in_full(engine, call).0
+    }
+
+    /// The same, with all that the answer says. Unlike [`Answer::line`] it tells a repeated call
+    /// from the first one.
+    pub fn run_in_full(&self, engine: &Engine, call: &Call) -> (Ended, String) {
+        let mut full = String::new();
+        let ended = match self.answer(engine, call, &mut full) {
             Ok(answer) => Ended::Done(answer),
             Err(Error::Store(tine_store::StoreError::DiskFull)) => Ended::Full,
             Err(Error::NotSwept(_)) => Ended::Unswept,
             Err(Error::Store(error)) => Ended::Failed(error.to_string()),
             Err(error) => Ended::Refused(format!("{}: {error}", error.kind().code())),
-        }
+        };
+        (ended, full)
     }
 
-    fn answer(&self, engine: &Engine, call: &Call) -> Result<Answer> {
+    fn answer(&self, engine: &Engine, call: &Call, full: &mut String) -> Result<Answer> {
         let mut answer = Answer::default();
         match self.clone() {
             Request::Create(new) => {
                 let made = engine.create_conversation(call, new)?;
+                *full = format!("{made:?}");
                 answer.say(format_args!("{} {}", made.id, made.root_hash));
             }
             Request::Append(append) => {
                 let done = engine.append(call, append)?;
+                *full = format!("{done:?}");
                 for (turn, _) in &done.turns {
                     answer.turn(turn.id, &turn.hash);
                 }
                 answer.branch(&done.branch);
             }
-            Request::Fork(fork) => answer.branch(&engine.fork(call, fork)?),
+            Request::Fork(fork) => {
+                let done = engine.fork(call, fork)?;
+                *full = format!("{done:?}");
+                answer.branch(&done);
+            }
             Request::Edit(edit) => {
                 let done = engine.edit(call, edit)?;
+                *full = format!("{done:?}");
                 answer.turn(done.turn.id, &done.turn.hash);
                 if let Some(branch) = &done.branch {
                     answer.branch(branch);
@@ -104,33 +119,44 @@ impl Request {
             }
             Request::Split(split) => {
                 let done = engine.split(call, split)?;
+                *full = format!("{done:?}");
                 answer.turn(done.left.id, &done.left.hash);
                 answer.turn(done.right.id, &done.right.hash);
             }
             Request::Delete(delete) => {
                 let done = engine.delete(call, delete)?;
+                *full = format!("{done:?}");
                 answer.say(format_args!("{} {}", done.turn, done.turns));
             }
             Request::Undo(conversation) => {
                 let done = engine.undo(call, &conversation, None)?;
+                *full = format!("{done:?}");
                 answer.say(format_args!("undone {} by {}", done.target, done.seq));
             }
             Request::Redo(conversation) => {
                 let done = engine.redo(call, &conversation, None)?;
+                *full = format!("{done:?}");
                 answer.say(format_args!("redone {} by {}", done.target, done.seq));
             }
             Request::Bookmark(name, turn) => {
                 let done = engine.set_bookmark(call, name, turn)?;
+                *full = format!("{done:?}");
                 answer.say(format_args!("{} {}", done.name, done.turn));
             }
             Request::Unbookmark(name) => engine.delete_bookmark(call, &name)?,
             Request::Metadata(turn, patch) => {
                 let done = engine.patch_metadata(call, turn, patch)?;
+                *full = format!("{done:?}");
                 answer.turn(done.id, &done.hash);
             }
-            Request::Revert(revert) => answer.branch(&engine.revert(call, revert)?),
+            Request::Revert(revert) => {
+                let done = engine.revert(call, revert)?;
+                *full = format!("{done:?}");
+                answer.branch(&done);
+            }
             Request::Purge(purge) => {
                 let done = engine.purge(call, purge)?;
+                *full = format!("{done:?}");
                 answer.say(format_args!("purged {} {}", done.turns.len(), done.operations));
             }
             // How much there was to pack is the store's own affair.

@@ -71,9 +71,7 @@ impl Work {
             command.args(["--reopen", &reopen.to_string()]);
         }
         if let Some(defect) = self.defect.filter(|defect| defect.is_in_store()) {
-            use clap::ValueEnum as _;
-            let name = defect.to_possible_value();
-            command.args(["--defect", name.as_ref().map_or("", |name| name.get_name())]);
+            command.args(["--defect", &defect.name()]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
-use tine_rig::{canary, faults, kill, power};
+use tine_rig::{canary, crowd, faults, kill, power};
 
 fn programs() -> Programs {
     let workload = Path::new(env!("CARGO_BIN_EXE_tine-rig-workload"));
     let command = Path::new(env!("CARGO_BIN_EXE_tine-rig-command"));
-    Programs::at(workload, command).expect("the programs are built with the tests")
+    let crowd = Path::new(env!("CARGO_BIN_EXE_tine-rig-crowd"));
+    Programs::at(workload, command, crowd).expect("the programs are built with the tests")
 }
 
 fn assert_clean(tally: &Tally) {
@@ -61,6 +62,24 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
     let tally = kill::run(&programs(), &options).expect("the rig works");
     assert_clean(&tally);
     assert_eq!(tally.cases, 20);
+}
+
+#[test]
+fn one_order_of_the_calls_explains_all_that_a_crowd_was_told() {
+    let options = crowd::Options {
+        seconds: None,
+        calls: 2_000,
+        round: 500,
+        threads: 8,
+        processes: 4,
+        seed: 20_260_101,
+        stop: false,
+        defect: None,
+    };
+    let tally = crowd::run(&programs(), &options).expect("the rig works");
+    assert_clean(&tally);
+    assert_eq!(tally.cases, 4, "each way to take part once");
+    assert!(tally.calls >= 2_000, "only {} calls", tally.calls);
 }
 
 #[test]

@@ -32,6 +32,18 @@ pub fn command() -> clap::Command {
     Arguments::command()
 }
 
+/// The same, where a variable of the environment that is empty counts as unset.
+fn command_here() -> clap::Command {
+    command().mut_args(|argument| {
+        let value = argument.get_env().and_then(std::env::var_os);
+        if value.is_some_and(|value| value.is_empty()) {
+            argument.env(None::<&str>)
+        } else {
+            argument
+        }
+    })
+}
+
 fn eprint_help() -> std::io::Result<()> {
     write!(std::io::stderr(), "{}", command().render_help())
 }
@@ -45,7 +57,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     // Before the arguments are understood, this is how to tell what their author wants to read.
     let wants_json = arguments.iter().any(|argument| argument == "--json");
-    let parsed = command()
+    let parsed = command_here()
         .try_get_matches_from(arguments)
         .and_then(|matches| Arguments::from_arg_matches(&matches));
     let parsed = match parsed {

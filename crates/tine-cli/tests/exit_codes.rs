@@ -1,6 +1,6 @@
 //! Every kind of refusal that the command can meet, by its exit code.
 
-use crate::harness::{Home, hash_of};
+use crate::harness::{Home, finish, hash_of};
 
 #[test]
 fn what_is_not_there_is_not_found() {
@@ -114,4 +114,18 @@ fn a_damaged_store_is_corrupt() {
     let document: serde_json::Value = serde_json::from_str(&machine.out).unwrap();
     assert_eq!(document["ok"], false);
     assert_eq!(machine.code, 13);
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let home = Home::with_trip();
+    let plain = home.ok(&["log"]);
+    for name in ["TINE_CONVERSATION", "TINE_PROJECT", "TINE_ACTOR"] {
+        let ran = finish(home.command(&["log"]).env(name, ""), b"");
+        assert_eq!((ran.code, ran.out.as_str()), (0, plain.as_str()), "{name}: {}", ran.err);
+    }
+    // Without a store's folder the one in the user's data folder is meant, which is not there.
+    let ran = finish(home.command(&["--json", "log"]).env("TINE_STORE", ""), b"");
+    assert!(ran.err.contains("not_found"), "{}", ran.err);
+    home.refused("invalid", &["log", "-c", ""]);
 }

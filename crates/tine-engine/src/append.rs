@@ -21,16 +21,16 @@ impl Engine {
     /// One call is one operation: all messages or none.
     pub fn append(&self, call: &Call, request: Append) -> Result<Appended> {
         check_messages(self, &request.messages)?;
-        let conversation = request.conversation.clone();
         let (receipt, replay) = self.mutate(call, "append", request, payload, append)?;
         let AppendReceipt { turns, branch, forked } = receipt;
         let turns = match turns {
             Turns::Fresh(views) => views,
+            // Also of a conversation whose making was undone: the first answer is given again.
             Turns::Remembered(ids) => self.read(|records| {
-                let owner = resolve::conversation(records, call, &conversation)?;
-                ids.iter()
-                    .map(|(id, outcome)| Ok((views::turn_by_id(records, &owner, id)?, *outcome)))
-                    .collect::<Result<Vec<_>>>()
+                let found = ids.iter().map(|(id, outcome)| {
+                    Ok((views::turn_by_id(records, &call.project, id)?, *outcome))
+                });
+                found.collect::<Result<Vec<_>>>()
             })?,
         };
         let (replayed, undone) = (replay.replayed, replay.undone);
@@ -277,8 +277,10 @@ pub(crate) fn conflict(
 /// Numbers that are tried one by one before larger steps are taken.
 const NAMES_TRIED: u64 = 16;
 
-/// A name of the form `{base}-1`, `{base}-2` … that no branch has: the first that is free, or,
-/// where there are many, one behind a name that is taken.
+/// A name of the form `{base}-1`, `{base}-2` … that no branch has. Of the first sixteen it is the
+/// smallest. Behind these it is a free one whose predecessor is taken: the smallest as long as no
+/// branch in between was removed or renamed, else gaps may stay. The cost is bounded by the
+/// logarithm of the number; finding every gap would take a look at every branch.
 pub(crate) fn free_name(
     records: &dyn Read,
     conversation: tine_store::ConversationKey,
@@ -291,7 +293,6 @@ pub(crate) fn free_name(
             return Ok(name(number));
         }
     }
-    // Looking at every name would make the thousandth fork a thousand times as dear.
     let (mut taken, mut open) = (NAMES_TRIED, 2 * NAMES_TRIED);
     while !free(open)? {
         (taken, open) = (open, 2 * open);

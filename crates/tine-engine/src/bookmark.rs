@@ -12,6 +12,12 @@ use crate::{BookmarkView, Call, Engine, Error, Listing, Page, Result, TurnRef};
 
 impl Engine {
     /// Puts a bookmark on a turn, taking it away from wherever it was.
+    ///
+    /// A reference means a branch before it means a bookmark, so `main` and the names of branches
+    /// of the turn's conversation are refused: such a bookmark would never be found. The other way
+    /// round nothing is refused. Branches belong to one conversation and are often named by
+    /// programs; a bookmark that somebody set elsewhere in the project does not stop them, and
+    /// where a branch gets a bookmark's name the branch is meant.
     pub fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
         let payload = |(name, turn): &(Name, TurnRef)| {
             object([
@@ -62,6 +68,20 @@ impl Engine {
     }
 }
 
+/// Refuses a name by which a branch is meant.
+fn refuse_shadowed(mutation: &Mutation<'_>, name: &Name) -> Result<()> {
+    if *name == Name::main() {
+        return Err(Error::invalid(
+            "`main` always means a branch; choose another name for the bookmark",
+        ));
+    }
+    if mutation.reader().branch(mutation.key(), name)?.is_some() {
+        let advice = ", and the name means that; choose another one for the bookmark";
+        return Err(Error::Exists { what: "branch", name: name.to_string(), advice });
+    }
+    Ok(())
+}
+
 fn set(mutation: &mut Mutation<'_>, (name, turn): &(Name, TurnRef)) -> Result<BookmarkView> {
     let place = resolve::place(mutation.reader(), mutation.call, turn)?;
     let loc = place.turn_to_be("bookmarked")?;
@@ -75,6 +95,7 @@ fn set(mutation: &mut Mutation<'_>, (name, turn): &(Name, TurnRef)) -> Result<Bo
     {
         return views::bookmark(mutation.reader(), known);
     }
+    refuse_shadowed(mutation, name)?;
     let after = Bookmark {
         project,
         name: name.clone(),

@@ -12,7 +12,7 @@ use crate::change::{Change, ConversationField, text};
 use crate::log::{Mutation, Receipt};
 use crate::path;
 use crate::resolve;
-use crate::views;
+use crate::views::{self, Answered};
 use crate::{
     Call, ConversationPatch, ConversationView, Derive, Derived, Engine, Error, Listing,
     NewConversation, Page, Result, TurnRef,
@@ -35,7 +35,7 @@ impl Engine {
                 ("metadata", request.metadata.clone()),
             ])
         };
-        let (id, _) = self.mutate(call, "create", request, payload, |mutation, request| {
+        let (made, _) = self.mutate(call, "create", request, payload, |mutation, request| {
             let root = Root {
                 system_prompt: request.system_prompt.clone(),
                 config: request.config.clone(),
@@ -43,13 +43,18 @@ impl Engine {
             let title = request.title.clone().filter(|title| !title.trim().is_empty());
             let metadata = object_or_empty(&request.metadata);
             create(mutation, request.id.clone(), root, title, metadata, None)?;
-            Ok(mutation.conversation().id.clone())
+            Ok(Answered::seen(mutation.conversation_view()?))
         })?;
-        self.conversation_named(call, &id)
+        self.answered_conversation(call, made)
     }
 
     /// Selects or makes the conversation that is this one under another root, and takes a path
     /// over into it.
+    ///
+    /// The path is appended from the root by longest common prefix, with new ids and the old
+    /// times, and `main` moves to its end. Where the conversation holds the whole path already,
+    /// nothing is made and `main` stays where it is, be it further down, elsewhere or at the root:
+    /// what others said there since is not taken from under them.
     pub fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
         if let Some(config) = &request.config {
             check_root_parts(config, &Json::Null)?;
@@ -65,7 +70,7 @@ impl Engine {
         };
         let (receipt, _) = self.mutate(call, "derive", request, payload, derive)?;
         Ok(Derived {
-            conversation: self.conversation_named(call, &receipt.conversation)?,
+            conversation: self.answered_conversation(call, receipt.conversation)?,
             created: receipt.created,
             turns: receipt.turns,
         })
@@ -79,14 +84,21 @@ impl Engine {
         })
     }
 
-    /// The conversation that a call made, also when that was undone since: a repeated call gives
-    /// the first answer again.
-    fn conversation_named(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
-        self.read(|records| {
-            let found = records.conversation(&call.project, id)?;
-            let found = tine_store::required(found, || format!("conversation {id}"))?;
-            views::conversation(records, &found)
-        })
+    /// The conversation of an answer; one that is only known by its id as it is now, also when
+    /// its making was undone since: a repeated call gives the first answer again.
+    fn answered_conversation(
+        &self,
+        call: &Call,
+        conversation: Answered<ConversationView>,
+    ) -> Result<ConversationView> {
+        match conversation {
+            Answered::Seen(view) => Ok(*view),
+            Answered::Known(id) => self.read(|records| {
+                let found = records.conversation(&call.project, &id)?;
+                let found = tine_store::required(found, || format!("conversation {id}"))?;
+                views::conversation(records, &found)
+            }),
+        }
     }
 
     /// Conversations of the project in the order in which they were made.
@@ -152,12 +164,15 @@ impl Engine {
             ])
         };
         let request = (id.clone(), patch);
-        self.mutate(call, "conversation", request, payload, |mutation, (id, patch)| {
+        let rules = |mutation: &mut Mutation<'_>, request: &(ConversationId, ConversationPatch)| {
+            let (id, patch) = request;
             let found = resolve::conversation(mutation.reader(), mutation.call, id)?;
             mutation.open(found)?;
-            patch_fields(mutation, patch)
-        })?;
-        self.conversation(call, id)
+            patch_fields(mutation, patch)?;
+            Ok(Answered::seen(mutation.conversation_view()?))
+        };
+        let (patched, _) = self.mutate(call, "conversation", request, payload, rules)?;
+        self.answered_conversation(call, patched)
     }
 
     pub(crate) fn page_limit(&self, wanted: Option<usize>) -> Result<usize> {
@@ -271,7 +286,7 @@ pub(crate) fn visibility_from(json: &Json) -> Option<Visibility> {
 }
 
 struct DeriveReceipt {
-    conversation: ConversationId,
+    conversation: Answered<ConversationView>,
     created: bool,
     turns: usize,
 }
@@ -279,7 +294,7 @@ struct DeriveReceipt {
 impl Receipt for DeriveReceipt {
     fn to_json(&self) -> Json {
         object([
-            ("conversation_id", text(&self.conversation)),
+            ("conversation_id", self.conversation.to_json()),
             ("created", self.created.into()),
             ("turns", u64::try_from(self.turns).unwrap_or(u64::MAX).into()),
         ])
@@ -287,7 +302,7 @@ impl Receipt for DeriveReceipt {
 
     fn from_json(json: &Json) -> Option<Self> {
         Some(DeriveReceipt {
-            conversation: ConversationId::from_stored(json.get("conversation_id")?.as_str()?),
+            conversation: Answered::from_json(json.get("conversation_id")?)?,
             created: json.get("created")?.as_bool()?,
             turns: usize::try_from(json.get("turns")?.as_u64()?).ok()?,
         })
@@ -336,7 +351,8 @@ fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt
         }
     }
     let turns = take_over(mutation, at.unwrap_or_default())?;
-    Ok(DeriveReceipt { conversation: mutation.conversation().id.clone(), created, turns })
+    let conversation = Answered::seen(mutation.conversation_view()?);
+    Ok(DeriveReceipt { conversation, created, turns })
 }
 
 /// Re-appends a path with new ids and the old times, so that the hashes come out the same.
@@ -406,6 +422,7 @@ fn patch_fields(mutation: &mut Mutation<'_>, patch: &ConversationPatch) -> Resul
     }
     if next != *mutation.conversation() {
         mutation.records.update_conversation(&next)?;
+        mutation.conversation = Some(next);
     }
     Ok(())
 }

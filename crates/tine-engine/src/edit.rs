@@ -1,15 +1,15 @@
 //! Editing: another version beside a turn. The turn itself never changes.
 
 use tine_core::json::{Json, object};
-use tine_core::{Message, Metadata, Status, TurnId};
+use tine_core::{Message, Metadata, Status};
 use tine_store::Origin;
 
 use crate::append::{equal_child, make_chain, refuse_purged};
 use crate::change::text;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
-use crate::views;
-use crate::{BranchView, Call, Edit, Edited, Engine, Error, Outcome, Result};
+use crate::views::{self, Answered};
+use crate::{BranchView, Call, Edit, Edited, Engine, Error, Outcome, Result, TurnView};
 
 impl Engine {
     /// Makes a sibling of a turn that says something else, and moves a branch to it if one is
@@ -25,13 +25,13 @@ impl Engine {
             ])
         };
         let (receipt, _) = self.mutate(call, "edit", request, payload, edit)?;
-        let turn = self.turn_named(call, &receipt.turn)?;
+        let turn = self.answered_turn(call, receipt.turn)?;
         Ok(Edited { turn, outcome: receipt.outcome, branch: receipt.branch })
     }
 }
 
 struct EditReceipt {
-    turn: TurnId,
+    turn: Answered<TurnView>,
     outcome: Outcome,
     branch: Option<BranchView>,
 }
@@ -39,7 +39,7 @@ struct EditReceipt {
 impl Receipt for EditReceipt {
     fn to_json(&self) -> Json {
         object([
-            ("turn_id", text(&self.turn)),
+            ("turn_id", self.turn.to_json()),
             ("created", (self.outcome == Outcome::Created).into()),
             ("branch", self.branch.as_ref().map(Receipt::to_json).into()),
         ])
@@ -48,7 +48,7 @@ impl Receipt for EditReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         let created = json.get("created")?.as_bool()?;
         Some(EditReceipt {
-            turn: json.get("turn_id")?.as_str()?.parse().ok()?,
+            turn: Answered::from_json(json.get("turn_id")?)?,
             outcome: if created { Outcome::Created } else { Outcome::Reused },
             branch: match json.get("branch")? {
                 Json::Null => None,
@@ -109,5 +109,5 @@ fn edit(mutation: &mut Mutation<'_>, request: &Edit) -> Result<EditReceipt> {
         None => None,
     };
     mutation.fact_if_changed("edited_from", text(&old.id));
-    Ok(EditReceipt { turn: turn.id, outcome, branch })
+    Ok(EditReceipt { turn: mutation.answered_turn(turn.loc)?, outcome, branch })
 }

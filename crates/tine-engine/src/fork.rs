@@ -2,12 +2,13 @@
 
 use tine_core::Name;
 use tine_core::json::{Json, object};
-use tine_store::Branch;
+use tine_store::{Branch, TurnLoc};
 
 use crate::append::{free_name, refuse_purged};
 use crate::change::text;
 use crate::log::Mutation;
-use crate::resolve;
+use crate::resolve::{self, Place};
+use crate::tree::State;
 use crate::views;
 use crate::{BranchView, Call, Engine, Error, Fork, ForkPoint, Result, TurnRef};
 
@@ -37,14 +38,12 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
         ForkPoint::Before(turn) => (turn, true),
     };
     let wanted = TurnRef { conversation: request.conversation.clone(), turn: turn.clone() };
-    let place = resolve::place(mutation.reader(), call, &wanted)?;
-    refuse_purged(&place.conversation)?;
-    mutation.open(place.conversation.clone())?;
-    let tip = if before {
-        let loc = place.require_turn()?;
-        before_turn(mutation, &wanted, loc)?
-    } else {
-        place.turn
+    let found = resolve::find(mutation.reader(), call, &wanted)?;
+    refuse_purged(&found.conversation)?;
+    mutation.open(found.conversation.clone())?;
+    let tip = match before {
+        true => before_turn(mutation, &wanted, found)?,
+        false => resolve::live(mutation.reader(), found)?.turn,
     };
     mutation.depends_on_turn(tip)?;
     let key = mutation.key();
@@ -77,18 +76,22 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
 }
 
 /// The turn before this one as shown. Before a split turn, named by its own id or hash, is before
-/// its first half.
+/// its first half, whether or not the last one is still shown.
 fn before_turn(
     mutation: &mut Mutation<'_>,
     wanted: &TurnRef,
-    last_half: tine_store::TurnLoc,
-) -> Result<Option<tine_store::TurnLoc>> {
+    found: Place,
+) -> Result<Option<TurnLoc>> {
+    let last_half = found.require_turn()?;
     let named = resolve::named(mutation.reader(), mutation.call, wanted)?;
     let tree = mutation.tree();
     let first = match named {
         Some(loc) if tree.last_half(loc)? == last_half => tree.first_half(loc)?,
         _ => last_half,
     };
+    if tree.state(first)? != State::Live {
+        resolve::live(mutation.reader(), found)?;
+    }
     let parent = tree.shown_parent(first)?;
     let noticed = tree.noticed();
     mutation.depends_on_all(noticed);

@@ -14,8 +14,8 @@ use tine_store::{
 
 use crate::change::{BookmarkImage, BranchImage, Change, OperationDetail};
 use crate::tree::Tree;
-use crate::views;
-use crate::{BranchView, Call, Engine, Error, Result};
+use crate::views::{self, Answered};
+use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
 
 /// The answer of a change, in the form in which it is kept for a repeated call. It holds no
 /// content: what was said is looked up again, so that an erasure leaves nothing here.
@@ -225,6 +225,28 @@ impl<'m> Mutation<'m> {
         Err(Error::Stale { branch: name.clone(), actual, actual_hash })
     }
 
+    /// A turn of the open conversation as this operation leaves it.
+    pub(crate) fn answered_turn(&self, loc: TurnLoc) -> Result<Answered<TurnView>> {
+        let id = &self.conversation().id;
+        Ok(Answered::seen(views::turn_at(&self.tree(), id, loc)?))
+    }
+
+    /// The open conversation as this operation leaves it.
+    pub(crate) fn conversation_view(&self) -> Result<ConversationView> {
+        let mut view = views::conversation(self.reader(), self.conversation())?;
+        if self.is_recorded() {
+            view.changed_at = self.now;
+        }
+        Ok(view)
+    }
+
+    /// Whether there will be an entry in the log. A call that changed nothing leaves none, unless
+    /// a key has to be remembered.
+    fn is_recorded(&self) -> bool {
+        let remembered = self.call.idempotency_key.is_some();
+        remembered || !self.changes.is_empty() || !self.facts.is_empty()
+    }
+
     /// A branch of the open conversation as callers see it.
     pub(crate) fn branch_view(&self, branch: &Branch) -> Result<BranchView> {
         let (tip, tip_hash) = self.id_and_hash(branch.tip)?.unzip();
@@ -322,10 +344,9 @@ impl<'m> Mutation<'m> {
         Ok(())
     }
 
-    /// Writes the log's entry. A call that changed nothing leaves none, unless a key has to be
-    /// remembered.
+    /// Writes the log's entry, if there is to be one.
     fn record<R: Receipt>(&mut self, fingerprint: Option<Digest>, receipt: &R) -> Result<()> {
-        if self.changes.is_empty() && self.facts.is_empty() && fingerprint.is_none() {
+        if !self.is_recorded() {
             return Ok(());
         }
         self.depends_on.remove(&self.seq);

@@ -19,15 +19,16 @@ impl Engine {
         turn: TurnRef,
         patch: MetadataPatch,
     ) -> Result<TurnView> {
-        let (id, _) =
+        let (turn, _) =
             self.mutate(call, "metadata", (turn, patch), payload, |mutation, request| {
                 let (turn, patch) = request;
                 let place = resolve::place(mutation.reader(), mutation.call, turn)?;
                 let loc = place.turn_to_be("given metadata")?;
                 mutation.open(place.conversation)?;
-                apply(mutation, loc, patch)
+                apply(mutation, loc, patch)?;
+                mutation.answered_turn(loc)
             })?;
-        self.turn_named(call, &id)
+        self.answered_turn(call, turn)
     }
 }
 
@@ -51,7 +52,7 @@ fn apply(
     mutation: &mut Mutation<'_>,
     loc: tine_store::TurnLoc,
     patch: &MetadataPatch,
-) -> Result<tine_core::TurnId> {
+) -> Result<()> {
     let turn = mutation.tree().turn(loc)?;
     if matches!(turn.content, Content::Purged(_)) {
         return Err(Error::Unsupported("a purged turn takes no metadata".to_owned()));
@@ -96,7 +97,7 @@ fn apply(
         mutation.depends_on(turn.operation);
         mutation.records.set_metadata(loc, &next)?;
     }
-    Ok(turn.id)
+    Ok(())
 }
 
 /// The title to show: a person's, or a machine's while there is none and nothing follows.

@@ -6,7 +6,7 @@ use tine_store::{Read, Turn, TurnLoc};
 use crate::conversation::bad_cursor;
 use crate::resolve::{self, Place};
 use crate::tree::{Piece, State, Tree};
-use crate::views;
+use crate::views::{self, Answered};
 use crate::{
     Call, Engine, Error, PathPage, PathQuery, Presence, Result, Selection, TurnRef, TurnView,
     Window, WindowQuery,
@@ -23,14 +23,14 @@ impl Engine {
         })
     }
 
-    /// The very turn of that id, also when it is split.
-    pub(crate) fn turn_named(&self, call: &Call, id: &TurnId) -> Result<TurnView> {
-        self.read(|records| {
-            let found = records.find_turn(&call.project, id)?;
-            let (key, loc) = tine_store::required(found, || format!("turn {id}"))?;
-            let owner = resolve::conversation_of(records, key)?;
-            views::turn_at(&Tree::new(records, key), &owner.id, loc)
-        })
+    /// The turn of an answer; one that is only known by its id as it is now.
+    pub(crate) fn answered_turn(&self, call: &Call, turn: Answered<TurnView>) -> Result<TurnView> {
+        match turn {
+            Answered::Seen(view) => Ok(*view),
+            Answered::Known(id) => {
+                self.read(|records| views::turn_by_id(records, &call.project, &id))
+            }
+        }
     }
 
     /// Children as shown, in order; those of `root` are the first turns.

@@ -123,7 +123,8 @@ pub enum OnConflict {
     /// Answer `conflict` with the actual tip.
     #[default]
     Refuse,
-    /// Append where the caller thought, on a new branch.
+    /// Append where the caller thought, on a new branch `{branch}-1`, `{branch}-2` …, numbered
+    /// like a fork without a name.
     Fork,
 }
 
@@ -187,7 +188,9 @@ pub struct Fork {
     pub conversation: Option<ConversationId>,
     /// Where.
     pub point: ForkPoint,
-    /// A name; `fork-1`, `fork-2` … without it.
+    /// A name. Without it `fork-1`, `fork-2` …: the smallest that is free, as long as fewer than
+    /// sixteen are taken; behind these one that follows a taken one, so that gaps which removed
+    /// branches left may stay.
     pub name: Option<Name>,
 }
 

@@ -12,7 +12,8 @@ use crate::append::{make_turn, refuse_purged};
 use crate::change::{Change, text};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
-use crate::{Call, Engine, Error, Result, SplitDone, SplitTurn};
+use crate::views::Answered;
+use crate::{Call, Engine, Error, Result, SplitDone, SplitTurn, TurnView};
 
 impl Engine {
     /// Shows a turn of text alone as two whose texts join to its own.
@@ -28,30 +29,33 @@ impl Engine {
         let (receipt, _) = self.mutate(call, "split", request, payload, split)?;
         Ok(SplitDone {
             whole: receipt.whole,
-            left: self.turn_named(call, &receipt.left)?,
-            right: self.turn_named(call, &receipt.right)?,
+            left: self.answered_turn(call, receipt.left)?,
+            right: self.answered_turn(call, receipt.right)?,
         })
     }
 }
 
 struct SplitReceipt {
     whole: TurnId,
-    left: TurnId,
-    right: TurnId,
+    left: Answered<TurnView>,
+    right: Answered<TurnView>,
 }
 
 impl Receipt for SplitReceipt {
     fn to_json(&self) -> Json {
         object([
             ("whole", text(&self.whole)),
-            ("left", text(&self.left)),
-            ("right", text(&self.right)),
+            ("left", self.left.to_json()),
+            ("right", self.right.to_json()),
         ])
     }
 
     fn from_json(json: &Json) -> Option<Self> {
-        let id = |name: &str| json.get(name)?.as_str()?.parse().ok();
-        Some(SplitReceipt { whole: id("whole")?, left: id("left")?, right: id("right")? })
+        Some(SplitReceipt {
+            whole: TurnId::from_json(json.get("whole")?)?,
+            left: Answered::from_json(json.get("left")?)?,
+            right: Answered::from_json(json.get("right")?)?,
+        })
     }
 }
 
@@ -94,7 +98,11 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     })?;
     mutation.changed(Change::Split { whole: whole.id, left: left.id, right: right.id });
     follow(mutation, &whole, &right)?;
-    Ok(SplitReceipt { whole: whole.id, left: left.id, right: right.id })
+    Ok(SplitReceipt {
+        whole: whole.id,
+        left: mutation.answered_turn(left.loc)?,
+        right: mutation.answered_turn(right.loc)?,
+    })
 }
 
 fn splittable_text(turn: &Turn) -> Result<String> {

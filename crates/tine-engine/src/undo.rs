@@ -4,6 +4,8 @@
 //! record that it wrote (that is noted in the log as `depends_on`), and none wrote one of its
 //! records again. Undoing is itself an operation; the log only ever grows.
 
+use std::collections::BTreeSet;
+
 use tine_core::json;
 use tine_core::{ConversationId, TurnId};
 use tine_store::{
@@ -218,20 +220,20 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             return Err(changed_since(target, what));
         }
     }
-    let changes = known.changes;
+    let changes = &known.changes;
     let undone = mutation.conversation().visibility == Visibility::Undone;
-    if undone && !makes_conversation(&changes) {
+    if undone && !makes_conversation(changes) {
         let what = "the making of the conversation, on which it builds, is undone and".to_owned();
         return Err(changed_since(target, what));
     }
-    let dependents = dependents(mutation, target, &changes, undo, &[seq, undo])?;
+    let dependents = dependents(mutation, target, changes, undo, &[seq, undo])?;
     if !dependents.is_empty() {
         return Err(Error::DependedOn { operation: seq, verb: "redone", by: dependents });
     }
-    for change in &changes {
+    for change in changes {
         check_current(mutation, target, change, Side::Before)?;
     }
-    for change in &changes {
+    for change in changes {
         match change {
             Change::Created { .. } => mutation.records.delete_hidden(mutation.key(), undo)?,
             Change::Split { whole, left, right } => {
@@ -247,13 +249,16 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             Change::Hidden { root, cascade } => {
                 let by = if *cascade { HiddenBy::Cascade } else { HiddenBy::Reparent };
                 let root = locate(mutation, root)?;
-                refuse_younger(mutation, target, root, *cascade, undo)?;
+                if *cascade {
+                    refuse_hidden_since(mutation, target, root, &known.depends_on)?;
+                    refuse_younger(mutation, target, root, undo)?;
+                }
                 mutation.hide(root, by, seq)?;
             }
             _ => {}
         }
     }
-    for change in &changes {
+    for change in changes {
         put(mutation, target, change, Side::After)?;
     }
     finish(mutation, target, false)
@@ -522,17 +527,35 @@ fn put_branch(
     mutation.put_branch(present.as_ref(), &branch)
 }
 
+/// A deletion with all below it writes whether each of these turns is shown. Whoever has hidden
+/// one of them since, other than those whom the deletion found there, wrote the same record.
+fn refuse_hidden_since(
+    mutation: &Mutation<'_>,
+    target: &Operation,
+    root: TurnLoc,
+    found_hidden_by: &[u64],
+) -> Result<()> {
+    let mut by = BTreeSet::new();
+    for run in mutation.tree().subtree(root)? {
+        let hidden = mutation.reader().hidden_in(mutation.key(), run.segment)?;
+        let touched = hidden.iter().filter(|other| other.from <= run.to && run.from <= other.to);
+        by.extend(touched.map(|other| other.operation));
+    }
+    by.retain(|operation| !found_hidden_by.contains(operation));
+    if by.is_empty() {
+        return Ok(());
+    }
+    let by = by.into_iter().collect();
+    Err(Error::DependedOn { operation: target.seq, verb: "redone", by })
+}
+
 /// Redoing a deletion must not take away what came below the turn in the meantime.
 fn refuse_younger(
     mutation: &Mutation<'_>,
     target: &Operation,
     root: TurnLoc,
-    cascade: bool,
     since: u64,
 ) -> Result<()> {
-    if !cascade {
-        return Ok(());
-    }
     let tree = mutation.tree();
     for run in tree.subtree(root)? {
         let last = tree.turn(TurnLoc { segment: run.segment, index: run.to })?;

@@ -1,7 +1,7 @@
 //! From records to answers.
 
 use tine_core::json::{Json, object};
-use tine_core::{ConversationId, TurnHash, TurnId};
+use tine_core::{ConversationId, ProjectId, TurnHash, TurnId};
 use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility, required};
 
 use crate::change::{optional, parsed, text};
@@ -96,14 +96,11 @@ pub(crate) fn turn_at(tree: &Tree<'_>, id: &ConversationId, loc: TurnLoc) -> Res
 }
 
 /// A turn by its id, wherever it stands now.
-pub(crate) fn turn_by_id(
-    records: &dyn Read,
-    conversation: &Conversation,
-    id: &TurnId,
-) -> Result<TurnView> {
-    let found = records.find_turn(&conversation.project, id)?;
-    let (_, loc) = required(found, || format!("turn {id}"))?;
-    turn_at(&Tree::new(records, conversation.key), &conversation.id, loc)
+pub(crate) fn turn_by_id(records: &dyn Read, project: &ProjectId, id: &TurnId) -> Result<TurnView> {
+    let found = records.find_turn(project, id)?;
+    let (key, loc) = required(found, || format!("turn {id}"))?;
+    let owner = conversation_of(records, key)?;
+    turn_at(&Tree::new(records, key), &owner.id, loc)
 }
 
 pub(crate) fn branch(
@@ -201,6 +198,56 @@ impl Receipt for BookmarkView {
             turn_hash: parsed(json, "turn_hash")?,
             created_at: parsed(json, "created_at")?,
         })
+    }
+}
+
+/// Something in an answer: as its call left it, or, where the call is a repeated one, by its id.
+///
+/// What a call left is read in the call's own transaction: a look afterwards would show what others
+/// did in between.
+pub(crate) enum Answered<V: Named> {
+    Seen(Box<V>),
+    Known(V::Id),
+}
+
+/// What can be looked up again by an id.
+pub(crate) trait Named {
+    type Id: Receipt;
+    fn id(&self) -> &Self::Id;
+}
+
+impl Named for TurnView {
+    type Id = TurnId;
+
+    fn id(&self) -> &TurnId {
+        &self.id
+    }
+}
+
+impl Named for ConversationView {
+    type Id = ConversationId;
+
+    fn id(&self) -> &ConversationId {
+        &self.id
+    }
+}
+
+impl<V: Named> Answered<V> {
+    pub(crate) fn seen(view: V) -> Self {
+        Answered::Seen(Box::new(view))
+    }
+}
+
+impl<V: Named> Receipt for Answered<V> {
+    fn to_json(&self) -> Json {
+        match self {
+            Answered::Seen(view) => view.id().to_json(),
+            Answered::Known(id) => id.to_json(),
+        }
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        V::Id::from_json(json).map(Answered::Known)
     }
 }
 

@@ -75,3 +75,41 @@ fn bookmarks_are_listed_in_order_of_name() {
         assert_eq!(second.next, None);
     });
 }
+
+#[test]
+fn a_bookmark_does_not_take_a_name_that_means_a_branch() {
+    for_each_store(|world| {
+        let (talk, other) = (world.talk("talk"), world.talk("other"));
+        let said = world.say(&talk, &["a", "b"]);
+        let there = world.say(&other, &["c"]);
+        world.fork_at(&talk, said[0], "side");
+        let error = world.refused(Kind::Invalid, |engine, call| {
+            engine.set_bookmark(call, Name::main(), world.turn(said[0]))
+        });
+        assert!(error.to_string().contains("choose another name"), "{error}");
+        let error = world.refused(Kind::Conflict, |engine, call| {
+            engine.set_bookmark(call, name("side"), world.turn(said[1]))
+        });
+        assert!(error.to_string().contains("choose another one"), "{error}");
+        // Branches belong to their conversation, so it is free in another one.
+        mark(world, "side", there[0]);
+        assert_eq!(world.path(&other, "side"), "c");
+        assert_eq!(world.path(&talk, "side"), "a");
+        world.refused(Kind::Conflict, |engine, call| {
+            engine.set_bookmark(call, name("side"), world.turn(said[1]))
+        });
+    });
+}
+
+#[test]
+fn a_branch_may_take_the_name_of_a_bookmark_and_is_meant_from_then_on() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b"]);
+        mark(world, "here", said[1]);
+        world.fork_at(&talk, said[0], "here");
+        assert_eq!(world.path(&talk, "here"), "a");
+        let mark = world.engine.bookmark(&world.call, &name("here")).expect("the bookmark");
+        assert_eq!(mark.turn, said[1], "it is still listed");
+    });
+}

@@ -1,10 +1,17 @@
 //! Many writers at once lose nothing.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use tine_core::Kind;
-use tine_engine::{Append, Engine, OnConflict, PathQuery};
-use tine_store::{EmbeddedStore, MemoryStore, Store, Verdict};
+use tine_core::{Body, ConversationId, Kind};
+use tine_engine::{
+    Append, ConversationPatch, Edit, Engine, MetadataPatch, OnConflict, PathQuery, Presence,
+    SplitTurn,
+};
+use tine_store::{
+    Check, EmbeddedStore, Job, MemoryStore, PackOptions, Packed, Read, Result as Stored, Store,
+    Verdict,
+};
 use tine_testkit::stores::TempFolder;
 
 use crate::world::{World, user};
@@ -227,4 +234,76 @@ fn readers_see_whole_appends_only() {
         }
     });
     assert_eq!(world.rows(&talk).len(), 300);
+}
+
+/// A store on which somebody undoes each change right behind its commit.
+struct Hasty {
+    inner: Arc<dyn Store>,
+    talk: Mutex<Option<ConversationId>>,
+}
+
+impl Store for Hasty {
+    fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Stored<()>) -> Stored<()> {
+        self.inner.read(body)
+    }
+
+    fn write(&self, job: Job) -> Stored<()> {
+        self.inner.write(job)?;
+        if let Some(talk) = &*self.talk.lock().expect("nobody panicked") {
+            let other = World::seeded(Arc::clone(&self.inner), 2);
+            other.engine.undo(&other.call, talk, None).expect("an undo");
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Stored<Check> {
+        self.inner.check()
+    }
+
+    fn pack(&self, options: PackOptions) -> Stored<Packed> {
+        self.inner.pack(options)
+    }
+
+    fn scrub(&self) -> Stored<()> {
+        self.inner.scrub()
+    }
+
+    fn backup(&self, to: &Path) -> Stored<()> {
+        self.inner.backup(to)
+    }
+}
+
+fn check_own_state(inner: Arc<dyn Store>) {
+    let hasty = Arc::new(Hasty { inner, talk: Mutex::new(None) });
+    let world = World::over(Arc::clone(&hasty) as Arc<dyn Store>, None);
+    let talk = world.talk("talk");
+    let said = world.say(&talk, &["ab"])[0];
+    *hasty.talk.lock().expect("nobody panicked") = Some(talk.clone());
+    let World { engine, call, .. } = &world;
+
+    let patch = MetadataPatch { add_tags: vec!["mine".to_owned()], ..MetadataPatch::default() };
+    let turn = engine.patch_metadata(call, world.turn(said), patch).expect("a tag");
+    assert!(turn.metadata.tags.contains("mine"));
+
+    let split = SplitTurn { turn: world.turn(said), offset: 1 };
+    let done = engine.split(call, split).expect("a split");
+    assert_eq!((done.left.presence, done.right.presence), (Presence::Live, Presence::Live));
+
+    let body = Body::Text("c".to_owned());
+    let edit = Edit { turn: world.turn(said), body, branch: None, reuse: true };
+    assert_eq!(engine.edit(call, edit).expect("an edit").turn.presence, Presence::Live);
+
+    let patch = ConversationPatch { title: Some(Some("mine".to_owned())), ..Default::default() };
+    let view = engine.patch_conversation(call, &talk, patch).expect("a title");
+    assert_eq!(view.title.as_deref(), Some("mine"));
+
+    assert_eq!(world.tree(&talk), "ab", "all of it is undone");
+    assert!(engine.turn(call, world.turn(said)).expect("a turn").metadata.tags.is_empty());
+}
+
+#[test]
+fn an_answer_shows_the_state_that_its_own_call_left() {
+    check_own_state(Arc::new(MemoryStore::new()));
+    let folder = TempFolder::new();
+    check_own_state(Arc::new(EmbeddedStore::open(folder.path()).expect("a store")));
 }

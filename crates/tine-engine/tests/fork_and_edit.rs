@@ -216,3 +216,35 @@ fn forking_and_editing_leave_every_raw_turn_as_it_was() {
         }
     });
 }
+
+/// What is promised of automatic names behind the first sixteen.
+#[test]
+fn behind_sixteen_taken_names_an_automatic_one_follows_a_taken_one() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a"]);
+        let fork = || Fork {
+            conversation: Some(talk.clone()),
+            point: ForkPoint::At(said[0].into()),
+            name: None,
+        };
+        let make = || world.engine.fork(&world.call, fork()).expect("a fork").name.to_string();
+        let remove = |name: &str| {
+            world.engine.delete_branch(&world.call, &talk, name).expect("a branch can go");
+        };
+        for number in 1..=40 {
+            assert_eq!(make(), format!("fork-{number}"), "without gaps the smallest free one");
+        }
+        remove("fork-7");
+        assert_eq!(make(), "fork-7", "among the first sixteen always the smallest");
+        remove("fork-20");
+        let names = || {
+            let branches = world.engine.branches(&world.call, &talk).expect("branches");
+            branches.iter().map(|branch| branch.name.to_string()).collect::<Vec<_>>()
+        };
+        let before = names();
+        let number: u64 = make().strip_prefix("fork-").and_then(|n| n.parse().ok()).expect("one");
+        assert!(!before.contains(&format!("fork-{number}")));
+        assert!(before.contains(&format!("fork-{}", number - 1)), "fork-{number} leaves a gap");
+    });
+}

@@ -1,7 +1,7 @@
 //! Keys that make a call safe to repeat.
 
 use tine_core::{Kind, Limits, Message, Name, ProjectId, Role};
-use tine_engine::{Append, Call, Fork, ForkPoint, NewConversation};
+use tine_engine::{Append, Call, ConversationPatch, Fork, ForkPoint, NewConversation};
 
 use crate::world::{World, bot, for_each_store, ids, user};
 
@@ -192,5 +192,28 @@ fn a_key_over_512_bytes_is_too_large() {
         world.refused(Kind::TooLarge, |engine, _| {
             engine.append(&call, Append::to(talk.clone(), vec![user("a")]))
         });
+    });
+}
+
+#[test]
+fn a_replay_is_answered_although_the_making_of_its_conversation_is_undone() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let call = keyed(world, "append");
+        let request = Append::to(talk.clone(), vec![user("a"), bot("b")]);
+        let first = world.engine.append(&call, request.clone()).expect("an append");
+        let patch = ConversationPatch { title: Some(Some("a".to_owned())), ..Default::default() };
+        let named = keyed(world, "title");
+        world.engine.patch_conversation(&named, &talk, patch.clone()).expect("a title");
+        for _ in 0..3 {
+            world.engine.undo(&world.call, &talk, None).expect("an undo");
+        }
+        world.refused(Kind::NotFound, |engine, call| engine.conversation(call, &talk));
+        let again = world.engine.append(&call, request).expect("a replay");
+        assert!(again.replayed && again.undone);
+        assert_eq!((ids(&again), &again.branch), (ids(&first), &first.branch));
+        let view = world.engine.patch_conversation(&named, &talk, patch).expect("a replay");
+        assert_eq!(view.id, talk);
+        world.verified();
     });
 }

@@ -40,17 +40,6 @@ fn a_turn_is_named_by_id_hash_prefix_branch_bookmark_or_steps_back() {
 }
 
 #[test]
-fn a_branch_wins_over_a_bookmark_of_the_same_name() {
-    for_each_store(|world| {
-        let talk = world.talk("talk");
-        let said = world.say(&talk, &["a", "b"]);
-        let name = Name::new("main", &Limits::default()).expect("a sound name");
-        world.engine.set_bookmark(&world.call, name, world.turn(said[0])).expect("a bookmark");
-        assert_eq!(found(world, &talk, "main"), said[1]);
-    });
-}
-
-#[test]
 fn a_hash_that_several_conversations_hold_is_ambiguous_without_one() {
     for_each_store(|world| {
         let message = Message { created_at: Some(Timestamp::from_millis(0)), ..user("same") };

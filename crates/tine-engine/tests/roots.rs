@@ -151,3 +151,26 @@ fn metadata_of_a_conversation_is_an_object() {
         world.refused(Kind::Invalid, |engine, call| engine.patch_conversation(call, &talk, patch));
     });
 }
+
+#[test]
+fn derive_onto_a_derivative_that_holds_the_path_leaves_main_where_it_is() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b", "c"]);
+        let at = |turn: usize| Derive { at: Some(said[turn].into()), ..derive(&talk, "new") };
+        let take = |turn: usize| world.engine.derive(&world.call, at(turn)).expect("a derivative");
+        let id = take(1).conversation.id;
+        world.say(&id, &["x"]);
+        assert_eq!(world.path(&id, "main"), "a b x");
+        for held in [0, 1] {
+            let again = take(held);
+            assert_eq!((again.created, again.turns), (false, 0));
+            assert_eq!(world.path(&id, "main"), "a b x", "what was said there since stays in view");
+        }
+        let further = take(2);
+        assert_eq!((further.created, further.turns), (false, 1));
+        assert_eq!(world.tree(&id), "a(b(x c))");
+        assert_eq!(world.path(&id, "main"), "a b c", "to the end of what was taken over");
+        world.verified();
+    });
+}

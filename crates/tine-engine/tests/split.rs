@@ -1,7 +1,9 @@
 //! Split: one turn shown as two.
 
 use tine_core::{Body, Kind, Limits, Message, Name, Role, TurnId};
-use tine_engine::{Append, Edit, ForkPoint, Outcome, Presence, SplitDone, SplitTurn, TurnRef};
+use tine_engine::{
+    Append, Edit, Fork, ForkPoint, Outcome, Presence, SplitDone, SplitTurn, TurnRef,
+};
 use tine_store::Content;
 
 use crate::world::{World, bot, for_each_store, ids, reference, user};
@@ -267,5 +269,30 @@ fn an_edit_of_a_half_is_a_sibling_of_that_half() {
         world.engine.edit(&world.call, request).expect("an edit");
         assert_eq!(world.tree(&talk), "a(b x)");
         assert_eq!(world.path(&talk, "main"), "a x");
+    });
+}
+
+#[test]
+fn a_fork_before_a_split_turn_needs_only_what_its_first_half_stands_on() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["x", "ab", "c"]);
+        let done = split(world, said[1], 1);
+        crate::delete::cascade(world, done.right.id);
+        assert_eq!(world.tree(&talk), "x(a)");
+        world.fork(&talk, ForkPoint::Before(said[1].into()), "before");
+        assert_eq!(world.path(&talk, "before"), "x");
+        let whole = |point| Fork { conversation: Some(talk.clone()), point, name: None };
+        world.refused(Kind::NotFound, |engine, call| {
+            engine.fork(call, whole(ForkPoint::At(said[1].into())))
+        });
+        world.refused(Kind::NotFound, |engine, call| {
+            engine.fork(call, whole(ForkPoint::Before(done.right.id.into())))
+        });
+        crate::delete::cascade(world, done.left.id);
+        world.refused(Kind::NotFound, |engine, call| {
+            engine.fork(call, whole(ForkPoint::Before(said[1].into())))
+        });
+        world.verified();
     });
 }

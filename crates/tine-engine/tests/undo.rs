@@ -3,7 +3,8 @@
 use tine_core::hash::{OperationSeal, operation_hash};
 use tine_core::{Body, Kind, Limits, Name};
 use tine_engine::{
-    Append, BundleRecord, Call, ConversationPatch, Edit, Error, MetadataPatch, MoveBranch, Page,
+    Append, BundleRecord, Call, ConversationPatch, Delete, DeleteMode, Edit, Error, MetadataPatch,
+    MoveBranch, Page,
 };
 
 use crate::world::{World, bot, for_each_store, user};
@@ -309,5 +310,51 @@ fn nothing_is_redone_in_a_conversation_whose_making_is_undone() {
         assert_eq!(refused.kind(), Kind::Protected);
         world.engine.redo(&world.call, &talk, Some(1)).expect("the making is redone");
         world.engine.redo(&world.call, &talk, Some(2)).expect("the append is redone");
+    });
+}
+
+#[test]
+fn a_cascade_is_not_redone_over_what_somebody_hid_below_it_since() {
+    for mode in [DeleteMode::Cascade, DeleteMode::Reparent] {
+        for_each_store(|world| {
+            let talk = world.talk("talk");
+            let said = world.say(&talk, &["a", "b", "c"]);
+            // No tip stands on what goes, so the two deletions have nothing else in common.
+            let back = MoveBranch {
+                conversation: talk.clone(),
+                branch: "main".to_owned(),
+                to: Some(said[0].into()),
+                expected_tip: None,
+            };
+            world.engine.revert(&world.call, back).expect("a revert");
+            crate::delete::cascade(world, said[1]);
+            let undone = world.engine.undo(&world.call, &talk, None).expect("an undo").target;
+            let request = Delete { turn: world.turn(said[2]), mode, force: false, dry_run: false };
+            world.engine.delete(&world.call, request).expect("a turn that can go");
+            let error = world
+                .refused(Kind::Protected, |engine, call| engine.redo(call, &talk, Some(undone)));
+            let Error::DependedOn { by, .. } = &error else { panic!("{error}") };
+            world.engine.undo(&world.call, &talk, Some(by[0])).expect("an undo");
+            world.engine.redo(&world.call, &talk, Some(undone)).expect("a redo");
+            assert_eq!(world.tree(&talk), "a");
+            world.verified();
+        });
+    }
+}
+
+#[test]
+fn a_cascade_is_redone_over_what_was_hidden_before_it() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b", "c", "d"]);
+        crate::delete::cascade(world, said[3]);
+        crate::delete::cascade(world, said[1]);
+        world.engine.undo(&world.call, &talk, None).expect("an undo");
+        assert_eq!(world.tree(&talk), "a(b(c))");
+        world.engine.redo(&world.call, &talk, None).expect("a redo");
+        assert_eq!(world.tree(&talk), "a");
+        world.engine.undo(&world.call, &talk, None).expect("an undo");
+        assert_eq!(world.tree(&talk), "a(b(c))", "what was gone before stays gone");
+        world.verified();
     });
 }

@@ -235,6 +235,11 @@ pub trait Write: Read {
         base_depth: u32,
     ) -> Result<SegmentNo>;
     /// Adds a turn at the end of its segment.
+    ///
+    /// Its id is new in the project and its hash in the conversation. The rules see to that: an
+    /// id is made from time and randomness, one that an import brings is looked up first, and so
+    /// is every hash. A store may refuse a repeated one, as the memory store does; it need not
+    /// look, since looking would cost each append what writing look-ups late saves.
     fn insert_turn(&mut self, conversation: ConversationKey, turn: &Turn) -> Result<()>;
     /// Replaces a turn's metadata.
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()>;

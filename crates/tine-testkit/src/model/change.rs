@@ -34,10 +34,6 @@ impl Model {
                     let whole = matches!(self.state(turn), State::Split { .. });
                     return if whole { Err(Stop::Unspecified) } else { refuse(&[Kind::NotFound]) };
                 }
-                // What is left of a turn whose last half is gone may count as gone.
-                if !self.is_live(self.right_most(turn)) {
-                    self.tolerate(&[Kind::NotFound]);
-                }
                 // The branch stands on what comes before; whether it read the turn is left open.
                 self.pass(&[first]);
                 self.shown_parent(first)
@@ -281,7 +277,17 @@ impl Model {
     pub(crate) fn set_bookmark(&mut self, name: &Name, turn: &TurnRef) -> Rule<Expected> {
         let turn = self.turn(turn)?;
         self.read(Key::Turn(turn));
-        self.set(Key::Mark(name.to_string()), Value::Place(Some(turn)));
+        let key = Key::Mark(name.to_string());
+        // A name by which a branch is meant would never be found.
+        let shadowed = self.branch(self.nodes[turn].conversation, name.as_str()).is_some();
+        if self.get(&key) != Value::Place(Some(turn)) {
+            match name.as_str() {
+                "main" => return refuse(&[Kind::Invalid]),
+                _ if shadowed => return refuse(&[Kind::Conflict]),
+                _ => {}
+            }
+        }
+        self.set(key, Value::Place(Some(turn)));
         Ok(Expected::Bookmark { name: name.to_string(), turn })
     }
 

@@ -3,7 +3,7 @@
 use tine_core::{Kind, Timestamp};
 use tine_engine::Outcome;
 
-use super::{Ix, Key, Model, Recorded, Stop};
+use super::{Ix, Model, Recorded, Stop};
 use crate::action::Action;
 
 /// What a call that succeeds must answer, in the model's own handles.
@@ -87,13 +87,6 @@ impl Model {
                     Ok(_) => {}
                 }
                 return Some(Prediction { success: None, refusals });
-            }
-            let there = op.is_none_or(|op| {
-                let conversation = self.ops[op].conversation;
-                self.get(&Key::Conversation(conversation)) == super::Value::There
-            });
-            if !there {
-                return None;
             }
             let undone = op.is_some_and(|op| self.ops[op].undone.is_some());
             let success = Some((self.clone(), Expected::Replay { undone }, Recorded::No));

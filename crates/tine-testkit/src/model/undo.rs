@@ -95,15 +95,6 @@ impl Model {
         let all: BTreeSet<&Key> = op.writes.iter().map(|change| &change.key).collect();
         let later = self.ops.iter().skip(op.since.unwrap_or(target) + 1);
         let later: Vec<&Op> = later.filter(|op| op.undone.is_none() && op.is_work()).collect();
-        // Hiding again what somebody else has hidden since: shown or not, it is hidden, and the
-        // model keeps no count of how often.
-        let hidden = later.iter().flat_map(|later| &later.writes).any(|change| {
-            let gone = matches!(change.after, Value::State(State::Cascade | State::Reparent));
-            gone && strong.contains(&change.key)
-        });
-        if op.undone.is_some() && hidden {
-            return Err(Stop::Unspecified);
-        }
         let surely = later.iter().any(|later| {
             let mut wrote = later.writes.iter().filter(|change| !change.weak);
             // Done again, a cascade would hide what was made below it since; everything else

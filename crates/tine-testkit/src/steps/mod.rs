@@ -28,7 +28,7 @@ use self::pick::{
 };
 use self::said::{TEXTS, patch};
 
-const MARKS: [&str; 3] = ["here", "there", "one"];
+const MARKS: [&str; 4] = ["here", "there", "one", "main"];
 const PROMPTS: [Option<&str>; 3] = [None, Some("be brief"), Some("be kind")];
 
 /// Where an append starts.

@@ -1,0 +1,497 @@
+//! What a thread of the crowd asks for.
+//!
+//! A call is a function of the seed, of who makes it and of what that thread picked from all that
+//! it had seen ([`Picks`], one line of text): whoever reads the history makes the same call again
+//! on another store. Nothing else enters it, above all no clock.
+
+use std::fmt;
+
+use tine_core::{Body, ConversationId, Json, Limits, Message, Name, Reference, Role, TurnId};
+use tine_engine::{
+    Append, Call, Delete, DeleteMode, Edit, Engine, Error, Fork, ForkPoint, MetadataPatch,
+    MoveBranch, NewConversation, OnConflict, Page, PathQuery, Purge, PurgeTarget, SplitTurn,
+    TopologyQuery, TurnRef,
+};
+use tine_store::PackOptions;
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::marks::seal;
+use crate::request::{Ended, Request};
+
+/// Conversations that all work on.
+const CONVERSATIONS: usize = 3;
+/// Keys that several threads use for the same call.
+const SHARED_KEYS: usize = 12;
+
+/// Which call of which thread. Its name stands in the log as the actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Who {
+    /// The thread, counted over all processes.
+    pub worker: u64,
+    /// The call, counted within the thread.
+    pub number: usize,
+}
+
+impl Who {
+    /// Randomness of one of the purposes of this call.
+    pub fn chance(self, seed: u64, purpose: u64) -> Chance {
+        let number = u64::try_from(self.number).unwrap_or(u64::MAX);
+        Chance::at(seed, &[self.worker, number, purpose])
+    }
+
+    /// The one with this name.
+    pub fn from_actor(actor: &str) -> Option<Self> {
+        let (worker, number) = actor.split_once('-')?;
+        Some(Who { worker: worker.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.worker, self.number)
+    }
+}
+
+/// What a thread chose from what it had seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picks {
+    /// A turn that somebody made.
+    pub turn: Option<TurnId>,
+    /// A branch that somebody made.
+    pub branch: Option<Name>,
+    /// The word that confirms an erasure.
+    pub word: Option<String>,
+}
+
+impl fmt::Display for Picks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turn = self.turn.map_or_else(|| "-".to_owned(), |turn| turn.to_string());
+        let branch = self.branch.as_ref().map_or("-", |branch| branch.as_str());
+        write!(f, "{turn} {branch} {}", self.word.as_deref().unwrap_or("-"))
+    }
+}
+
+impl Picks {
+    /// Reads one line.
+    pub fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ').map(|word| (word != "-").then_some(word));
+        let turn = words.next()?.map(str::parse).transpose().ok()?;
+        let branch = words.next()?.map(|name| Name::new(name, &Limits::default()));
+        let word = words.next()?.map(str::to_owned);
+        Some(Picks { turn, branch: branch.transpose().ok()?, word })
+    }
+}
+
+/// The kinds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Everybody's first call: one makes the conversation, the others find it there.
+    Create,
+    /// One message to `main`.
+    Append,
+    /// Several messages, seen whole or not at all.
+    Batch,
+    /// A message behind the tip that was seen last.
+    Expecting,
+    /// Under any turn, on a branch of some threads.
+    Aside,
+    /// A list that others send too, from the root.
+    Resend,
+    /// With a key that others use too.
+    Shared,
+    // What one does to a turn, a branch or a bookmark, and taking it back.
+    Fork,
+    Edit,
+    Split,
+    Delete,
+    Undo,
+    Redo,
+    Bookmark,
+    Unbookmark,
+    Metadata,
+    Revert,
+    Purge,
+    /// Older turns are packed; nobody may notice.
+    Pack,
+    // These only look.
+    Path,
+    Topology,
+    Log,
+    Branches,
+    Bookmarks,
+    Tails,
+    Conversation,
+    Verify,
+}
+
+/// How often each kind comes.
+const WEIGHTS: [(Kind, usize); 26] = [
+    (Kind::Append, 18),
+    (Kind::Batch, 10),
+    (Kind::Expecting, 8),
+    (Kind::Aside, 5),
+    (Kind::Resend, 3),
+    (Kind::Shared, 3),
+    (Kind::Fork, 6),
+    (Kind::Edit, 6),
+    (Kind::Split, 3),
+    (Kind::Delete, 5),
+    (Kind::Undo, 5),
+    (Kind::Redo, 3),
+    (Kind::Bookmark, 3),
+    (Kind::Unbookmark, 1),
+    (Kind::Metadata, 3),
+    (Kind::Revert, 2),
+    (Kind::Purge, 1),
+    (Kind::Pack, 1),
+    (Kind::Path, 14),
+    (Kind::Topology, 8),
+    (Kind::Log, 6),
+    (Kind::Branches, 4),
+    (Kind::Bookmarks, 2),
+    (Kind::Tails, 2),
+    (Kind::Conversation, 2),
+    (Kind::Verify, 1),
+];
+
+/// A call.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Something that may change the store.
+    Change(Call, Box<Request>),
+    /// Something that only looks.
+    Look(Call, Look),
+}
+
+/// A call that only looks; each takes one state of the store.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// [`Engine::path`]
+    Path(PathQuery),
+    /// [`Engine::topology`]
+    Topology(TopologyQuery),
+    /// [`Engine::operations`]
+    Log(ConversationId),
+    /// [`Engine::branches`]
+    Branches(ConversationId),
+    /// [`Engine::bookmarks`]
+    Bookmarks,
+    /// [`Engine::tails`]
+    Tails(ConversationId),
+    /// [`Engine::conversation`]
+    Conversation(ConversationId),
+    /// [`Engine::verify`], which must never find anything.
+    Verify,
+}
+
+/// What a call was told.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// All of it in one line: two calls with the same line were told the same.
+    pub line: String,
+    /// Turns that were named, the newest last.
+    pub turns: Vec<TurnId>,
+    /// Branches that were named.
+    pub branches: Vec<Name>,
+    /// The end of `main`, if it was told.
+    pub tip: Option<TurnId>,
+}
+
+/// The kind of a call.
+pub fn kind(seed: u64, who: Who) -> Kind {
+    if who.number == 0 {
+        return Kind::Create;
+    }
+    let mut drawn = who.chance(seed, 10).below(WEIGHTS.iter().map(|(_, weight)| weight).sum());
+    for (kind, weight) in WEIGHTS {
+        match drawn.checked_sub(weight) {
+            Some(rest) => drawn = rest,
+            None => return kind,
+        }
+    }
+    Kind::Append
+}
+
+/// The conversation that a call is about.
+pub fn conversation(seed: u64, who: Who) -> Result<ConversationId, Fault> {
+    let number = match who.number {
+        0 => usize::try_from(who.worker)? % CONVERSATIONS,
+        _ => who.chance(seed, 11).below(CONVERSATIONS),
+    };
+    Ok(ConversationId::new(format!("talk-{number}"), &Limits::default())?)
+}
+
+impl Ask {
+    /// The call that somebody makes after picking these.
+    pub fn new(seed: u64, who: Who, picks: &Picks) -> Result<Self, Fault> {
+        let kind = kind(seed, who);
+        let talk = conversation(seed, who)?;
+        let mut chance = who.chance(seed, 12);
+        let mut call = Call::by(who.to_string());
+        if let Some(look) = look(kind, &talk, picks, &mut chance)? {
+            return Ok(Ask::Look(call, look));
+        }
+        if kind == Kind::Shared {
+            let number = chance.below(SHARED_KEYS);
+            // The same key for the same call, but for one in twenty.
+            let text = number + usize::from(chance.one_in(20));
+            let messages = vec![Message::text(Role::User, format!("shared {text}"))];
+            let request = Append::to(talk.clone(), messages);
+            let call = call.with_key(format!("shared-{talk}-{number}"));
+            return Ok(Ask::Change(call, Box::new(Request::Append(request))));
+        }
+        if chance.one_in(4) && kind != Kind::Pack {
+            call = call.with_key(format!("key-{who}"));
+        }
+        let request = match (kind, picks.turn) {
+            (Kind::Create, _) => Request::Create(NewConversation {
+                id: Some(talk),
+                system_prompt: Some("You are one of many.".to_owned()),
+                ..NewConversation::default()
+            }),
+            (Kind::Undo, _) => Request::Undo(talk),
+            (Kind::Redo, _) => Request::Redo(talk),
+            (Kind::Unbookmark, _) => Request::Unbookmark(mark(&mut chance)?),
+            (Kind::Pack, _) => Request::Pack(PackOptions { keep_recent: 4, shortest_run: 8 }),
+            (Kind::Revert, _) => Request::Revert(MoveBranch {
+                conversation: talk,
+                branch: picks.branch.as_ref().map_or("main", |name| name.as_str()).to_owned(),
+                to: Some(Reference::parse(&format!("main~{}", 1 + chance.below(3)))?),
+                expected_tip: None,
+            }),
+            (Kind::Append | Kind::Batch | Kind::Expecting | Kind::Aside | Kind::Resend, turn) => {
+                Request::Append(append(kind, talk, turn, &mut chance)?)
+            }
+            (_, None) => Request::Append(Append::to(talk, messages(1, &mut chance))),
+            (kind, Some(turn)) => about(kind, talk, turn, picks, &mut chance)?,
+        };
+        Ok(Ask::Change(call, Box::new(request)))
+    }
+
+    /// Makes the call.
+    pub fn run(&self, engine: &Engine) -> Told {
+        match self {
+            Ask::Change(call, request) => {
+                let (ended, full) = request.run_in_full(engine, call);
+                changed(ended, &full)
+            }
+            Ask::Look(call, look) => match look.run(engine, call) {
+                Ok(told) => told,
+                Err(Error::Store(error)) => Told::of(format!("failed {error}")),
+                Err(error) => Told::of(format!("refused {}: {error}", error.kind().code())),
+            },
+        }
+    }
+}
+
+fn look(
+    kind: Kind,
+    talk: &ConversationId,
+    picks: &Picks,
+    chance: &mut Chance,
+) -> Result<Option<Look>, Fault> {
+    let talk = talk.clone();
+    Ok(Some(match kind {
+        Kind::Path => {
+            let query = PathQuery::of(talk);
+            Look::Path(match (&picks.branch, picks.turn) {
+                (Some(branch), _) if chance.one_in(3) => {
+                    query.to(Reference::parse(branch.as_str())?)
+                }
+                (_, Some(turn)) if chance.one_in(6) => query.to(turn),
+                _ => query,
+            })
+        }
+        Kind::Topology => {
+            let include_deleted = chance.one_in(3);
+            Look::Topology(TopologyQuery { include_deleted, ..TopologyQuery::of(talk) })
+        }
+        Kind::Log => Look::Log(talk),
+        Kind::Branches => Look::Branches(talk),
+        Kind::Bookmarks => Look::Bookmarks,
+        Kind::Tails => Look::Tails(talk),
+        Kind::Conversation => Look::Conversation(talk),
+        Kind::Verify => Look::Verify,
+        _ => return Ok(None),
+    }))
+}
+
+fn append(
+    kind: Kind,
+    talk: ConversationId,
+    turn: Option<TurnId>,
+    chance: &mut Chance,
+) -> Result<Append, Fault> {
+    let count = if kind == Kind::Batch { 2 + chance.below(5) } else { 1 };
+    let mut append = Append::to(talk, messages(count, chance));
+    append.reuse = !chance.one_in(4);
+    match (kind, turn) {
+        (Kind::Expecting, Some(tip)) => {
+            append.expected_tip = Some(tip.into());
+            if chance.one_in(2) {
+                append.on_conflict = OnConflict::Fork;
+            }
+        }
+        (Kind::Aside, Some(turn)) => {
+            append = append.under(turn.into(), &format!("side-{}", chance.below(12)));
+        }
+        (Kind::Resend, _) => {
+            append = append.from_root();
+            append.messages = (0..1 + chance.below(4))
+                .map(|number| Message::text(Role::User, format!("all begin with {number}")))
+                .collect();
+        }
+        _ => {}
+    }
+    Ok(append)
+}
+
+/// Calls that are about one turn.
+fn about(
+    kind: Kind,
+    talk: ConversationId,
+    id: TurnId,
+    picks: &Picks,
+    chance: &mut Chance,
+) -> Result<Request, Fault> {
+    let turn = TurnRef::of(id);
+    Ok(match kind {
+        Kind::Fork => Request::Fork(Fork {
+            conversation: None,
+            point: match chance.one_in(4) {
+                true => ForkPoint::Before(id.into()),
+                false => ForkPoint::At(id.into()),
+            },
+            name: match chance.one_in(2) {
+                true => Some(Name::new(format!("side-{}", chance.below(12)), &Limits::default())?),
+                false => None,
+            },
+        }),
+        Kind::Edit => Request::Edit(Edit {
+            turn,
+            body: Body::Text(text(chance)),
+            branch: chance.one_in(2).then(|| "main".to_owned()),
+            reuse: true,
+        }),
+        Kind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(4) }),
+        Kind::Delete => Request::Delete(Delete {
+            turn,
+            mode: match chance.one_in(3) {
+                true => DeleteMode::Cascade,
+                false => DeleteMode::Reparent,
+            },
+            force: false,
+            dry_run: false,
+        }),
+        Kind::Bookmark => Request::Bookmark(mark(chance)?, turn),
+        Kind::Metadata => Request::Metadata(
+            turn,
+            MetadataPatch {
+                title: Some(Some(format!("title {}", chance.below(100)))),
+                add_tags: vec![format!("tag-{}", chance.below(10))],
+                custom_data: Some(Json::from(text(chance))),
+                force: chance.one_in(2),
+                ..MetadataPatch::default()
+            },
+        ),
+        Kind::Purge => Request::Purge(Purge {
+            target: PurgeTarget::Turn(turn),
+            confirm: Some(picks.word.clone().unwrap_or_else(|| "no such word".to_owned())),
+        }),
+        _ => Request::Append(Append::to(talk, messages(1, chance))),
+    })
+}
+
+fn mark(chance: &mut Chance) -> Result<Name, Fault> {
+    Ok(Name::new(format!("mark-{}", chance.below(5)), &Limits::default())?)
+}
+
+fn messages(count: usize, chance: &mut Chance) -> Vec<Message> {
+    (0..count)
+        .map(|_| {
+            let role = if chance.one_in(2) { Role::User } else { Role::Assistant };
+            Message::text(role, text(chance))
+        })
+        .collect()
+}
+
+/// Often what others say too, now and then more than fits into the turn's own row.
+fn text(chance: &mut Chance) -> String {
+    match chance.below(60) {
+        0 => "a page of it ".repeat(700 + chance.below(200)),
+        1..=20 => format!("everybody says {}", chance.below(6)),
+        _ => format!("only I say {:x}", chance.number()),
+    }
+}
+
+impl Look {
+    fn run(&self, engine: &Engine, call: &Call) -> tine_engine::Result<Told> {
+        Ok(match self {
+            Look::Path(query) => {
+                let on_main = query.to.is_none();
+                let page = engine.path(call, query.clone())?;
+                let turns: Vec<TurnId> = page.turns.iter().map(|turn| turn.id).collect();
+                let tip = page.to.filter(|_| on_main);
+                Told { turns, tip, ..Told::seen(&page, page.turns.len()) }
+            }
+            Look::Topology(query) => {
+                let page = engine.topology(call, query.clone())?;
+                let turns = page.rows.iter().map(|row| row.id).collect();
+                Told { turns, ..Told::seen(&page, page.rows.len()) }
+            }
+            Look::Log(talk) => {
+                let log = engine.operations(call, talk, Page::default())?;
+                Told::seen(&log, log.items.len())
+            }
+            Look::Branches(talk) => {
+                let branches = engine.branches(call, talk)?;
+                let names = branches.iter().map(|branch| branch.name.clone()).collect();
+                Told { branches: names, ..Told::seen(&branches, branches.len()) }
+            }
+            Look::Bookmarks => {
+                let marks = engine.bookmarks(call, Page::default())?;
+                Told::seen(&marks, marks.items.len())
+            }
+            Look::Tails(talk) => {
+                let tails = engine.tails(call, talk)?;
+                Told::seen(&tails, tails.len())
+            }
+            Look::Conversation(talk) => Told::seen(&engine.conversation(call, talk)?, 1),
+            // One state for each conversation, so only what is wrong can be compared.
+            Look::Verify => {
+                let problems = engine.verify()?.problems;
+                Told::seen(&problems, problems.len())
+            }
+        })
+    }
+}
+
+impl Told {
+    fn of(line: String) -> Self {
+        Told { line: line.replace('\n', " "), ..Told::default() }
+    }
+
+    /// Everything that was seen, as one digest, and how many there were.
+    fn seen(what: &impl fmt::Debug, count: usize) -> Self {
+        Told::of(format!("seen {count} {}", seal(&format!("{what:?}"))))
+    }
+}
+
+fn changed(ended: Ended, full: &str) -> Told {
+    match ended {
+        Ended::Done(answer) => {
+            let on_main = answer.branch.as_ref().is_some_and(|name| name.as_str() == "main");
+            Told {
+                tip: answer.turns.last().copied().filter(|_| on_main),
+                turns: answer.turns,
+                branches: answer.branch.into_iter().collect(),
+                ..Told::of(format!("done {} {}", seal(full), answer.line))
+            }
+        }
+        Ended::Refused(why) => Told::of(format!("refused {why}")),
+        Ended::Full => Told::of("failed: the disk is full".to_owned()),
+        Ended::Unswept => Told::of("failed: not swept".to_owned()),
+        Ended::Failed(why) => Told::of(format!("failed {why}")),
+    }
+}

@@ -1,0 +1,113 @@
+//! What the crowd did, in the order in which it happened.
+//!
+//! All processes add their lines to one file, a line before each call and a line after it. The
+//! system puts lines one behind the other, so a call whose second line stands before another's
+//! first was answered before the other began, whichever processes they belong to.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::ask::{Picks, Who};
+use crate::report::{Broken, Violation};
+
+/// A call that was answered.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Whose it is.
+    pub who: Who,
+    /// What was picked for it.
+    pub picks: Picks,
+    /// The line before it.
+    pub begun: usize,
+    /// The line after it.
+    pub ended: usize,
+    /// What it was told.
+    pub told: String,
+}
+
+/// Reads the file. Everything that was begun must have been answered, and nobody may have been
+/// told that the store is busy, or failed.
+pub fn read(path: &Path) -> Result<Vec<Made>, Violation> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Violation::new(Broken::Crashed, format!("the history: {error}")))?;
+    let mut open: HashMap<Who, (usize, Picks)> = HashMap::new();
+    let mut calls = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let strange = || Violation::new(Broken::Crashed, format!("line {number}: `{line}`"));
+        let mut words = line.splitn(3, ' ');
+        let who = words.next().and_then(Who::from_actor).ok_or_else(strange)?;
+        let (what, rest) = (words.next(), words.next().unwrap_or_default());
+        match what {
+            Some("begun") => {
+                open.insert(who, (number, Picks::parse(rest).ok_or_else(strange)?));
+            }
+            Some("ended") => {
+                let (begun, picks) = open.remove(&who).ok_or_else(strange)?;
+                refuse_failure(who, rest)?;
+                let told = rest.to_owned();
+                calls.push(Made { who, picks, begun, ended: number, told });
+            }
+            _ => return Err(strange()),
+        }
+    }
+    match open.keys().min() {
+        Some(who) => Err(Violation::new(Broken::Crashed, format!("{who} was never answered"))),
+        None => Ok(calls),
+    }
+}
+
+fn refuse_failure(who: Who, told: &str) -> Result<(), Violation> {
+    if !told.starts_with("failed") {
+        return Ok(());
+    }
+    let broken = match told.contains("busy") || told.contains("locked") {
+        true => Broken::Locked,
+        false => Broken::Crashed,
+    };
+    Err(Violation::new(broken, format!("{who} was told: {told}")))
+}
+
+/// Where each call stands in relation to the log: which prefixes of it a call that changed
+/// nothing may have seen.
+#[derive(Debug)]
+pub struct Windows {
+    /// Last line of a call in the log, and the furthest place of all that ended until then.
+    ended: Vec<(usize, usize)>,
+    /// First line of a call in the log, and the earliest place of all that began from then on.
+    begun: Vec<(usize, usize)>,
+    length: usize,
+}
+
+impl Windows {
+    /// Of the calls that are in the log, in its order.
+    pub fn new(log: &[&Made]) -> Self {
+        let places = || log.iter().enumerate();
+        let mut ended: Vec<(usize, usize)> =
+            places().map(|(place, call)| (call.ended, place + 1)).collect();
+        ended.sort_unstable();
+        let mut furthest = 0;
+        for (_, place) in &mut ended {
+            furthest = furthest.max(*place);
+            *place = furthest;
+        }
+        let mut begun: Vec<(usize, usize)> =
+            places().map(|(place, call)| (call.begun, place)).collect();
+        begun.sort_unstable();
+        let mut earliest = log.len();
+        for (_, place) in begun.iter_mut().rev() {
+            earliest = earliest.min(*place);
+            *place = earliest;
+        }
+        Windows { ended, begun, length: log.len() }
+    }
+
+    /// The shortest and the longest prefix of the log that a call may have seen: all that was
+    /// answered before it began, and nothing that began after it was answered.
+    pub fn of(&self, call: &Made) -> (usize, usize) {
+        let before = self.ended.partition_point(|(line, _)| *line < call.begun);
+        let shortest = before.checked_sub(1).map_or(0, |last| self.ended[last].1);
+        let after = self.begun.partition_point(|(line, _)| *line < call.ended);
+        let longest = self.begun.get(after).map_or(self.length, |first| first.1);
+        (shortest, longest)
+    }
+}

@@ -1,0 +1,153 @@
+//! Many processes with many threads on one store, all at once, and what they were told.
+//!
+//! Every call and every answer is written down ([`history`]); afterwards there must be one order
+//! of the calls that explains all of it ([`judge`]). The seed decides what is asked for; who comes
+//! first is left to the machine, so a broken promise may need several runs to show again.
+//!
+//! Rounds differ in who takes part: processes with many threads each, one process, processes
+//! with one thread each, and one with many beside several with one.
+
+mod ask;
+mod history;
+mod judge;
+pub mod member;
+
+use std::time::{Duration, Instant};
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::defects::Defect;
+use crate::programs::{Programs, scratch};
+use crate::report::{Broken, Tally, Violation};
+use crate::workload::{self, Exit};
+use member::Member;
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Goes on for so many seconds, however many calls that makes.
+    #[arg(long)]
+    pub seconds: Option<u64>,
+    /// Goes on until so many calls were made.
+    #[arg(long, default_value_t = 20_000)]
+    pub calls: usize,
+    /// Calls of a round, on a store of its own. Looking at a history takes the longer for each
+    /// call the longer it is.
+    #[arg(long, default_value_t = 1_600)]
+    pub round: usize,
+    /// Threads of a process.
+    #[arg(long, default_value_t = 8)]
+    pub threads: usize,
+    /// Processes.
+    #[arg(long, default_value_t = 4)]
+    pub processes: usize,
+    /// Where every choice comes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Stops at the first broken promise.
+    #[arg(long)]
+    pub stop: bool,
+    /// What is wrong with the store.
+    #[arg(long)]
+    pub defect: Option<Defect>,
+}
+
+/// One round in so many tells of its progress.
+const TOLD: usize = 10;
+
+/// Lets crowds loose, and looks.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+    let started = Instant::now();
+    let mut tally = Tally::default();
+    loop {
+        let enough = match options.seconds {
+            Some(seconds) => started.elapsed() >= Duration::from_secs(seconds),
+            None => tally.calls >= options.calls,
+        };
+        if enough || options.stop && !tally.is_clean() {
+            return Ok(tally);
+        }
+        let number = tally.cases;
+        let seed = Chance::at(options.seed ^ 0xc0de, &[u64::try_from(number)?]).number();
+        tally.cases += 1;
+        match round(programs, options, seed, &shape(options, number))? {
+            Ok(calls) => tally.calls += calls,
+            Err(violation) => {
+                tally.calls += options.round;
+                let Options { threads, processes, seed, .. } = options;
+                let replay = format!(
+                    "crowd --seconds 60 --threads {threads} --processes {processes} --seed {seed}"
+                );
+                let what = format!("round {number}: {}", violation.what);
+                tally.broke(Violation { what, replay, ..violation });
+            }
+        }
+        if tally.cases.is_multiple_of(TOLD) {
+            let broken = tally.broken.iter().sum::<usize>();
+            let since = started.elapsed().as_secs_f64();
+            eprintln!(
+                "{} rounds, {} calls, {broken} broken, {since:.0} s",
+                tally.cases, tally.calls
+            );
+        }
+    }
+}
+
+/// How many threads each process of a round has.
+fn shape(options: &Options, number: usize) -> Vec<usize> {
+    let Options { threads, processes, .. } = *options;
+    match number % 4 {
+        0 => vec![threads; processes],
+        1 => vec![threads],
+        2 => vec![1; processes],
+        _ => std::iter::once(threads).chain(std::iter::repeat_n(1, processes)).collect(),
+    }
+}
+
+/// One crowd on a new store; answers how many calls were explained.
+fn round(
+    programs: &Programs,
+    options: &Options,
+    seed: u64,
+    shape: &[usize],
+) -> Result<Result<usize, Violation>, Fault> {
+    let mut scratch = scratch()?;
+    let (store, history) = (scratch.path().join("store"), scratch.path().join("history"));
+    let workers: usize = shape.iter().sum();
+    let mut children = Vec::new();
+    let mut worker = 0;
+    for threads in shape {
+        let member = Member {
+            store: store.clone(),
+            history: history.clone(),
+            seed,
+            worker,
+            threads: *threads,
+            calls: options.round.div_ceil(workers.max(1)),
+            defect: options.defect,
+        };
+        children.push(member.command(&programs.crowd).spawn()?);
+        worker += u64::try_from(*threads)?;
+    }
+    let mut crashed = None;
+    for child in children {
+        let (exit, complaint) = workload::wait(child)?;
+        if !matches!(exit, Exit::Code(0)) {
+            let what = format!("a process ended with {exit:?}: {complaint}");
+            crashed = Some(Violation::new(Broken::Crashed, what));
+        }
+    }
+    if let Some(violation) = crashed {
+        return Ok(Err(violation));
+    }
+    let judged = match history::read(&history) {
+        Ok(calls) => judge::judge(&store, seed, &calls)?.map(|()| calls.len()),
+        Err(violation) => Err(violation),
+    };
+    if judged.is_err() && options.defect.is_none() {
+        // Who came first cannot be had again from the seed.
+        scratch.disable_cleanup(true);
+        eprintln!("kept: {}", scratch.path().display());
+    }
+    Ok(judged)
+}

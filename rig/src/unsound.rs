@@ -1,0 +1,86 @@
+//! Transactions that are none: the seeded defects that only show when others work at the same
+//! time.
+
+use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_store::{
+    Bookmark, Branch, Conversation, ConversationKey, EmbeddedStore, FeedPosition, Hidden,
+    Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store as _,
+    StoreError, Totals, Turn, TurnLoc, Write,
+};
+
+use crate::recorded::{for_each_read, for_each_write};
+
+/// Reading without a snapshot: every record comes from the state that there is just then.
+pub(crate) struct Torn<'t> {
+    pub store: &'t EmbeddedStore,
+}
+
+macro_rules! torn {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        impl Read for Torn<'_> {
+            $(fn $name(&self, $($argument: $type),*) -> Result<$answer> {
+                now(self.store, |records| records.$name($($argument),*))
+            })*
+        }
+    };
+}
+
+for_each_read!(torn);
+
+/// A transaction that reads tips from outside of itself: what it moves may have moved since. Which
+/// branches there are it knows, so that no constraint gives it away.
+pub(crate) struct StaleTips<'s> {
+    pub inner: &'s mut dyn Write,
+    pub store: &'s EmbeddedStore,
+}
+
+macro_rules! stale_read {
+    (branch, $this:ident, $($argument:ident),*) => {
+        Ok(stale(
+            $this.inner.branch($($argument),*)?,
+            now($this.store, |records| records.branch($($argument),*))?,
+        ))
+    };
+    ($name:ident, $this:ident, $($argument:ident),*) => {
+        $this.inner.$name($($argument),*)
+    };
+}
+
+macro_rules! stale_reads {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        impl Read for StaleTips<'_> {
+            $(fn $name(&self, $($argument: $type),*) -> Result<$answer> {
+                stale_read!($name, self, $($argument),*)
+            })*
+        }
+    };
+}
+
+macro_rules! stale_writes {
+    ($($about:ident $name:ident($($argument:ident: $type:ty),*) -> $answer:ty = ($($pass:expr),*);)*) => {
+        impl Write for StaleTips<'_> {
+            $(fn $name(&mut self, $($argument: $type),*) -> Result<$answer> {
+                self.inner.$name($($argument),*)
+            })*
+        }
+    };
+}
+
+for_each_read!(stale_reads);
+for_each_write!(stale_writes);
+
+fn stale(branch: Option<Branch>, outside: Option<Branch>) -> Option<Branch> {
+    match (branch, outside) {
+        (Some(branch), Some(stale)) if branch.id == stale.id => Some(stale),
+        (branch, _) => branch,
+    }
+}
+
+fn now<T>(store: &EmbeddedStore, mut read: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+    let mut answer = None;
+    store.read(&mut |records| {
+        answer = Some(read(records)?);
+        Ok(())
+    })?;
+    answer.ok_or_else(|| StoreError::Contract("a read that did not run".to_owned()))
+}
