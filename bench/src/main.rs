@@ -223,6 +223,24 @@ fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
             String::new(),
         );
     }
+    let sent = time_each(20, |_| {
+        let mut query = PathQuery::of(long.clone());
+        query.selection = Selection::Last(scale.depth.min(10_000));
+        loop {
+            let page = engine.path(&call, query.clone())?;
+            assert!(!tine_formats::view::bytes::path(&call.project, &page).is_empty());
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
+    })?;
+    let turns = scale.depth.min(10_000);
+    row(
+        &format!("path of {turns} turns, as bytes to send, in pages of 1,000"),
+        sent.describe(),
+        String::new(),
+    );
     let windows = time_each(200, |number| {
         let turn = Reference::parse(&format!("main~{}", 50 + number))?;
         engine.window(

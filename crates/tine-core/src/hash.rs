@@ -37,11 +37,23 @@ impl Digest {
     /// 64 lower-case hexadecimal digits.
     pub fn to_hex(self) -> String {
         let mut hex = String::with_capacity(64);
-        for byte in self.0 {
-            hex.push(char::from(HEX[usize::from(byte >> 4)]));
-            hex.push(char::from(HEX[usize::from(byte & 15)]));
-        }
+        self.write_hex(&mut hex);
         hex
+    }
+
+    /// Appends the wire form.
+    pub fn write(&self, out: &mut String) {
+        out.push_str(PREFIX);
+        self.write_hex(out);
+    }
+
+    fn write_hex(&self, out: &mut String) {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        out.push_str(std::str::from_utf8(&digits).unwrap_or_default());
     }
 }
 

@@ -195,6 +195,14 @@ macro_rules! uuid_id {
             }
         }
 
+        impl $name {
+            /// Appends the wire form.
+            pub fn write(&self, out: &mut String) {
+                let mut digits = [0; uuid::fmt::Hyphenated::LENGTH];
+                out.push_str(self.0.hyphenated().encode_lower(&mut digits));
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}", self.0)

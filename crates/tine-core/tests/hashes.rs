@@ -150,3 +150,18 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn times_are_written_as_another_library_writes_them(
+        millis in -62_167_219_200_000..=253_402_300_799_999_i64,
+    ) {
+        let at = Timestamp::from_millis(millis);
+        let other = chrono::DateTime::<chrono::Utc>::from_timestamp_millis(millis).unwrap();
+        let other = other.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        let (whole, fraction) = other.trim_end_matches('Z').split_once('.').unwrap();
+        let fraction = fraction.trim_end_matches('0');
+        let point = if fraction.is_empty() { "" } else { "." };
+        prop_assert_eq!(at.to_string(), format!("{whole}{point}{fraction}Z"));
+    }
+}

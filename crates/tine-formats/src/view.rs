@@ -14,6 +14,7 @@
 //! Deliberately absent: status codes and headers (the surfaces' business), and how a path is
 //! rendered for providers (see [`crate::render`]).
 
+pub mod bytes;
 mod care;
 mod change;
 mod conversation;

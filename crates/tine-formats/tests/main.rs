@@ -4,3 +4,4 @@
 
 mod bundle;
 mod render;
+mod view;

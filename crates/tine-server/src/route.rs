@@ -61,18 +61,30 @@ impl Asked {
 
 /// An answer with its status and headers.
 pub(crate) struct Reply<R> {
-    pub(crate) status: StatusCode,
-    pub(crate) etag: Option<String>,
-    pub(crate) body: R,
+    status: StatusCode,
+    etag: Option<String>,
+    body: Form<R>,
+}
+
+/// An answer before it is sent.
+enum Form<R> {
+    Value(R),
+    /// What the value would become.
+    Bytes(Vec<u8>),
 }
 
 impl<R> Reply<R> {
     pub(crate) fn ok(body: R) -> Self {
-        Reply { status: StatusCode::OK, etag: None, body }
+        Reply { status: StatusCode::OK, etag: None, body: Form::Value(body) }
+    }
+
+    /// An answer whose bytes are written already.
+    pub(crate) fn bytes(bytes: Vec<u8>) -> Self {
+        Reply { status: StatusCode::OK, etag: None, body: Form::Bytes(bytes) }
     }
 
     pub(crate) fn created(body: R) -> Self {
-        Reply { status: StatusCode::CREATED, etag: None, body }
+        Reply { status: StatusCode::CREATED, ..Reply::ok(body) }
     }
 
     /// 201 if something was made, 200 if it was there.
@@ -196,7 +208,11 @@ fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
             if let Some(Ok(etag)) = reply.etag.map(HeaderValue::try_from) {
                 headers.insert(header::ETAG, etag);
             }
-            match serde_json::to_vec(&reply.body) {
+            let bytes = match reply.body {
+                Form::Value(body) => serde_json::to_vec(&body),
+                Form::Bytes(bytes) => Ok(bytes),
+            };
+            match bytes {
                 Ok(body) => (reply.status, headers, body).into_response(),
                 Err(error) => Problem::new(Kind::Internal, error.to_string()).into_response(),
             }
