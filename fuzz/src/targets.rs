@@ -150,11 +150,11 @@ pub fn sealed(data: &[u8]) -> Vec<u8> {
     if !lines.ends_with(b"\n") {
         lines.push(b'\n');
     }
-    let count = |kind: &str| {
-        let wanted = format!("\"record\":\"{kind}\"");
-        let holds = |line: &&[u8]| line.windows(wanted.len()).any(|it| it == wanted.as_bytes());
-        lines.split(|byte| *byte == b'\n').filter(holds).count()
-    };
+    let records: Vec<serde_json::Value> = lines
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    let count = |kind: &str| records.iter().filter(|record| record["record"] == kind).count();
     let [conversations, turns, operations] = ["conversation", "turn", "operation"].map(count);
     let digest: String = Sha256::digest(&lines).iter().map(|byte| format!("{byte:02x}")).collect();
     let end = format!(

@@ -141,9 +141,7 @@ fn repeat(
     position: usize,
     chance: &mut Chance,
 ) -> Result<(), Violation> {
-    let mut keyed = plan.keyed_before(position);
-    // An erasure looks first at what there is left to erase.
-    keyed.retain(|number| !plan.steps[*number].request.is_purge());
+    let keyed = plan.keyed_before(position);
     // The newest is the one whose answer may have been lost on the way.
     let mut again: Vec<usize> = keyed.last().copied().into_iter().collect();
     again.extend((1..REPEATS).filter_map(|_| chance.pick(&keyed).copied()));

@@ -256,6 +256,7 @@ impl<'w> Workload<'w> {
                 Mark::Done(step, _)
                 | Mark::Refused(step)
                 | Mark::Full(step)
+                | Mark::Unswept(step)
                 | Mark::Failed(step) => &mut *answers
                     .entry(*step)
                     .and_modify(|answer| *answer = Some(mark))
@@ -264,12 +265,7 @@ impl<'w> Workload<'w> {
         }
         let unknown: Vec<usize> = answers
             .iter()
-            .filter(|(step, answer)| match answer {
-                None | Some(Mark::Failed(_)) => true,
-                // The erasure is stored before its traces are swept up, which may need room.
-                Some(Mark::Full(_)) => self.plan.steps[**step].request.is_purge(),
-                _ => false,
-            })
+            .filter(|(_, answer)| matches!(answer, None | Some(Mark::Failed(_))))
             .map(|(step, _)| *step)
             .collect();
         let mut states = Vec::new();
@@ -297,7 +293,7 @@ impl<'w> Workload<'w> {
             let before = number < self.before;
             let runs = match answer {
                 None => before,
-                Some(Some(Mark::Done(..) | Mark::Refused(_))) => true,
+                Some(Some(Mark::Done(..) | Mark::Refused(_) | Mark::Unswept(_))) => true,
                 Some(_) => took_effect(number),
             };
             if !runs {
@@ -309,7 +305,8 @@ impl<'w> Workload<'w> {
                 (Some(Mark::Done(_, seal)), Ended::Done(answer)) => {
                     *seal == marks::seal(&answer.line)
                 }
-                (Some(Mark::Done(..)), _) => false,
+                (Some(Mark::Unswept(_)), Ended::Done(_)) => true,
+                (Some(Mark::Done(..) | Mark::Unswept(_)), _) => false,
                 (Some(Mark::Refused(_)), ended) => matches!(ended, Ended::Refused(_)),
                 _ => true,
             };
@@ -327,6 +324,7 @@ fn summary(told: &[Mark]) -> String {
         Mark::Done(step, _) => Some(format!("{step} done")),
         Mark::Refused(step) => Some(format!("{step} refused")),
         Mark::Full(step) => Some(format!("{step} full")),
+        Mark::Unswept(step) => Some(format!("{step} unswept")),
         Mark::Failed(step) => Some(format!("{step} failed")),
     });
     words.collect::<Vec<_>>().join(", ")

@@ -31,6 +31,8 @@ pub enum Mark {
     Refused(usize),
     /// The disk was full.
     Full(usize),
+    /// It was stored and not swept up.
+    Unswept(usize),
     /// The store failed.
     Failed(usize),
 }
@@ -53,6 +55,7 @@ impl Marks {
             Ended::Done(answer) => format!("{worker} {step} done {}\n", seal(&answer.line)),
             Ended::Refused(why) => format!("{worker} {step} refused {why}\n"),
             Ended::Full => format!("{worker} {step} full\n"),
+            Ended::Unswept => format!("{worker} {step} unswept\n"),
             Ended::Failed(why) => format!("{worker} {step} failed {}\n", why.replace('\n', " ")),
         })
     }
@@ -78,6 +81,7 @@ pub fn parse(line: &str) -> Option<(u64, Mark)> {
         "done" => Mark::Done(step, words.next()?.to_owned()),
         "refused" => Mark::Refused(step),
         "full" => Mark::Full(step),
+        "unswept" => Mark::Unswept(step),
         "failed" => Mark::Failed(step),
         _ => return None,
     };
@@ -107,7 +111,11 @@ impl Progress {
     pub fn see(&mut self, mark: &Mark) {
         match mark {
             Mark::Begun(step) => *self = Progress { answered: *step, begun: true },
-            Mark::Done(step, _) | Mark::Refused(step) | Mark::Full(step) | Mark::Failed(step) => {
+            Mark::Done(step, _)
+            | Mark::Refused(step)
+            | Mark::Full(step)
+            | Mark::Unswept(step)
+            | Mark::Failed(step) => {
                 *self = Progress { answered: step + 1, begun: false };
             }
         }

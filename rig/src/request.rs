@@ -62,6 +62,8 @@ pub enum Ended {
     Refused(String),
     /// The disk is full: nothing may have changed.
     Full,
+    /// An erasure is stored, but its traces could not be swept up.
+    Unswept,
     /// The store failed: the call may or may not have taken effect.
     Failed(String),
 }
@@ -72,14 +74,10 @@ impl Request {
         match self.answer(engine, call) {
             Ok(answer) => Ended::Done(answer),
             Err(Error::Store(tine_store::StoreError::DiskFull)) => Ended::Full,
+            Err(Error::NotSwept(_)) => Ended::Unswept,
             Err(Error::Store(error)) => Ended::Failed(error.to_string()),
             Err(error) => Ended::Refused(format!("{}: {error}", error.kind().code())),
         }
-    }
-
-    /// Whether the call works outside of its transaction as well.
-    pub fn is_purge(&self) -> bool {
-        matches!(self, Request::Purge(_))
     }
 
     fn answer(&self, engine: &Engine, call: &Call) -> Result<Answer> {

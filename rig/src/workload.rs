@@ -148,7 +148,7 @@ impl Work {
             marks.ended(plan.worker, number, &ended)?;
             match ended {
                 Ended::Done(_) | Ended::Refused(_) => {}
-                Ended::Full => failures += 1,
+                Ended::Full | Ended::Unswept => failures += 1,
                 Ended::Failed(_) => {
                     failures += 1;
                     engine = None;
@@ -177,7 +177,7 @@ fn together(plan: &Plan, from: usize, store: Arc<dyn Store>, marks: &Marks) -> R
         marks.begun(plan.worker, number)?;
         let ended = step.request.run(&engine, &step.call);
         marks.ended(plan.worker, number, &ended)?;
-        if matches!(ended, Ended::Full | Ended::Failed(_)) {
+        if matches!(ended, Ended::Full | Ended::Unswept | Ended::Failed(_)) {
             return Ok(GAVE_UP);
         }
     }

@@ -18,6 +18,10 @@ use crate::{Result, StoreError};
 /// SQLite's log beside the database.
 pub(super) const LOG_FILE: &str = "tine.db-wal";
 
+/// What SQLite takes a change back with that was cut off before there was a log: the making of
+/// the database.
+const JOURNAL_FILE: &str = "tine.db-journal";
+
 /// What SQLite's processes share about the log.
 const SHARED_MEMORY_FILE: &str = "tine.db-shm";
 
@@ -133,6 +137,10 @@ pub(super) fn database_is_there(folder: &Path) -> Result<bool> {
 /// than the store, and only the log tells.
 pub(super) fn check_database(folder: &Path, mode: Mode) -> Result<()> {
     let path = folder.join(DATABASE_FILE);
+    if length(folder, JOURNAL_FILE).is_some_and(|bytes| bytes > 0) {
+        // SQLite has yet to bring the file back to what it was.
+        return Ok(());
+    }
     let pending = log_is_pending(folder);
     let mut file = match File::open(&path) {
         Ok(file) => file,
