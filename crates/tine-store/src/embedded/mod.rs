@@ -10,12 +10,15 @@
 //! No rule of the tree lives here.
 
 mod chunk;
+mod files;
 mod packing;
 mod recent;
 mod rows;
+mod salvage;
 mod schema;
 mod turnstile;
 mod txn;
+mod wal;
 mod writer;
 
 use std::fs::{self, File};
@@ -28,6 +31,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::traits::{Check, Job, PackOptions, Packed, Problem, Read, Store};
 use crate::{Result, StoreError};
+
+pub use self::salvage::{Lost, Salvaged, salvage};
 
 use self::recent::{Recent, View};
 use self::turnstile::Turnstile;
@@ -76,7 +81,8 @@ pub struct EmbeddedStore {
     folder: PathBuf,
     options: OpenOptions,
     recent: Arc<Recent>,
-    writer: Writer,
+    /// `None` when the files may be read and not written.
+    writer: Option<Writer>,
     readers: Mutex<Vec<Connection>>,
 }
 
@@ -99,24 +105,70 @@ impl EmbeddedStore {
         Self::open_with(folder, OpenOptions::default())
     }
 
-    /// Opens the store in a folder.
+    /// Opens the store in a folder. One whose files may be read and not written is opened for
+    /// reading only; whoever writes is told [`StoreError::ReadOnly`].
     pub fn open_with(folder: &Path, options: OpenOptions) -> Result<Self> {
         prepare_folder(folder, options.mode)?;
-        let mut turnstile = Turnstile::open(folder)?;
-        let connection = {
-            let _pass = turnstile.enter()?;
-            let connection = connect(folder, &options, true)?;
-            schema::prepare(&connection, folder)?;
-            connection
+        let opened = match Turnstile::open(folder) {
+            Ok(turnstile) => Self::open_shared(folder, &options, turnstile),
+            Err(error) => Err(error),
         };
+        match opened {
+            Err(error)
+                if files::is_denied(&error)
+                    && options.vfs.is_none()
+                    && folder.join(DATABASE_FILE).is_file() =>
+            {
+                Self::open_read_only(folder, options)
+            }
+            Err(error) => Err(error),
+            Ok(writer) => Ok(Self::over(folder, options, Some(writer))),
+        }
+    }
+
+    fn over(folder: &Path, options: OpenOptions, writer: Option<(Connection, Turnstile)>) -> Self {
         let recent = Arc::new(Recent::default());
-        Ok(EmbeddedStore {
-            folder: folder.to_owned(),
-            options,
-            recent: Arc::clone(&recent),
-            writer: Writer::new(connection, turnstile, recent),
-            readers: Mutex::new(Vec::new()),
-        })
+        let writer = writer
+            .map(|(connection, turnstile)| Writer::new(connection, turnstile, Arc::clone(&recent)));
+        let (folder, readers) = (folder.to_owned(), Mutex::default());
+        EmbeddedStore { folder, options, recent, writer, readers }
+    }
+
+    fn open_shared(
+        folder: &Path,
+        options: &OpenOptions,
+        mut turnstile: Turnstile,
+    ) -> Result<(Connection, Turnstile)> {
+        let pass = turnstile.enter()?;
+        // Another file layer may keep its files elsewhere.
+        let on_disk = options.vfs.is_none();
+        if on_disk {
+            files::check_database(folder, options.mode)?;
+        }
+        let connection = connect(folder, options, true)?;
+        if connection.is_readonly("main")? {
+            return Err(StoreError::ReadOnly { path: folder.to_owned() });
+        }
+        if on_disk {
+            // Closing would copy what SQLite took from a damaged log and delete the rest.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            files::check_log(folder, &connection)?;
+        }
+        schema::prepare(&connection, folder)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        drop(pass);
+        if on_disk {
+            files::note_that_it_is_made(folder);
+        }
+        Ok((connection, turnstile))
+    }
+
+    fn open_read_only(folder: &Path, options: OpenOptions) -> Result<Self> {
+        files::check_database(folder, Mode::Existing)?;
+        let store = Self::over(folder, options, None);
+        let connection = store.take_reader()?;
+        schema::prepare(&connection, folder)?;
+        Ok(store)
     }
 
     /// The store's folder.
@@ -124,7 +176,14 @@ impl EmbeddedStore {
         &self.folder
     }
 
+    fn writer(&self) -> Result<&Writer> {
+        self.writer.as_ref().ok_or_else(|| StoreError::ReadOnly { path: self.folder.clone() })
+    }
+
     fn take_reader(&self) -> Result<Connection> {
+        if self.writer.is_none() {
+            return Ok(self.take_unlocked_reader()?.0);
+        }
         let idle = self.readers.lock().ok().and_then(|mut readers| readers.pop());
         match idle {
             Some(connection) => Ok(connection),
@@ -136,9 +195,19 @@ impl EmbeddedStore {
         }
     }
 
+    /// A connection to files that may not be written, and their state if they cannot be locked
+    /// either: whoever reads compares it afterwards.
+    fn take_unlocked_reader(&self) -> Result<(Connection, Option<files::Stamp>)> {
+        let before = files::Stamp::of(&self.folder);
+        let (connection, locked) = files::connect_read_only(&self.folder)?;
+        Ok((configured(connection)?, (!locked).then_some(before)))
+    }
+
     fn return_reader(&self, connection: Connection) {
+        // A connection to files that cannot be locked is good for one state of them.
         if let Ok(mut readers) = self.readers.lock()
             && readers.len() < IDLE_READERS
+            && self.writer.is_some()
         {
             readers.push(connection);
         }
@@ -155,7 +224,10 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        let connection = self.take_reader()?;
+        let (connection, before) = match &self.writer {
+            Some(_) => (self.take_reader()?, None),
+            None => self.take_unlocked_reader()?,
+        };
         let answer = {
             connection.prepare_cached("BEGIN")?.execute([])?;
             let answer = self.recent.catch_up(&connection).and_then(|horizon| {
@@ -166,24 +238,31 @@ impl Store for EmbeddedStore {
             answer
         };
         self.return_reader(connection);
+        if before.is_some_and(|before| before != files::Stamp::of(&self.folder)) {
+            return Err(StoreError::ChangedMeanwhile);
+        }
         answer
     }
 
     fn write(&self, job: Job) -> Result<()> {
-        self.writer.write(job)
+        self.writer()?.write(job)
     }
 
     fn check(&self) -> Result<Check> {
         let connection = self.take_reader()?;
-        let lines: Vec<String> = connection
-            .prepare("PRAGMA integrity_check(1000)")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let lines = connection.prepare("PRAGMA integrity_check(1000)").and_then(|mut statement| {
+            statement.query_map([], |row| row.get::<_, String>(0))?.collect()
+        });
+        let lines: Vec<String> = match lines.map_err(StoreError::from) {
+            // What is too damaged to be checked is damaged.
+            Err(StoreError::Corrupt { why, .. }) => vec![why],
+            other => other?,
+        };
         self.return_reader(connection);
         let problems = lines
             .into_iter()
             .filter(|line| line != "ok")
-            .map(|why| Problem { record: "database file".to_owned(), why })
+            .map(|why| Problem { record: DATABASE_FILE.to_owned(), why })
             .collect();
         Ok(Check { problems })
     }
@@ -193,7 +272,7 @@ impl Store for EmbeddedStore {
         let mut next = Some(0);
         // A stretch at a time, so that others can write in between.
         while let Some(from) = next {
-            let (stretch, behind) = self.writer.pack(options, from)?;
+            let (stretch, behind) = self.writer()?.pack(options, from)?;
             next = behind;
             packed.turns += stretch.turns;
             packed.chunks += stretch.chunks;
@@ -208,7 +287,7 @@ impl Store for EmbeddedStore {
         if let Ok(mut readers) = self.readers.lock() {
             readers.clear();
         }
-        self.writer.exclusively(&mut |connection| {
+        self.writer()?.exclusively(&mut |connection| {
             connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
             Ok(())
         })
@@ -243,6 +322,10 @@ fn connect(folder: &Path, options: &OpenOptions, writer: bool) -> Result<Connect
         Some(vfs) => Connection::open_with_flags_and_vfs(&file, flags, vfs.as_str())?,
         None => Connection::open_with_flags(&file, flags)?,
     };
+    configured(connection)
+}
+
+fn configured(connection: Connection) -> Result<Connection> {
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     // Otherwise a statement is planned anew for each set of parameters.
@@ -255,7 +338,7 @@ fn connect(folder: &Path, options: &OpenOptions, writer: bool) -> Result<Connect
 fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
     let not_a_store =
         |why: &str| StoreError::NotAStore { path: folder.to_owned(), why: why.to_owned() };
-    if folder.join(DATABASE_FILE).is_file() {
+    if files::database_is_there(folder)? {
         return Ok(());
     }
     if folder.exists() && !folder.is_dir() {

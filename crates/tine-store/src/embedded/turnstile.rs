@@ -12,7 +12,7 @@ use super::io;
 use crate::Result;
 
 const QUEUE_FILE: &str = "writer.queue";
-const LOCK_FILE: &str = "writer.lock";
+pub(super) const LOCK_FILE: &str = "writer.lock";
 
 /// The files that the turnstile keeps in a store's folder.
 pub(super) const FILES: [&str; 2] = [QUEUE_FILE, LOCK_FILE];
