@@ -41,6 +41,12 @@ pub enum StoreError {
         /// How long this call waited.
         waited_ms: u64,
     },
+    /// Something needs the store for itself, and somebody has it open.
+    #[error("the store at {path} is in use; stop every program that has it open, and try again")]
+    InUse {
+        /// The store.
+        path: PathBuf,
+    },
     /// A record is not what it must be.
     #[error("the record {record} is damaged: {why}; `tine verify` lists all that is")]
     Corrupt {
@@ -102,7 +108,9 @@ impl StoreError {
         match self {
             StoreError::Missing { .. } => Kind::NotFound,
             StoreError::NotAStore { .. } | StoreError::NewerFormat { .. } => Kind::Invalid,
-            StoreError::Busy { .. } | StoreError::ChangedMeanwhile => Kind::Busy,
+            StoreError::Busy { .. } | StoreError::InUse { .. } | StoreError::ChangedMeanwhile => {
+                Kind::Busy
+            }
             StoreError::Corrupt { .. } | StoreError::DamagedFile { .. } => Kind::Corrupt,
             StoreError::ReadOnly { .. } => Kind::Forbidden,
             StoreError::Io { source, .. }

@@ -17,7 +17,7 @@ fn at() -> Timestamp {
 }
 
 /// Adds a conversation whose title is easy to find in a file.
-fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
+pub(crate) fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
     let project = ProjectId::default();
     let (id, title) = (id.to_owned(), title.to_owned());
     let (send, receive) = std::sync::mpsc::channel();
@@ -46,7 +46,7 @@ fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
 }
 
 /// Adds so many entries to a conversation's log, in one transaction.
-fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
+pub(crate) fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
     store
         .write(Box::new(move |records| {
             for _ in 0..count {
@@ -68,7 +68,7 @@ fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
         .unwrap();
 }
 
-fn operations(store: &EmbeddedStore) -> Vec<u64> {
+pub(crate) fn operations(store: &EmbeddedStore) -> Vec<u64> {
     let mut seen = Vec::new();
     store
         .read(&mut |records| {
@@ -80,7 +80,7 @@ fn operations(store: &EmbeddedStore) -> Vec<u64> {
     seen
 }
 
-fn titles(store: &EmbeddedStore) -> Vec<String> {
+pub(crate) fn titles(store: &EmbeddedStore) -> Vec<String> {
     let mut titles = Vec::new();
     store
         .read(&mut |records| {

@@ -4,6 +4,9 @@
 //! SQLite takes an empty file for a new database, a log that it cannot read for no log, and a
 //! file of another program for one that it may use. Each of these would lose conversations
 //! without a word, so they are looked at first.
+//!
+//! Files are opened by who is alone, and closed before the first connection ([`super::users`]);
+//! everybody else here asks for names and lengths only.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,7 +15,8 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{DATABASE_FILE, Mode, io, turnstile, wal};
+use super::users::{Alone, USERS_FILE};
+use super::{DATABASE_FILE, Mode, io, sync, turnstile, wal};
 use crate::{Result, StoreError};
 
 /// SQLite's log beside the database.
@@ -22,8 +26,8 @@ pub(super) const LOG_FILE: &str = "tine.db-wal";
 /// the database.
 const JOURNAL_FILE: &str = "tine.db-journal";
 
-/// What SQLite's processes share about the log.
-const SHARED_MEMORY_FILE: &str = "tine.db-shm";
+/// What may be in a folder in which the making of a store was cut off.
+const LOCK_FILES: [&str; 3] = [turnstile::QUEUE_FILE, turnstile::LOCK_FILE, USERS_FILE];
 
 /// What every database of SQLite begins with.
 pub(super) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -133,22 +137,48 @@ pub(super) fn database_is_there(folder: &Path) -> Result<bool> {
     }
 }
 
-/// Looks at the database before SQLite does. Where a log is pending, the header may be older
-/// than the store, and only the log tells.
-pub(super) fn check_database(folder: &Path, mode: Mode) -> Result<()> {
+/// Whether everything in a folder could be a new store's.
+pub(super) fn is_new(folder: &Path) -> Result<bool> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries
+            .filter_map(std::result::Result::ok)
+            .all(|entry| LOCK_FILES.iter().any(|own| entry.file_name() == *own))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(source) => Err(io("reading", folder, source)),
+    }
+}
+
+/// Makes an empty database if there is none, so that its name is durable before SQLite writes.
+///
+/// SQLite makes a journal beside the file before it syncs the folder, and after a power loss that
+/// journal might be there alone.
+pub(super) fn make(folder: &Path, _alone: &Alone<'_>) -> Result<()> {
     let path = folder.join(DATABASE_FILE);
-    if length(folder, JOURNAL_FILE).is_some_and(|bytes| bytes > 0) {
-        // SQLite has yet to bring the file back to what it was.
+    if path.exists() {
         return Ok(());
     }
+    File::create_new(&path).map_err(|source| io("making", &path, source))?;
+    sync(folder)
+}
+
+/// Looks at the files before SQLite does.
+pub(super) fn look(folder: &Path, mode: Mode, alone: &Alone<'_>) -> Result<()> {
+    if length(folder, JOURNAL_FILE).is_some_and(|bytes| bytes > 0) {
+        // SQLite has yet to bring the database back to what it was.
+        return Ok(());
+    }
+    let path = folder.join(DATABASE_FILE);
+    let mut file = File::open(&path).map_err(|source| io("opening", &path, source))?;
+    let header = Header::read(&mut file).map_err(|source| io("reading", &path, source))?;
+    check_database(folder, mode, &file, &header)?;
+    check_log(folder, file, &header, alone)
+}
+
+/// Looks at the database. Where a log is pending, the header may be older than the store, and
+/// only the log tells.
+fn check_database(folder: &Path, mode: Mode, file: &File, header: &Header) -> Result<()> {
+    let path = folder.join(DATABASE_FILE);
     let pending = log_is_pending(folder);
-    let mut file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && mode == Mode::Create => {
-            return Ok(());
-        }
-        Err(error) => return Err(io("opening", &path, error)),
-    };
     let there = file.metadata().map_err(|error| io("reading", &path, error))?.len();
     let damaged = |why: String| Err(damaged(folder, DATABASE_FILE, why));
     if there == 0 {
@@ -158,7 +188,6 @@ pub(super) fn check_database(folder: &Path, mode: Mode) -> Result<()> {
             _ => damaged("it is empty".to_owned()),
         };
     }
-    let header = Header::read(&mut file).map_err(|error| io("reading", &path, error))?;
     if header.is_a_database() && there < header.bytes.len() as u64 {
         return damaged(format!("it is cut: {there} bytes are there"));
     }
@@ -186,30 +215,19 @@ pub(super) fn check_database(folder: &Path, mode: Mode) -> Result<()> {
     }
 }
 
-/// Compares what SQLite took from the log with what is in it. The caller holds the turnstile.
-pub(super) fn check_log(folder: &Path, connection: &Connection) -> Result<()> {
+/// Compares what SQLite would take from the log with what is in it.
+fn check_log(folder: &Path, mut database: File, header: &Header, alone: &Alone<'_>) -> Result<()> {
     if !log_is_pending(folder) {
         return Ok(());
     }
-    // The first read makes SQLite take the log; what is wrong with the database is told later.
-    let touched: rusqlite::Result<i64> =
-        connection.pragma_query_value(None, "schema_version", |row| row.get(0));
-    touched.ok();
-    let (database, path) = (folder.join(DATABASE_FILE), folder.join(LOG_FILE));
+    let path = folder.join(LOG_FILE);
     let reading = |error| io("reading", &path, error);
-    let page_bytes = File::open(&database)
-        .and_then(|mut file| Header::read(&mut file))
-        .ok()
-        .and_then(|header| header.page_bytes());
-    let log = wal::Log::open(&path, page_bytes.unwrap_or(8192)).map_err(reading)?;
-    let Some(mut log) = log else {
+    let page_bytes = header.page_bytes().unwrap_or(8192);
+    let Some(mut log) = wal::Log::open(&path, page_bytes, alone).map_err(reading)? else {
         return Ok(());
     };
-    let taken = match wal::taken_by_sqlite(&folder.join(SHARED_MEMORY_FILE)) {
-        Some(taken) => taken,
-        None => log.taken().map_err(reading)?,
-    };
-    match log.passed_over(taken, &database).map_err(reading)? {
+    let taken = log.taken().map_err(reading)?;
+    match log.passed_over(taken, &mut database).map_err(reading)? {
         Some(why) => Err(damaged(folder, LOG_FILE, why)),
         None => Ok(()),
     }

@@ -4,6 +4,8 @@
 //! - One writer at a time, chosen fairly across threads and processes ([`turnstile`]); writers
 //!   that arrive while another commits share the next sync ([`writer`]).
 //! - Readers never wait for writers: each has a connection and a snapshot of its own.
+//! - Only SQLite opens its files while the store is open; the first one to open it looks at them
+//!   before ([`users`], [`files`]).
 //! - Below this module there is only SQLite; a test can put a faulty file layer under it with
 //!   [`OpenOptions::vfs`].
 //!
@@ -18,6 +20,7 @@ mod salvage;
 mod schema;
 mod turnstile;
 mod txn;
+mod users;
 mod wal;
 mod writer;
 
@@ -37,6 +40,7 @@ pub use self::salvage::{Lost, Salvaged, salvage};
 use self::recent::{Recent, View};
 use self::turnstile::Turnstile;
 use self::txn::Txn;
+use self::users::{Door, User};
 use self::writer::Writer;
 
 /// How long a call waits for somebody who holds the file outside of the turnstile.
@@ -84,6 +88,8 @@ pub struct EmbeddedStore {
     /// `None` when the files may be read and not written.
     writer: Option<Writer>,
     readers: Mutex<Vec<Connection>>,
+    /// Goes after every connection; `None` where there is no lock and none can be made.
+    _user: Option<User>,
 }
 
 impl EmbeddedStore {
@@ -109,65 +115,73 @@ impl EmbeddedStore {
     /// reading only; whoever writes is told [`StoreError::ReadOnly`].
     pub fn open_with(folder: &Path, options: OpenOptions) -> Result<Self> {
         prepare_folder(folder, options.mode)?;
-        let opened = match Turnstile::open(folder) {
-            Ok(turnstile) => Self::open_shared(folder, &options, turnstile),
-            Err(error) => Err(error),
-        };
-        match opened {
+        match Self::open_to_write(folder, &options) {
             Err(error)
                 if files::is_denied(&error)
                     && options.vfs.is_none()
                     && folder.join(DATABASE_FILE).is_file() =>
             {
-                Self::open_read_only(folder, options)
+                Self::open_to_read(folder, options)
             }
-            Err(error) => Err(error),
-            Ok(writer) => Ok(Self::over(folder, options, Some(writer))),
+            opened => opened,
         }
     }
 
-    fn over(folder: &Path, options: OpenOptions, writer: Option<(Connection, Turnstile)>) -> Self {
-        let recent = Arc::new(Recent::default());
-        let writer = writer
-            .map(|(connection, turnstile)| Writer::new(connection, turnstile, Arc::clone(&recent)));
-        let (folder, readers) = (folder.to_owned(), Mutex::default());
-        EmbeddedStore { folder, options, recent, writer, readers }
-    }
-
-    fn open_shared(
-        folder: &Path,
-        options: &OpenOptions,
-        mut turnstile: Turnstile,
-    ) -> Result<(Connection, Turnstile)> {
+    fn open_to_write(folder: &Path, options: &OpenOptions) -> Result<Self> {
+        let mut turnstile = Turnstile::open(folder)?;
         let pass = turnstile.enter()?;
-        // Another file layer may keep its files elsewhere.
-        let on_disk = options.vfs.is_none();
-        if on_disk {
-            files::check_database(folder, options.mode)?;
-        }
+        let user = Door::open(folder)?.enter(&pass, |alone| {
+            if options.mode == Mode::Create {
+                files::make(folder, alone)?;
+            }
+            match options.vfs {
+                None => files::look(folder, options.mode, alone),
+                // Another file layer may keep its files elsewhere.
+                Some(_) => Ok(()),
+            }
+        })?;
         let connection = connect(folder, options, true)?;
         if connection.is_readonly("main")? {
             return Err(StoreError::ReadOnly { path: folder.to_owned() });
         }
-        if on_disk {
-            // Closing would copy what SQLite took from a damaged log and delete the rest.
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-            files::check_log(folder, &connection)?;
-        }
+        // A store that is refused is left as it is.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         schema::prepare(&connection, folder)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         drop(pass);
-        if on_disk {
+        if options.vfs.is_none() {
             files::note_that_it_is_made(folder);
         }
-        Ok((connection, turnstile))
+        let recent = Arc::new(Recent::default());
+        let writer = Writer::new(connection, turnstile, Arc::clone(&recent));
+        Ok(EmbeddedStore {
+            folder: folder.to_owned(),
+            options: options.clone(),
+            recent,
+            writer: Some(writer),
+            readers: Mutex::default(),
+            _user: Some(user),
+        })
     }
 
-    fn open_read_only(folder: &Path, options: OpenOptions) -> Result<Self> {
-        files::check_database(folder, Mode::Existing)?;
-        let store = Self::over(folder, options, None);
-        let connection = store.take_reader()?;
-        schema::prepare(&connection, folder)?;
+    fn open_to_read(folder: &Path, options: OpenOptions) -> Result<Self> {
+        let user = match users::locks(folder)? {
+            Some((mut turnstile, door)) => {
+                let pass = turnstile.enter()?;
+                Some(door.enter(&pass, |alone| files::look(folder, Mode::Existing, alone))?)
+            }
+            // Others in this process may have it open, so nothing is looked at.
+            None => None,
+        };
+        let store = EmbeddedStore {
+            folder: folder.to_owned(),
+            options,
+            recent: Arc::default(),
+            writer: None,
+            readers: Mutex::default(),
+            _user: user,
+        };
+        schema::prepare(&store.take_reader()?, folder)?;
         Ok(store)
     }
 
@@ -300,15 +314,16 @@ impl Store for EmbeddedStore {
             return Err(StoreError::NotAStore { path: to.to_owned(), why });
         }
         prepare_folder(to, Mode::Create)?;
+        let mut turnstile = Turnstile::open(to)?;
+        let pass = turnstile.enter()?;
+        let door = Door::open(to)?;
+        let _alone = door.enter_alone(&pass, to)?;
         let connection = self.take_reader()?;
         connection.pragma_update(None, "query_only", false)?;
         let target = file.to_string_lossy().into_owned();
         connection.execute("VACUUM INTO ?1", [target])?;
-        let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
-        for path in [file.as_path(), to] {
-            sync(path).map_err(|source| io("syncing", path, source))?;
-        }
-        Ok(())
+        sync(&file)?;
+        sync(to)
     }
 }
 
@@ -344,18 +359,12 @@ fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         return Err(not_a_store("it is a file"));
     }
-    let foreign = match fs::read_dir(folder) {
-        Ok(entries) => entries
-            .filter_map(std::result::Result::ok)
-            .any(|entry| !turnstile::FILES.iter().any(|own| entry.file_name() == *own)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(source) => return Err(io("reading", folder, source)),
-    };
-    // Another process may have made it since the first look: its own file comes before any other.
-    if foreign && folder.join(DATABASE_FILE).is_file() {
+    let new = files::is_new(folder)?;
+    // Another process may have made it since the first look.
+    if !new && folder.join(DATABASE_FILE).is_file() {
         return Ok(());
     }
-    if foreign {
+    if !new {
         return Err(not_a_store("it holds other files and no tine.db"));
     }
     if mode == Mode::Existing {
@@ -363,18 +372,16 @@ fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
     }
     fs::create_dir_all(folder).map_err(|source| io("making", folder, source))?;
     // The new folder's own entry must survive a power loss as well as what is in it.
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let sync = |path: &Path| File::open(path).and_then(|folder| folder.sync_all());
-    sync(parent).map_err(|source| io("syncing", parent, source))?;
-    // SQLite makes a journal beside the file before it syncs the folder, and after a power loss
-    // that journal may be there alone. So the file's own entry is made durable first.
-    let file = folder.join(DATABASE_FILE);
-    let made = File::options().create(true).append(true).open(&file);
-    made.map_err(|source| io("making", &file, source))?;
-    sync(folder).map_err(|source| io("syncing", folder, source))
+    match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync(parent),
+        _ => sync(Path::new(".")),
+    }
+}
+
+/// Makes a folder's entries or a file's bytes durable.
+fn sync(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(|source| io("syncing", path, source))
 }
 
 fn io(doing: &'static str, path: &Path, source: std::io::Error) -> StoreError {

@@ -8,12 +8,17 @@
 //!
 //! What cannot be seen: whether the very last commit of a log was cut off or has rotted.
 //!
+//! Only who is alone opens a log ([`super::users`]): what SQLite takes is computed from the log
+//! itself, before SQLite sees it.
+//!
 //! The format is SQLite's own and documented (<https://sqlite.org/walformat.html>).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+
+use super::users::Alone;
 
 const HEADER_BYTES: u64 = 32;
 const FRAME_HEADER_BYTES: u64 = 24;
@@ -51,7 +56,11 @@ impl Frame {
 impl Log {
     /// Opens a log; `None` when there is none, or no frame in it. `page_bytes` is what the
     /// database says, for a log whose own header cannot be read.
-    pub(super) fn open(path: &Path, page_bytes: u64) -> io::Result<Option<Log>> {
+    pub(super) fn open(
+        path: &Path,
+        page_bytes: u64,
+        _alone: &Alone<'_>,
+    ) -> io::Result<Option<Log>> {
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -146,7 +155,7 @@ impl Log {
     pub(super) fn passed_over(
         &mut self,
         taken: u64,
-        database: &Path,
+        database: &mut File,
     ) -> io::Result<Option<String>> {
         if !self.header_fits {
             return Ok(self.unsaved(database)?.map(|pages| {
@@ -182,15 +191,14 @@ impl Log {
 
     /// Pages whose last committed image in the log is not what the database holds. The log of a
     /// torn restart has none: it was copied into the database before it was begun anew.
-    fn unsaved(&mut self, database: &Path) -> io::Result<Option<usize>> {
+    fn unsaved(&mut self, database: &mut File) -> io::Result<Option<usize>> {
         let pages = self.images(u64::MAX)?.pages;
-        let mut file = File::open(database)?;
         let mut unsaved = 0;
         for (page, frame) in pages {
             let image = self.image(frame)?;
             let mut stored = vec![0; image.len()];
-            file.seek(SeekFrom::Start(u64::from(page - 1) * self.page_bytes))?;
-            if file.read_exact(&mut stored).is_err() || stored != image {
+            database.seek(SeekFrom::Start(u64::from(page - 1) * self.page_bytes))?;
+            if database.read_exact(&mut stored).is_err() || stored != image {
                 unsaved += 1;
             }
         }
@@ -210,7 +218,7 @@ impl Log {
                 continue;
             }
             // Without a header that fits, the first frame has nothing to be checked against.
-            let unchecked = no == 1 && !self.header_fits;
+            let unchecked = no == 1 && !self.header_fits && frame.page != 0;
             if unchecked || self.follows(sums, no)? {
                 open.insert(frame.page, no);
             } else {
@@ -235,20 +243,6 @@ pub(super) struct Images {
     pub damaged: Vec<(u64, u32)>,
     /// Pages of the database after the last commit; 0 if there is none.
     pub size: u32,
-}
-
-/// The last frame that SQLite took, as its shared memory says; `None` if it does not say.
-pub(super) fn taken_by_sqlite(shared_memory: &Path) -> Option<u64> {
-    let mut bytes = [0; 96];
-    File::open(shared_memory).ok()?.read_exact(&mut bytes).ok()?;
-    let (first, second) = bytes.split_at(48);
-    let native = |at: usize| {
-        let mut number = [0; 4];
-        number.copy_from_slice(&bytes[at..at + 4]);
-        u32::from_ne_bytes(number)
-    };
-    let written = first == second && native(0) == 3_007_000 && bytes[12] == 1;
-    written.then(|| u64::from(native(16)))
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {

@@ -5,7 +5,7 @@
 //! is broken, every page that no tree leads to and that holds rows of its shape. The rows go into
 //! a fresh store; look-up tables are made anew from them.
 //!
-//! Invariants: the damaged store is only read; no row is made up, save the name of a project that
+//! Invariants: nobody has the damaged store open; it is only read; no row is made up, save the name of a project that
 //! has lost its own; whatever could not be read is named.
 //!
 //! Whether a row says what it said before is not known here. The engine checks every hash and
@@ -25,7 +25,7 @@ use rusqlite::{Connection, params_from_iter};
 use self::pages::{Pages, Tree};
 use self::record::Shape;
 use super::files::{Header, LOG_FILE};
-use super::turnstile::{FILES, Turnstile};
+use super::users::{self, Alone};
 use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, wal};
 use crate::records::ConversationKey;
 use crate::traits::Problem;
@@ -63,13 +63,19 @@ pub struct Lost {
 
 /// Copies every row that can be read from the store in one folder into a new one in another.
 pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
-    // Nobody else writes meanwhile; a folder that has no locks is left without.
-    let locked = FILES.iter().all(|name| from.join(name).is_file());
-    let mut turnstile = locked.then(|| Turnstile::open(from)).and_then(Result::ok);
-    let _pass = turnstile.as_mut().map(Turnstile::enter).transpose()?;
+    if !from.join(DATABASE_FILE).exists() && !from.join(LOG_FILE).exists() {
+        return Err(StoreError::Missing { path: from.to_owned() });
+    }
+    let mut locks = users::locks(from)?;
+    let pass = locks.as_mut().map(|(turnstile, _)| turnstile.enter()).transpose()?;
+    let alone = match (&locks, &pass) {
+        (Some((_, door)), Some(pass)) => door.enter_alone(pass, from)?,
+        _ => Alone::without_locks(),
+    };
     let mut salvaged = Salvaged::default();
-    let pages = open(from, &mut salvaged)?;
-    drop(EmbeddedStore::open(to)?);
+    let pages = open(from, &mut salvaged, &alone)?;
+    // In use as long as there is a connection to it.
+    let _copy = EmbeddedStore::open(to)?;
     let connection = connect(to, &OpenOptions::default(), true)?;
     // The copy is thrown away if this is cut off.
     connection.pragma_update(None, "synchronous", "off")?;
@@ -83,25 +89,19 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
 }
 
 /// The pages of a store, with what its log holds over them.
-fn open(from: &Path, salvaged: &mut Salvaged) -> Result<Pages> {
+fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages> {
     let (database, log) = (from.join(DATABASE_FILE), from.join(LOG_FILE));
-    let mut file = match File::open(&database) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !log.exists() => {
-            return Err(StoreError::Missing { path: from.to_owned() });
-        }
-        Err(error) => return Err(io("opening", &database, error)),
-    };
+    let mut file = File::open(&database).map_err(|error| io("opening", &database, error))?;
     // Other page sizes than ours would be read as damage, which is what they are.
     let page_bytes = Header::read(&mut file).ok().and_then(|header| header.page_bytes());
     let page_bytes = page_bytes.filter(|bytes| *bytes == PAGE_BYTES).unwrap_or(PAGE_BYTES);
     let reading = |error| io("reading", &log, error);
     let mut size = 0;
     let mut over = None;
-    if let Some(mut found) = wal::Log::open(&log, page_bytes).map_err(reading)? {
+    if let Some(mut found) = wal::Log::open(&log, page_bytes, alone).map_err(reading)? {
         let taken = found.taken().map_err(reading)?;
         let mut up_to = taken;
-        if let Some(why) = found.passed_over(taken, &database).map_err(reading)? {
+        if let Some(why) = found.passed_over(taken, &mut file).map_err(reading)? {
             salvaged.problems.push(Problem { record: LOG_FILE.to_owned(), why });
             up_to = u64::MAX;
         }
