@@ -55,7 +55,7 @@ pub(crate) struct Expected {
     /// Bookmarks whose last change is known; absent ones too.
     pub(crate) bookmarks: HashMap<Name, Option<BookmarkImage>>,
     pub(crate) fields: Vec<(ConversationField, Json)>,
-    pub(crate) metadata: Vec<(TurnId, MetadataKey, Json)>,
+    pub(crate) metadata: BTreeMap<(TurnId, MetadataKey), Json>,
     /// The changes of each operation that can be undone, for as long as they may be.
     changes: HashMap<u64, Vec<Change>>,
     /// The operation that undid another one last.
@@ -124,8 +124,7 @@ impl Expected {
                     self.bookmarks.insert(name.clone(), after.clone());
                 }
                 Change::Metadata { turn, key, after, .. } => {
-                    self.metadata.retain(|(at, of, _)| (at, of) != (turn, key));
-                    self.metadata.push((*turn, *key, after.clone()));
+                    self.metadata.insert((*turn, *key), after.clone());
                 }
                 Change::Conversation { field, after, .. } => {
                     self.fields.retain(|(of, _)| of != field);
@@ -195,8 +194,7 @@ impl Expected {
                 }
                 Change::Metadata { turn, key, before, after } => {
                     let value = if again { after } else { before };
-                    self.metadata.retain(|(at, of, _)| (at, of) != (turn, key));
-                    self.metadata.push((*turn, *key, value.clone()));
+                    self.metadata.insert((*turn, *key), value.clone());
                 }
                 Change::Conversation { field, before, after } => {
                     let value = if again { after } else { before };

@@ -72,15 +72,6 @@ pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<V
     Ok(checker.found)
 }
 
-/// Checks what an import brings besides hashed records: that halves join to their wholes, and
-/// that tips and bookmarks are on turns that are shown.
-pub(crate) fn check_links(records: &dyn Read, conversation: &Conversation) -> Result<Vec<Problem>> {
-    let mut checker = Checker { records, conversation, found: Verified::default() };
-    checker.splits()?;
-    checker.tips()?;
-    Ok(checker.found.problems)
-}
-
 struct Checker<'r> {
     records: &'r dyn Read,
     conversation: &'r Conversation,

@@ -97,7 +97,7 @@ impl Checker<'_> {
     }
 
     fn metadata(&mut self, expected: &Expected) -> Result<()> {
-        for (id, key, value) in &expected.metadata {
+        for ((id, key), value) in &expected.metadata {
             let found = self.records.find_turn(&self.conversation.project, id)?;
             let turn = found.map(|(_, loc)| self.records.turn(loc)).transpose()?.flatten();
             if turn.is_some_and(|turn| turn.metadata.get(*key) != *value) {

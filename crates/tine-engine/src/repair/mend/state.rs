@@ -93,7 +93,7 @@ impl Kept {
             }
             self.leave_out(field.as_str(), AS_LOGGED);
         }
-        for (id, key, value) in &expected.metadata {
+        for ((id, key), value) in &expected.metadata {
             let turns = self.segments.iter_mut().flat_map(|(_, turns)| turns);
             let Some(turn) = turns.into_iter().find(|turn| turn.id == *id) else {
                 continue;
