@@ -244,3 +244,31 @@ fn a_database_of_another_program_and_a_newer_format_are_refused() {
     let error = refused(&folder.path(), Mode::Create);
     assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
 }
+
+#[test]
+fn what_was_cut_off_before_there_was_a_log_is_taken_back_and_not_called_damage() {
+    // Somebody writes the first pages of a database; meanwhile the power goes.
+    let (making, folder) = (Folder::new(), Folder::new());
+    std::fs::create_dir(making.path()).unwrap();
+    let database = rusqlite::Connection::open(making.path().join("tine.db")).unwrap();
+    database.execute_batch("PRAGMA page_size = 8192; CREATE TABLE first (text)").unwrap();
+    database.execute_batch("PRAGMA cache_size = 2; BEGIN; DROP TABLE first").unwrap();
+    for table in 0..200 {
+        database.execute_batch(&format!("CREATE TABLE t{table} (text)")).unwrap();
+    }
+    std::fs::create_dir(folder.path()).unwrap();
+    for name in ["tine.db", "tine.db-journal"] {
+        std::fs::copy(making.path().join(name), folder.path().join(name)).unwrap();
+    }
+    drop(database);
+    let torn = std::fs::File::options().write(true).open(folder.path().join("tine.db")).unwrap();
+    torn.set_len(60).unwrap();
+    // SQLite has to say what is in it once it is whole again: a table that is not Tine's.
+    let error = refused(&folder.path(), Mode::Create);
+    assert!(error.to_string().contains("another program"), "{error}");
+    // Without the journal it stays as it is, and that is damage.
+    torn.set_len(60).unwrap();
+    std::fs::remove_file(folder.path().join("tine.db-journal")).ok();
+    let error = refused(&folder.path(), Mode::Create);
+    assert!(error.to_string().contains("it is cut"), "{error}");
+}

@@ -108,7 +108,9 @@ fn what_is_written_while_others_come_and_go_is_there() {
         elsewhere(path);
         writer.join().unwrap();
         over.store(true, Ordering::Relaxed);
-        comers.map(|comer| comer.join().unwrap());
+        for comer in comers {
+            comer.join().unwrap();
+        }
     });
     assert_eq!(operations(&store), (1..=200).collect::<Vec<_>>());
     drop(store);

@@ -82,6 +82,28 @@ fn a_store_that_may_only_be_read_is_read_and_left_alone() {
 }
 
 #[test]
+fn a_store_without_locks_that_may_only_be_read_is_read_and_repaired_from() {
+    let home = Home::with_trip();
+    let (outer, folder) = write_protected(&home);
+    for lock in super::files::LOCKS {
+        fs::remove_file(folder.join(lock)).unwrap();
+    }
+    let Some(exported) = as_nobody(&folder, &["export", "--all"]) else {
+        return;
+    };
+    assert_eq!(exported.out, home.everything());
+    let open = outer.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let new = open.join("new");
+    let repaired = as_nobody(&folder, &["verify", "--repair", new.to_str().unwrap()]).unwrap();
+    assert_eq!(repaired.code, 0, "{repaired:?}");
+    let exported = as_nobody(&new, &["export", "--all"]).unwrap();
+    assert_eq!(exported.out, home.everything());
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "only tine.db is there");
+}
+
+#[test]
 fn a_store_that_may_not_be_read_is_named() {
     let home = Home::with_trip();
     let (_outer, folder) = write_protected(&home);

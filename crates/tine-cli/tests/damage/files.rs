@@ -12,6 +12,9 @@ use super::flips::Dice;
 use super::{call, copy, engine, exports, in_memory, repair, sample};
 use crate::harness::Home;
 
+/// The lock files of a store.
+pub const LOCKS: [&str; 3] = ["writer.lock", "writer.queue", "users.lock"];
+
 /// Opening is refused with this kind and a sentence that holds these words.
 fn refused(folder: &Path, kind: Kind, words: &[&str]) {
     for mode in [Mode::Existing, Mode::Create] {
@@ -68,7 +71,7 @@ fn a_missing_database_is_named_and_no_new_one_takes_its_place() {
     fs::remove_file(folder.join("tine.db")).unwrap();
     refused(&folder, Kind::Corrupt, &["tine.db", "it is missing"]);
     // A log that somebody copied without its database says so too, in a folder without marks.
-    for lock in ["writer.lock", "writer.queue"] {
+    for lock in LOCKS {
         fs::remove_file(folder.join(lock)).unwrap();
     }
     fs::write(folder.join("tine.db-wal"), vec![1; 10_000]).unwrap();
@@ -212,15 +215,18 @@ fn a_copy_made_while_in_use_holds_all_that_was_acknowledged() {
 fn locks_that_are_missing_are_made_and_ones_that_cannot_be_are_named() {
     let sample = Sample::new();
     let folder = sample.damaged("unlocked", |_| {});
-    for lock in ["writer.lock", "writer.queue"] {
+    for lock in LOCKS {
         fs::remove_file(folder.join(lock)).unwrap();
     }
     let before = exports(&engine(&sample.whole, Mode::Existing).unwrap()).unwrap();
     assert_eq!(exports(&engine(&folder, Mode::Existing).unwrap()).unwrap(), before);
-    fs::remove_file(folder.join("writer.queue")).unwrap();
-    fs::create_dir(folder.join("writer.queue")).unwrap();
-    let error = engine(&folder, Mode::Existing).expect_err("there is no lock");
-    assert!(error.to_string().contains("writer.queue"), "{error}");
+    for lock in LOCKS {
+        fs::remove_file(folder.join(lock)).unwrap();
+        fs::create_dir(folder.join(lock)).unwrap();
+        let error = engine(&folder, Mode::Existing).expect_err("there is no lock");
+        assert!(error.to_string().contains(lock), "{error}");
+        fs::remove_dir(folder.join(lock)).unwrap();
+    }
 }
 
 #[test]
@@ -266,6 +272,59 @@ fn the_command_repairs_into_a_new_folder_and_lists_what_it_left_out() {
     assert!(log.contains("repair"), "{log}");
     let names: Vec<_> = fs::read_dir(home.path("")).unwrap().collect();
     assert!(!format!("{names:?}").contains("salvage"), "{names:?}");
+}
+
+#[test]
+fn one_damaged_turn_hides_no_sibling() {
+    let home = Home::new();
+    home.ok(&["new", "talk"]);
+    home.ok(&["append", "What is it?"]);
+    home.ok(&["append", "--role", "assistant", "second best"]);
+    home.ok(&["append", "--role", "assistant", "--parent", "main~1", "--branch", "side", "best"]);
+    home.ok(&["append", "below it"]);
+    let names = |text: &str| text.matches(" in conversation talk").count();
+    // One byte is another letter, or none at all, so that the row cannot be read.
+    for (letter, readable) in [(b'S', true), (0xff, false)] {
+        let folder = home.path(&format!("damaged-{letter}"));
+        copy(&home.path("store"), &folder);
+        let mut bytes = fs::read(folder.join("tine.db")).unwrap();
+        let at = bytes.windows(11).position(|text| text == b"second best").unwrap();
+        bytes[at] = letter;
+        fs::write(folder.join("tine.db"), bytes).unwrap();
+        let store = folder.to_str().unwrap();
+        let tree = home.run(&["tree", "--store", store]);
+        if readable {
+            let shown = ["What is it?", "[side] best", "Second best", "[main] below"];
+            assert!(shown.iter().all(|text| tree.out.contains(text)), "{tree:?}");
+        } else {
+            // A tree with a hole is not passed off as a whole one.
+            assert_eq!((tree.code, tree.out.as_str()), (13, ""), "{tree:?}");
+            assert!(tree.err.contains("the record turn at place"), "{tree:?}");
+        }
+        let path = home.ok(&["path", "side", "--store", store]);
+        assert!(path.contains("What is it?") && path.contains("best"), "{path}");
+        let checked = home.run(&["verify", "--store", store]);
+        assert_eq!((checked.code, names(&checked.out)), (13, 1), "{checked:?}");
+        let mended = home.path(&format!("mended-{letter}"));
+        let mended = mended.to_str().unwrap();
+        assert_eq!(home.run(&["verify", "--repair", mended, "--store", store]).code, 13);
+        let tree = home.ok(&["tree", "--store", mended]);
+        assert!(tree.contains("What is it?") && tree.contains("[side] best"), "{tree}");
+        assert!(!tree.contains("below"), "{tree}");
+    }
+}
+
+#[test]
+fn a_store_in_use_is_not_repaired() {
+    let home = Home::with_trip();
+    let used = engine(&home.path("store"), Mode::Existing).unwrap();
+    let to = home.path("new-store");
+    let refused = home.run(&["verify", "--repair", to.to_str().unwrap()]);
+    assert_eq!(refused.code, 12, "{refused:?}");
+    assert!(refused.err.contains("is in use"), "{refused:?}");
+    assert!(!to.exists());
+    drop(used);
+    home.ok(&["verify", "--repair", to.to_str().unwrap()]);
 }
 
 #[test]
