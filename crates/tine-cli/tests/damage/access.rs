@@ -16,7 +16,9 @@ fn as_nobody(store: &Path, arguments: &[&str]) -> Option<Ran> {
     // The built command lies where not everybody may look.
     let program = store.parent()?.join("tine");
     if !program.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_tine"), &program).ok()?;
+        // Copied by another process: a handle for writing that another test's child inherits from
+        // this one would keep the copy from being run.
+        Command::new("cp").arg(env!("CARGO_BIN_EXE_tine")).arg(&program).status().ok()?;
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).ok()?;
     }
     let mut command = Command::new("setpriv");
@@ -72,7 +74,7 @@ fn a_store_that_may_only_be_read_is_read_and_left_alone() {
     let checked = as_nobody(&folder, &["verify", "--json"]).unwrap();
     assert_eq!(checked.code, 0, "{checked:?}");
     let exported = as_nobody(&folder, &["export", "--all"]).unwrap();
-    assert_eq!(exported.out, home.everything());
+    assert_eq!(exported.out, home.everything(), "{}", exported.err);
     for change in [&["append", "more"][..], &["undo"], &["new", "other"]] {
         let refused = as_nobody(&folder, change).unwrap();
         assert_eq!(refused.code, 11, "{change:?}: {refused:?}");
@@ -91,7 +93,7 @@ fn a_store_without_locks_that_may_only_be_read_is_read_and_repaired_from() {
     let Some(exported) = as_nobody(&folder, &["export", "--all"]) else {
         return;
     };
-    assert_eq!(exported.out, home.everything());
+    assert_eq!(exported.out, home.everything(), "{}", exported.err);
     let open = outer.path().join("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
@@ -99,7 +101,7 @@ fn a_store_without_locks_that_may_only_be_read_is_read_and_repaired_from() {
     let repaired = as_nobody(&folder, &["verify", "--repair", new.to_str().unwrap()]).unwrap();
     assert_eq!(repaired.code, 0, "{repaired:?}");
     let exported = as_nobody(&new, &["export", "--all"]).unwrap();
-    assert_eq!(exported.out, home.everything());
+    assert_eq!(exported.out, home.everything(), "{}", exported.err);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "only tine.db is there");
 }
 

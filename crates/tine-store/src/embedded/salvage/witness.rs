@@ -13,6 +13,9 @@ use super::Lost;
 use crate::Result;
 use crate::records::ConversationKey;
 
+/// A turn's id; what is longer or shorter comes from another table, or is damaged.
+const ID_BYTES: usize = 16;
+
 pub(super) fn prepare(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "CREATE TEMP TABLE heard_operation (conversation, seq, operation);
@@ -23,9 +26,11 @@ pub(super) fn prepare(connection: &Connection) -> Result<()> {
 
 /// Keeps what a row of a look-up table says.
 pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Result<()> {
-    let sql = match table {
-        "operation_seq" => "INSERT INTO heard_operation VALUES (?, ?, ?)",
-        "turn_id" => "INSERT INTO heard_turn VALUES (?, ?)",
+    let sql = match (table, row) {
+        ("operation_seq", _) => "INSERT INTO heard_operation VALUES (?, ?, ?)",
+        ("turn_id", [Value::Blob(id), _]) if id.len() == ID_BYTES => {
+            "INSERT INTO heard_turn VALUES (?, ?)"
+        }
         _ => return Ok(()),
     };
     connection.prepare_cached(sql)?.execute(params_from_iter(row))?;
@@ -75,7 +80,7 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let conversation = row.get::<_, Option<i64>>(0)?.map(ConversationKey);
-            let id: [u8; 16] = row.get(1)?;
+            let id: [u8; ID_BYTES] = row.get(1)?;
             let record = format!("turn {}", tine_core::TurnId::from_bytes(id));
             lost.push(Lost { conversation, record });
         }
