@@ -84,7 +84,8 @@ fn other_changes(old: &[u8], new: &[u8]) -> Vec<String> {
     };
     let (old, new) = (lines(old), lines(new));
     if old.len() != new.len() {
-        return vec!["other lines".to_owned()];
+        let lines = old.iter().filter(|line| !new.contains(line) && line["record"] != "end");
+        return lines.map(|line| format!("\n  not there: {line}")).collect();
     }
     let covered = |line: &serde_json::Value| {
         let mut line = line.clone();

@@ -24,6 +24,9 @@ pub(super) fn prepare(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
+/// Tables whose rows leave no gap, and of which not every log tells.
+const WITHOUT_WITNESS: [&str; 3] = ["bookmark", "hidden", "split"];
+
 /// Keeps what a row of a look-up table says.
 pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Result<()> {
     let sql = match (table, row) {
@@ -84,6 +87,10 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
             let record = format!("turn {}", tine_core::TurnId::from_bytes(id));
             lost.push(Lost { conversation, record });
         }
+    }
+    for table in WITHOUT_WITNESS.into_iter().filter(|table| broken.contains(*table)) {
+        let record = format!("records of the table {table}, if there were any on a damaged page");
+        lost.push(Lost { conversation: None, record });
     }
     Ok(lost)
 }
