@@ -14,7 +14,7 @@ pub(crate) struct Bare {
 impl Bare {
     pub(crate) fn open(file: &Path) -> Result<Self, Error> {
         let connection = Connection::open(file)?;
-        connection.pragma_update(None, "page_size", 8192)?;
+        connection.pragma_update(None, "page_size", 16384)?;
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "full")?;
         connection.execute_batch(

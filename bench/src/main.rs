@@ -1,10 +1,11 @@
 //! Measures Tine beside the bare engine that it stands on, in one run on one machine.
 //!
-//! `cargo run --release -p tine-bench [-- --quick] [--million] [--folder DIR]`
+//! `cargo run --release -p tine-bench [-- --quick] [--million] [--keep] [--folder DIR]`
 //!
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
-//! machine and the moment. `--million` adds a store of a million turns. For a disk whose syncs
+//! machine and the moment. `--million` adds a store of a million turns; `--keep` leaves the stores
+//! for a look. For a disk whose syncs
 //! take longer, preload the fault rig's shim with a delay (see docs/performance.md).
 
 mod baseline;
@@ -50,7 +51,10 @@ fn main() -> Result<(), Error> {
         true => large::measure(&folder, 1_000_000),
         false => Ok(()),
     });
-    std::fs::remove_dir_all(&folder)?;
+    match arguments.iter().any(|argument| argument == "--keep") {
+        true => println!("\nThe stores are in {}.", folder.display()),
+        false => std::fs::remove_dir_all(&folder)?,
+    }
     outcome
 }
 

@@ -185,9 +185,11 @@ fn a_full_disk_is_named_and_nothing_that_was_acknowledged_is_lost() {
     let store = disk.0.path().join("store");
     let store = store.to_str().unwrap();
     home.ok(&["new", "talk", "--store", store]);
-    let text = "many words ".repeat(2_000);
+    let words = "many words ".repeat(2_000);
     let mut acknowledged = 0;
     let full = loop {
+        // The same text would be stored once.
+        let text = format!("{acknowledged} {words}");
         let ran = home.run_with(&["append", "-", "--store", store], text.as_bytes());
         match ran.code {
             0 => acknowledged += 1,

@@ -9,7 +9,7 @@ use tine_engine::{Append, NewConversation, PathQuery};
 use tine_store::embedded::Mode;
 
 use super::flips::Dice;
-use super::{call, copy, engine, exports, in_memory, repair, sample};
+use super::{PAGE, call, copy, engine, exports, in_memory, repair, sample};
 use crate::harness::Home;
 
 /// The lock files of a store.
@@ -56,7 +56,7 @@ fn a_cut_database_is_named_wherever_it_is_cut() {
     let length = fs::metadata(sample.whole.join("tine.db")).unwrap().len() as usize;
     let empty = sample.damaged("empty", Vec::clear);
     refused(&empty, Kind::Corrupt, &["tine.db", "it is empty", "--repair"]);
-    for (at, cut) in [50, 8192, 10_000, length / 2 / 8192 * 8192, length - 1].iter().enumerate() {
+    for (at, cut) in [50, PAGE, 20_000, length / 2 / PAGE * PAGE, length - 1].iter().enumerate() {
         let folder = sample.damaged(&format!("cut-{at}"), |bytes| bytes.truncate(*cut));
         refused(&folder, Kind::Corrupt, &["tine.db", "it is cut", "--repair"]);
         let (new, ..) = repair(&folder, &sample.home.path().join(format!("mended-{at}")));
@@ -123,7 +123,7 @@ fn turns_in(folder: &Path) -> usize {
     engine.path(&call("default"), path).unwrap().turns.len()
 }
 
-const FRAME: usize = 24 + 8192;
+const FRAME: usize = 24 + PAGE;
 
 /// The frames that end a commit, from 1, of a log with one commit after the other.
 fn commits(log: &[u8]) -> Vec<usize> {

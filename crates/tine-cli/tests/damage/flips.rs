@@ -8,7 +8,7 @@ use tine_core::Kind;
 use tine_engine::LeftOut;
 use tine_store::embedded::Mode;
 
-use super::{copy, engine, exports, in_memory, repair, sample};
+use super::{PAGE, copy, engine, exports, in_memory, repair, sample};
 
 /// Numbers that look random and are the same in every run.
 pub struct Dice(u64);
@@ -154,7 +154,7 @@ fn a_flipped_bit_is_harmless_or_named_and_what_it_did_not_touch_is_had_back() {
     for _ in 0..flips {
         let at = usize::try_from(dice.below(bytes.len() as u64)).unwrap();
         let bit = dice.below(8);
-        let place = format!("bit {bit} of byte {at} (page {}, at {})", at / 8192 + 1, at % 8192);
+        let place = format!("bit {bit} of byte {at} (page {}, at {})", at / PAGE + 1, at % PAGE);
         let damaged = home.path().join("damaged");
         copy(&whole, &damaged);
         let mut flipped = bytes.clone();
@@ -193,15 +193,15 @@ fn whatever_is_done_to_the_database_nothing_panics_and_the_way_back_verifies() {
         let length = damage.len() as u64;
         for _ in 0..=dice.below(3) {
             let (at, page) =
-                (dice.below(length) as usize, dice.below(length / 8192) as usize * 8192);
+                (dice.below(length) as usize, dice.below(length / PAGE as u64) as usize * PAGE);
             let end = (at + 1 + dice.below(600) as usize).min(damage.len());
             match dice.below(6) {
-                0 => damage[page..page + 8192].fill(0),
+                0 => damage[page..page + PAGE].fill(0),
                 1 => damage[at..end].fill(0xff),
                 2 => damage[at..end].iter_mut().for_each(|byte| *byte = dice.below(256) as u8),
-                3 => damage.copy_within(page..page + 8192, at / 8192 * 8192),
+                3 => damage.copy_within(page..page + PAGE, at / PAGE * PAGE),
                 4 => damage[page..page + 8].reverse(),
-                _ => damage[page + 4096..page + 8192].fill(0),
+                _ => damage[page + PAGE / 2..page + PAGE].fill(0),
             }
         }
         let damaged = home.path().join("damaged");

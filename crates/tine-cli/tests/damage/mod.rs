@@ -23,6 +23,9 @@ use tine_formats::bundle::write_bundle;
 use tine_store::embedded::{self, Mode, OpenOptions};
 use tine_store::{EmbeddedStore, PackOptions, StoreError};
 
+/// Bytes in a page of a store's database.
+pub const PAGE: usize = 16_384;
+
 /// A temporary folder where syncs cost nothing, if there is such a place.
 pub fn in_memory() -> TempDir {
     TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()

@@ -11,6 +11,7 @@
 use rusqlite::Row;
 use rusqlite::types::{Value, ValueRef};
 
+use super::rows;
 use crate::{Result, StoreError};
 
 /// Turns in one chunk at most.
@@ -50,14 +51,15 @@ impl RawTurn {
             ValueRef::Real(number) => Value::Real(number),
             ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
         };
+        let id: [u8; 16] = row.get(1)?;
         Ok(RawTurn {
             place,
-            id: row.get(1)?,
+            id,
             hash: row.get(2)?,
             operation: row.get(3)?,
             depth: row.get(4)?,
             form: row.get(5)?,
-            created_at: row.get(6)?,
+            created_at: row.get::<_, Option<i64>>(6)?.unwrap_or_else(|| rows::time_of_id(&id)),
             body,
             tool_call_id: row.get(8)?,
             metadata: row.get(9)?,

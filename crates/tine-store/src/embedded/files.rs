@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use rusqlite::{Connection, OpenFlags};
 
 use super::users::{Alone, USERS_FILE};
-use super::{DATABASE_FILE, Mode, io, sync, turnstile, wal};
+use super::{DATABASE_FILE, Mode, io, schema, sync, turnstile, wal};
 use crate::{Result, StoreError};
 
 /// SQLite's log beside the database.
@@ -30,19 +30,19 @@ const JOURNAL_FILE: &str = "tine.db-journal";
 const LOCK_FILES: [&str; 3] = [turnstile::QUEUE_FILE, turnstile::LOCK_FILE, USERS_FILE];
 
 /// What every database of SQLite begins with.
-pub(super) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// "Tine", as the header of a store's database says.
 const APPLICATION: &[u8; 4] = b"Tine";
 
 /// The first bytes of a database, by SQLite's documentation of its format.
-pub(super) struct Header {
+struct Header {
     bytes: [u8; 100],
 }
 
 impl Header {
     /// Reads as much of it as there is.
-    pub(super) fn read(file: &mut File) -> io::Result<Self> {
+    fn read(file: &mut File) -> io::Result<Self> {
         let mut start = Vec::with_capacity(100);
         file.take(100).read_to_end(&mut start)?;
         let mut bytes = [0; 100];
@@ -69,7 +69,7 @@ impl Header {
     }
 
     /// Bytes in a page; `None` if it is none that SQLite writes.
-    pub(super) fn page_bytes(&self) -> Option<u64> {
+    fn page_bytes(&self) -> Option<u64> {
         match u64::from(self.bytes[16]) << 8 | u64::from(self.bytes[17]) {
             1 => Some(65_536),
             bytes if bytes.is_power_of_two() && bytes >= 512 => Some(bytes),
@@ -222,7 +222,7 @@ fn check_log(folder: &Path, mut database: File, header: &Header, alone: &Alone<'
     }
     let path = folder.join(LOG_FILE);
     let reading = |error| io("reading", &path, error);
-    let page_bytes = header.page_bytes().unwrap_or(8192);
+    let page_bytes = header.page_bytes().unwrap_or(u64::from(schema::PAGE_BYTES));
     let Some(mut log) = wal::Log::open(&path, page_bytes, alone).map_err(reading)? else {
         return Ok(());
     };

@@ -12,7 +12,9 @@
 //! No rule of the tree lives here.
 
 mod chunk;
+mod compact;
 mod files;
+mod fresh;
 mod packing;
 mod recent;
 mod rows;

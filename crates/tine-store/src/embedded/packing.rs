@@ -36,13 +36,20 @@ impl Txn<'_> {
         let sql = "SELECT EXISTS (SELECT 1 FROM turn WHERE place = ?1) OR coalesce( \
                    (SELECT first + turns > ?1 FROM chunk WHERE first <= ?1 \
                     ORDER BY first DESC LIMIT 1), 0)";
-        Ok(self.one(sql, [place], |row| row.get(0))?.unwrap_or(false))
+        let settled = self.one(sql, [place], |row| row.get(0))?.unwrap_or(false);
+        Ok(settled || self.fresh_no(place)?.is_some())
     }
 
     /// The hash of the turn at a place.
     pub(super) fn hash_at(&self, place: i64) -> Result<Option<Digest>> {
-        let sql = "SELECT hash FROM turn WHERE place = ?1";
-        if let Some(hash) = self.one(sql, [place], |row| row.get(0))? {
+        let mut hash =
+            self.one("SELECT hash FROM turn WHERE place = ?1", [place], |row| row.get(0))?;
+        if hash.is_none()
+            && let Some(no) = self.fresh_no(place)?
+        {
+            hash = self.one("SELECT hash FROM fresh WHERE no = ?1", [no], |row| row.get(0))?;
+        }
+        if let Some(hash) = hash {
             return Ok(Some(Digest(hash)));
         }
         let Some((first, turns, data)) = self.chunk_with(place)? else {
@@ -116,29 +123,6 @@ impl Txn<'_> {
         for turn in chunk::open(first, turns, &data)? {
             self.insert_row(&turn)?;
         }
-        Ok(())
-    }
-
-    fn insert_row(&self, turn: &RawTurn) -> Result<()> {
-        let sql = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
-                   tool_call_id, metadata, origin) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.execute(
-            sql,
-            params![
-                turn.place,
-                turn.id,
-                turn.hash,
-                turn.operation,
-                turn.depth,
-                turn.form,
-                turn.created_at,
-                turn.body,
-                turn.tool_call_id,
-                turn.metadata,
-                turn.origin,
-            ],
-        )?;
         Ok(())
     }
 
@@ -233,7 +217,8 @@ impl Txn<'_> {
             let digest = Digest::of(text.as_bytes()).0;
             return self.many(sql, params![digest, most], |row| row.get(0));
         }
-        let sql = "SELECT place FROM turn WHERE body = ?1 AND form & ?2 = ?3 LIMIT ?4";
+        let sql = "SELECT place FROM turn WHERE body = ?1 AND form & ?2 = ?3 UNION ALL \
+                   SELECT place FROM fresh WHERE body = ?1 AND form & ?2 = ?3 LIMIT ?4";
         let (mask, kind) = (rows::BODY_FORM_MASK, (inline as i64) << 2);
         let mut places: Vec<i64> =
             self.many(sql, params![text, mask, kind, most], |row| row.get(0))?;

@@ -17,7 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, params};
 
-use super::rows;
+use super::fresh;
+use super::rows::{self, Run};
 use crate::Result;
 
 /// Entries in memory at most before they are taken over into the tables.
@@ -26,15 +27,31 @@ pub(super) const ENTRIES: usize = 8192;
 /// One entry of a look-up table.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Entry {
-    Turn { conversation: i64, id: [u8; 16], prefix: i64, place: i64 },
-    Operation { conversation: i64, seq: i64, no: i64 },
-    Key { project: i64, prefix: i64, no: i64 },
+    /// `fresh` is the turn's number among the fresh ones, 0 if it is none.
+    Turn {
+        conversation: i64,
+        id: [u8; 16],
+        prefix: i64,
+        place: i64,
+        fresh: i64,
+    },
+    Operation {
+        conversation: i64,
+        seq: i64,
+        no: i64,
+    },
+    Key {
+        project: i64,
+        prefix: i64,
+        no: i64,
+    },
 }
 
 /// Entries, found by what they are looked up by.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     ids: BTreeSet<([u8; 16], i64)>,
+    fresh: BTreeMap<i64, i64>,
     hashes: BTreeSet<(i64, i64, i64)>,
     numbers: HashMap<i64, BTreeMap<i64, i64>>,
     keys: BTreeSet<(i64, i64, i64)>,
@@ -43,9 +60,12 @@ pub(super) struct Entries {
 impl Entries {
     pub(super) fn add(&mut self, entry: Entry) {
         match entry {
-            Entry::Turn { conversation, id, prefix, place } => {
+            Entry::Turn { conversation, id, prefix, place, fresh } => {
                 self.ids.insert((id, place));
                 self.hashes.insert((conversation, prefix, place));
+                if fresh != 0 {
+                    self.fresh.insert(place, fresh);
+                }
             }
             Entry::Operation { conversation, seq, no } => {
                 self.numbers.entry(conversation).or_default().insert(seq, no);
@@ -58,9 +78,10 @@ impl Entries {
 
     fn remove(&mut self, entry: Entry) {
         match entry {
-            Entry::Turn { conversation, id, prefix, place } => {
+            Entry::Turn { conversation, id, prefix, place, .. } => {
                 self.ids.remove(&(id, place));
                 self.hashes.remove(&(conversation, prefix, place));
+                self.fresh.remove(&place);
             }
             Entry::Operation { conversation, seq, .. } => {
                 if let Some(numbers) = self.numbers.get_mut(&conversation) {
@@ -77,6 +98,7 @@ impl Entries {
     /// `append` would build everything anew.
     fn take_over(&mut self, others: Entries) {
         self.ids.extend(others.ids);
+        self.fresh.extend(others.fresh);
         self.hashes.extend(others.hashes);
         self.keys.extend(others.keys);
         for (conversation, numbers) in others.numbers {
@@ -113,6 +135,10 @@ impl Entries {
     fn last_operation_of(&self, conversation: i64, below: i64) -> Option<(i64, i64)> {
         let numbers = self.numbers.get(&conversation)?;
         numbers.range(..below).next_back().map(|(seq, no)| (*seq, *no))
+    }
+
+    fn fresh_between(&self, from: i64, to: i64, found: &mut BTreeMap<i64, i64>) {
+        found.extend(self.fresh.range(from..=to).map(|(place, no)| (*place, *no)));
     }
 
     /// Writes all entries to their tables, each table in the order of its key.
@@ -222,12 +248,13 @@ impl Recent {
         }
     }
 
-    /// Writes all entries, and those of the open batch, to the tables. They count once the
-    /// transaction is committed and published.
+    /// Writes all entries, and those of the open batch, to the tables, and moves fresh turns to
+    /// their places. Both count once the transaction is committed and published.
     pub(super) fn write_all(&self, connection: &Connection, pending: &Entries) -> Result<i64> {
         let last = Horizon::of(connection)?.last;
         self.lock().entries.write(connection)?;
         pending.write(connection)?;
+        fresh::settle(connection)?;
         connection.prepare_cached("UPDATE indexed SET through = ?1")?.execute([last])?;
         Ok(last)
     }
@@ -270,8 +297,8 @@ fn read(connection: &Connection, after: i64, to: i64, entries: &mut Entries) -> 
             entries.add(Entry::Key { project: row.get(5)?, prefix, no });
         }
         if let Some(runs) = row.get::<_, Option<Vec<u8>>>(4)? {
-            for (first, count) in rows::read_runs(&runs) {
-                read_turns(connection, conversation, first, count, entries)?;
+            for run in rows::read_runs(&runs) {
+                read_turns(connection, conversation, run, entries)?;
             }
         }
     }
@@ -281,17 +308,30 @@ fn read(connection: &Connection, after: i64, to: i64, entries: &mut Entries) -> 
 fn read_turns(
     connection: &Connection,
     conversation: i64,
-    first: i64,
-    count: i64,
+    run: Run,
     entries: &mut Entries,
 ) -> Result<()> {
-    let sql = "SELECT place, id, hash FROM turn WHERE place >= ?1 AND place < ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut found = statement.query([first, first + count])?;
-    while let Some(row) = found.next()? {
+    let mut add = |row: &rusqlite::Row<'_>, fresh: i64| -> Result<()> {
         let hash = tine_core::Digest(row.get(2)?);
         let (place, id, prefix) = (row.get(0)?, row.get(1)?, rows::prefix(&hash));
-        entries.add(Entry::Turn { conversation, id, prefix, place });
+        entries.add(Entry::Turn { conversation, id, prefix, place, fresh });
+        Ok(())
+    };
+    let sql = "SELECT place, id, hash FROM turn WHERE place >= ?1 AND place < ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut found = statement.query([run.first, run.first + run.count])?;
+    while let Some(row) = found.next()? {
+        add(row, 0)?;
+    }
+    if run.fresh != 0 {
+        let sql = "SELECT place, id, hash, no FROM fresh WHERE no >= ?1 AND no < ?2 \
+                   AND place - no = ?3";
+        let mut statement = connection.prepare_cached(sql)?;
+        let (no, end) = (run.fresh, run.fresh + run.count);
+        let mut found = statement.query([no, end, run.first - no])?;
+        while let Some(row) = found.next()? {
+            add(row, row.get(3)?)?;
+        }
     }
     Ok(())
 }
@@ -302,50 +342,51 @@ pub(super) struct Pending {
     entries: Entries,
     /// Of the job that runs, so that they can be taken back.
     job: Vec<Entry>,
-    /// Runs of turns that no operation has listed yet: first place and count.
-    runs: Vec<(i64, i64)>,
+    job_turns: usize,
+    /// Runs of turns that no operation has listed yet.
+    runs: Vec<Run>,
     last: i64,
 }
 
 impl Pending {
     pub(super) fn add(&mut self, entry: Entry) {
         match entry {
-            Entry::Turn { place, .. } => match self.runs.last_mut() {
-                Some((first, count)) if *first + *count == place => *count += 1,
-                _ => self.runs.push((place, 1)),
+            Entry::Turn { place, fresh, .. } => match self.runs.last_mut() {
+                Some(run) if run.goes_on_at(place, fresh) => run.count += 1,
+                _ => self.runs.push(Run { first: place, count: 1, fresh }),
             },
             Entry::Operation { no, .. } => self.last = no,
             Entry::Key { .. } => {}
         }
+        self.job_turns += usize::from(matches!(entry, Entry::Turn { .. }));
         self.entries.add(entry);
         self.job.push(entry);
     }
 
     /// The turns made since the last operation, for the next one to list.
-    pub(super) fn take_runs(&mut self) -> Vec<(i64, i64)> {
+    pub(super) fn take_runs(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.runs)
     }
 
     /// Ends a job. Turns that no operation lists would not be found by a later reading
-    /// of the log, so they go to the tables at once.
+    /// of the log, so they go to their places and to the tables at once.
     pub(super) fn keep_job(&mut self, connection: &Connection) -> Result<()> {
         if !self.runs.is_empty() {
             let mut unlisted = Entries::default();
             for entry in &self.job {
                 if let Entry::Turn { place, .. } = entry
-                    && self
-                        .runs
-                        .iter()
-                        .any(|(first, count)| (*first..first + count).contains(place))
+                    && self.runs.iter().any(|run| run.holds(*place))
                 {
                     unlisted.add(*entry);
                     self.entries.remove(*entry);
                 }
             }
             unlisted.write(connection)?;
+            fresh::settle(connection)?;
         }
         self.runs.clear();
         self.job.clear();
+        self.job_turns = 0;
         Ok(())
     }
 
@@ -355,6 +396,7 @@ impl Pending {
             self.entries.remove(entry);
         }
         self.runs.clear();
+        self.job_turns = 0;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -402,7 +444,12 @@ impl<'t> View<'t> {
         }
     }
 
-    pub(super) fn take_runs(&self) -> Vec<(i64, i64)> {
+    /// Turns that the open job has made so far.
+    pub(super) fn turns_of_job(&self) -> usize {
+        self.pending.map_or(0, |pending| pending.borrow().job_turns)
+    }
+
+    pub(super) fn take_runs(&self) -> Vec<Run> {
         self.pending.map(|pending| pending.borrow_mut().take_runs()).unwrap_or_default()
     }
 
@@ -445,6 +492,31 @@ impl<'t> View<'t> {
     ) -> Result<Vec<i64>> {
         let mut found = Vec::new();
         self.look(|entries| entries.places_of_hashes(conversation, from, to, &mut found))?;
+        Ok(found)
+    }
+
+    /// Numbers that the turn at a place may have among the fresh ones.
+    pub(super) fn fresh_at(&self, place: i64) -> Result<Vec<i64>> {
+        let mut found = Vec::new();
+        self.look(|entries| found.extend(entries.fresh.get(&place)))?;
+        Ok(found)
+    }
+
+    /// The last place before another one at which there may be a fresh turn.
+    pub(super) fn last_fresh_before(&self, end: i64) -> Result<Option<i64>> {
+        let mut found = None;
+        self.look(|entries| {
+            found = found.max(entries.fresh.range(..end).next_back().map(|(place, _)| *place));
+        })?;
+        Ok(found)
+    }
+
+    /// Places between two at which there may be fresh turns, and their numbers.
+    pub(super) fn fresh_between(&self, from: i64, to: i64) -> Result<BTreeMap<i64, i64>> {
+        let mut found = BTreeMap::new();
+        if from <= to {
+            self.look(|entries| entries.fresh_between(from, to, &mut found))?;
+        }
         Ok(found)
     }
 

@@ -9,6 +9,7 @@ use tine_core::{
 };
 
 use super::chunk::{RawTurn, damaged};
+use super::compact;
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
     HiddenBy, Idempotency, Operation, Origin, Root, SEGMENT_TURNS, Segment, SegmentNo, Split, Turn,
@@ -51,23 +52,61 @@ pub(super) fn key_prefix(key: &str) -> i64 {
     prefix(&Digest::of(key.as_bytes()))
 }
 
-/// Runs of turns as bytes: first place and count, eight and four bytes each.
-pub(super) fn runs_bytes(runs: &[(i64, i64)]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(runs.len() * 12);
-    for (first, count) in runs {
-        bytes.extend_from_slice(&first.to_be_bytes());
-        bytes.extend_from_slice(&u32::try_from(*count).unwrap_or(u32::MAX).to_be_bytes());
+/// Turns that an operation made, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first one's place.
+    pub first: i64,
+    pub count: i64,
+    /// The first one's number among the fresh turns; 0 if they were put to their places at once.
+    pub fresh: i64,
+}
+
+impl Run {
+    pub(super) fn holds(&self, place: i64) -> bool {
+        (self.first..self.first + self.count).contains(&place)
+    }
+
+    /// Whether a turn of that place and fresh number comes next.
+    pub(super) fn goes_on_at(&self, place: i64, fresh: i64) -> bool {
+        let next = if self.fresh == 0 { 0 } else { self.fresh + self.count };
+        place == self.first + self.count && fresh == next
+    }
+}
+
+/// Runs as bytes: first place, count and fresh number, eight, four and eight bytes each.
+pub(super) fn runs_bytes(runs: &[Run]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(runs.len() * 20);
+    for run in runs {
+        bytes.extend_from_slice(&run.first.to_be_bytes());
+        bytes.extend_from_slice(&u32::try_from(run.count).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend_from_slice(&run.fresh.to_be_bytes());
     }
     (!bytes.is_empty()).then_some(bytes)
 }
 
-pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = (i64, i64)> {
-    bytes.chunks_exact(12).map(|run| {
-        let (mut first, mut count) = ([0; 8], [0; 4]);
+pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
+    bytes.chunks_exact(20).map(|run| {
+        let (mut first, mut count, mut fresh) = ([0; 8], [0; 4], [0; 8]);
         first.copy_from_slice(&run[..8]);
-        count.copy_from_slice(&run[8..]);
-        (i64::from_be_bytes(first), i64::from(u32::from_be_bytes(count)))
+        count.copy_from_slice(&run[8..12]);
+        fresh.copy_from_slice(&run[12..]);
+        Run {
+            first: i64::from_be_bytes(first),
+            count: i64::from(u32::from_be_bytes(count)),
+            fresh: i64::from_be_bytes(fresh),
+        }
     })
+}
+
+/// A turn's time in its column: nothing when the id says the same, as it mostly does.
+pub(super) fn stored_time(id: &[u8; 16], created_at: i64) -> Option<i64> {
+    (time_of_id(id) != created_at).then_some(created_at)
+}
+
+/// The milliseconds that a UUID of version 7 begins with.
+pub(super) fn time_of_id(id: &[u8; 16]) -> i64 {
+    id[..6].iter().fold(0, |time, byte| time << 8 | i64::from(*byte))
 }
 
 pub(super) fn number(value: u64) -> i64 {
@@ -340,20 +379,39 @@ pub(super) fn bookmark(row: &Row<'_>) -> rusqlite::Result<Bookmark> {
     })
 }
 
+/// A detail in its column: whether it is there, then itself or its digest.
+pub(super) fn detail_bytes(detail: &Detail) -> Vec<u8> {
+    match detail {
+        Detail::Kept(text) => {
+            let mut bytes = vec![1];
+            bytes.append(&mut compact::encode(text));
+            bytes
+        }
+        Detail::Purged(digest) => [&[0], &digest.0[..]].concat(),
+    }
+}
+
+fn read_detail(bytes: &[u8]) -> Option<Detail> {
+    match bytes.split_first()? {
+        (1, text) => compact::decode(text).map(Detail::Kept),
+        (0, digest) => Some(Detail::Purged(Digest(digest.try_into().ok()?))),
+        _ => None,
+    }
+}
+
 pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
-    let detail = match row.get_ref(6)? {
-        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Detail::Kept(text.to_owned()),
-            Err(error) => {
-                return Err(rusqlite::Error::FromSqlConversionFailure(6, Type::Text, error.into()));
-            }
-        },
-        _ => Detail::Purged(Digest(row.get(6)?)),
+    let damaged = |column| {
+        let why = "it cannot be read".into();
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, why)
     };
+    let detail: Vec<u8> = row.get(6)?;
+    let detail = read_detail(&detail).ok_or_else(|| damaged(6))?;
     let idempotency = match row.get::<_, Option<String>>(9)? {
         None => None,
         Some(key) => {
-            Some(Idempotency { key, fingerprint: Digest(row.get(10)?), answer: row.get(11)? })
+            let answer: Vec<u8> = row.get(11)?;
+            let answer = compact::decode(&answer).ok_or_else(|| damaged(11))?;
+            Some(Idempotency { key, fingerprint: Digest(row.get(10)?), answer })
         }
     };
     Ok(Operation {

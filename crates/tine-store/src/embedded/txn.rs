@@ -3,6 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 
+use super::chunk::RawTurn;
+use super::compact;
 use super::recent::{Entry, View};
 use super::rows::{self, BodyForm};
 use crate::records::{
@@ -15,10 +17,12 @@ use crate::{Result, StoreError};
 
 /// Statements over one record type share their columns; only the conditions differ.
 macro_rules! turn_sql {
-    ($rest:literal) => {
+    ($table:literal, $rest:literal) => {
         concat!(
             "SELECT turn.place, turn.id, hash, operation, depth, form, created_at, turn.body, \
-             tool_call_id, metadata, origin, shared_body.body FROM turn LEFT JOIN shared_body \
+             tool_call_id, metadata, origin, shared_body.body FROM ",
+            $table,
+            " AS turn LEFT JOIN shared_body \
              ON shared_body.no = CASE WHEN (form >> 2 & 7) IN (2, 3) THEN turn.body END ",
             $rest
         )
@@ -145,22 +149,57 @@ impl<'c> Txn<'c> {
             .ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
     }
 
-    /// Visits the rows between two places. Answers whether the visitor wants to go on.
+    pub(super) fn recent(&self) -> &View<'c> {
+        &self.recent
+    }
+
+    /// Visits the rows between two places, fresh ones among them. Answers whether the visitor
+    /// wants to go on.
     pub(super) fn rows_between(
         &self,
         from: i64,
         to: i64,
         visit: &mut dyn FnMut(Turn) -> Result<bool>,
     ) -> Result<bool> {
+        if from > to {
+            return Ok(true);
+        }
+        let mut fresh = self.recent.fresh_between(from, to)?.into_iter().peekable();
         let mut go_on = true;
-        if from <= to {
-            let sql = turn_sql!("WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
-            self.visit(sql, [from, to], rows::turn, &mut |turn| {
+        let sql = turn_sql!("turn", "WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
+        self.visit(sql, [from, to], rows::turn, &mut |turn| {
+            let place = rows::place(turn.loc);
+            while go_on && let Some((before, no)) = fresh.next_if(|(before, _)| *before < place) {
+                if let Some(turn) = self.fresh_row(no, before)? {
+                    go_on = visit(turn)?;
+                }
+            }
+            // One that has come to its place since is not looked up.
+            fresh.next_if(|(same, _)| *same == place);
+            go_on = go_on && visit(turn)?;
+            Ok(go_on)
+        })?;
+        while go_on && let Some((place, no)) = fresh.next() {
+            if let Some(turn) = self.fresh_row(no, place)? {
                 go_on = visit(turn)?;
-                Ok(go_on)
-            })?;
+            }
         }
         Ok(go_on)
+    }
+
+    /// The fresh turn of a number, if it is the one at a place.
+    pub(super) fn fresh_row(&self, no: i64, place: i64) -> Result<Option<Turn>> {
+        let sql = turn_sql!("fresh", "WHERE turn.no = ?1 AND turn.place = ?2");
+        self.first_turn(sql, [no, place])
+    }
+
+    fn first_turn(&self, sql: &str, params: impl Params) -> Result<Option<Turn>> {
+        let mut found = None;
+        self.visit(sql, params, rows::turn, &mut |turn| {
+            found = Some(turn);
+            Ok(false)
+        })?;
+        Ok(found)
     }
 
     fn operation_at(&self, no: i64) -> Result<Option<Operation>> {
@@ -265,11 +304,15 @@ impl Read for Txn<'_> {
                              WHERE first >= no << 20 AND first < (no + 1) << 20 \
                              ORDER BY first DESC LIMIT 1), -1)) \
                    FROM segment WHERE conversation = ?1 ORDER BY no";
-        self.many(sql, [conversation.0], |row| {
-            let last: i64 = row.get(4)?;
+        let settled = self
+            .many(sql, [conversation.0], |row| Ok((rows::segment(row)?, row.get::<_, i64>(4)?)))?;
+        let mut extents = Vec::with_capacity(settled.len());
+        for (segment, last) in settled {
+            let last = self.last_fresh(segment.no, last)?.unwrap_or(last);
             let turns = if last < 0 { 0 } else { rows::loc(last).index + 1 };
-            Ok(SegmentExtent { segment: rows::segment(row)?, turns })
-        })
+            extents.push(SegmentExtent { segment, turns });
+        }
+        Ok(extents)
     }
 
     fn forks(
@@ -296,22 +339,21 @@ impl Read for Txn<'_> {
                    coalesce((SELECT first + turns - 1 FROM chunk \
                              WHERE first >= ?1 << 20 AND first < (?1 + 1) << 20 \
                              ORDER BY first DESC LIMIT 1), -1))";
-        let last: Option<i64> = self.one(sql, [segment.0], |row| row.get(0))?;
-        let last = last.filter(|place| *place >= 0);
+        let settled: i64 = self.one(sql, [segment.0], |row| row.get(0))?.unwrap_or(-1);
+        let last = self.last_fresh(segment, settled)?.unwrap_or(settled);
+        let last = Some(last).filter(|place| *place >= 0);
         let place = crate::required(last, || format!("first turn of segment {}", segment.0))?;
         Ok(rows::loc(place).index)
     }
 
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
-        let sql = turn_sql!("WHERE turn.place = ?1");
-        let mut found = None;
-        self.visit(sql, [rows::place(loc)], rows::turn, &mut |turn| {
-            found = Some(turn);
-            Ok(false)
-        })?;
-        match found {
+        let place = rows::place(loc);
+        if let Some(turn) = self.fresh_turn(place)? {
+            return Ok(Some(turn));
+        }
+        match self.first_turn(turn_sql!("turn", "WHERE turn.place = ?1"), [place])? {
             Some(turn) => Ok(Some(turn)),
-            None => self.packed_turn(rows::place(loc)),
+            None => self.packed_turn(place),
         }
     }
 
@@ -550,7 +592,7 @@ impl Read for Txn<'_> {
         let lists =
             self.many(sql, [self.recent.horizon().indexed], |row| row.get::<_, Vec<u8>>(0))?;
         for list in lists {
-            turns += rows::read_runs(&list).map(|(_, count)| rows::unsigned(count)).sum::<u64>();
+            turns += rows::read_runs(&list).map(|run| rows::unsigned(run.count)).sum::<u64>();
         }
         Ok(Totals {
             projects: count("project")?,
@@ -633,44 +675,36 @@ impl Write for Txn<'_> {
             Content::Purged(digest) => (BodyForm::Purged, digest.0.to_vec().into()),
         };
         let metadata = (!turn.metadata.is_empty()).then(|| turn.metadata.to_json().to_canonical());
-        let sql = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
-                   tool_call_id, metadata, origin) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.execute(
-            sql,
-            params![
-                place,
-                turn.id.as_bytes(),
-                turn.hash.0.0,
-                rows::number(turn.operation),
-                turn.depth,
-                rows::form(turn.role, body_form, turn.status),
-                turn.created_at.as_millis(),
-                body,
-                turn.tool_call_id,
-                metadata,
-                rows::origin_bytes(&turn.origin),
-            ],
-        )?;
-        self.recent.add(Entry::Turn {
-            conversation: conversation.0,
-            id: *turn.id.as_bytes(),
-            prefix: rows::prefix(&turn.hash.0),
+        let raw = RawTurn {
             place,
-        });
+            id: *turn.id.as_bytes(),
+            hash: turn.hash.0.0,
+            operation: rows::number(turn.operation),
+            depth: i64::from(turn.depth),
+            form: rows::form(turn.role, body_form, turn.status),
+            created_at: turn.created_at.as_millis(),
+            body,
+            tool_call_id: turn.tool_call_id.clone(),
+            metadata,
+            origin: rows::origin_bytes(&turn.origin),
+        };
+        let fresh = self.insert_new_row(&raw)?;
+        let (conversation, prefix) = (conversation.0, rows::prefix(&turn.hash.0));
+        self.recent.add(Entry::Turn { conversation, id: raw.id, prefix, place, fresh });
         Ok(())
     }
 
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
-        self.unpack(rows::place(loc))?;
+        let place = rows::place(loc);
+        self.bring_to_its_place(place)?;
         let text = (!metadata.is_empty()).then(|| metadata.to_json().to_canonical());
         let sql = "UPDATE turn SET metadata = ?2 WHERE place = ?1";
-        self.change_one("metadata", sql, params![rows::place(loc), text])
+        self.change_one("metadata", sql, params![place, text])
     }
 
     fn purge_turn(&mut self, loc: TurnLoc, digest: &Digest) -> Result<()> {
         let place = rows::place(loc);
-        self.unpack(place)?;
+        self.bring_to_its_place(place)?;
         let form: i64 = self
             .one("SELECT form FROM turn WHERE place = ?1", [place], |row| row.get(0))?
             .ok_or_else(|| StoreError::Contract(format!("no turn at place {place}")))?;
@@ -791,10 +825,6 @@ impl Write for Txn<'_> {
         let sql = "INSERT INTO operation (conversation, seq, kind, actor, at, detail, hash, \
                    undone, key, fingerprint, answer, turns) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        let detail: rusqlite::types::Value = match &operation.detail {
-            Detail::Kept(text) => text.clone().into(),
-            Detail::Purged(digest) => digest.0.to_vec().into(),
-        };
         let idempotency = operation.idempotency.as_ref();
         self.execute(
             sql,
@@ -804,12 +834,12 @@ impl Write for Txn<'_> {
                 operation.kind,
                 operation.actor,
                 operation.at.as_millis(),
-                detail,
+                rows::detail_bytes(&operation.detail),
                 operation.hash.0.0,
                 i64::from(operation.undone),
                 idempotency.map(|first| first.key.as_str()),
                 idempotency.map(|first| first.fingerprint.0),
-                idempotency.map(|first| first.answer.as_str()),
+                idempotency.map(|first| compact::encode(&first.answer)),
                 rows::runs_bytes(&self.recent.take_runs()),
             ],
         )?;
@@ -835,7 +865,8 @@ impl Write for Txn<'_> {
         let no = self.operation_no(conversation, seq)?;
         let operation = crate::required(self.operation_at(no)?, || format!("operation {seq}"))?;
         let sql = "UPDATE operation SET detail = ?2 WHERE no = ?1";
-        self.change_one("operation", sql, params![no, operation.detail.digest().0])
+        let purged = Detail::Purged(operation.detail.digest());
+        self.change_one("operation", sql, params![no, rows::detail_bytes(&purged)])
     }
 }
 

@@ -7,7 +7,9 @@
 //!
 //! Nobody is answered before the commit, not even those whose job asked for a rollback: what they
 //! saw may come from a neighbour in the same batch. A job that fails or panics takes back its own
-//! part and no other.
+//! part and no other. Savepoints would do that at the price of copying every page that a job
+//! touches, and nearly every job that fails has written nothing yet. So jobs run without them;
+//! when one has to take something back, the batch is begun again with savepoints.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -81,6 +83,7 @@ impl Writer {
             recent,
             pending: RefCell::default(),
             habit: Habit::default(),
+            changes: 0,
             stopped: None,
         };
         Writer { queue: Queue::default(), core: Mutex::new(core) }
@@ -172,7 +175,17 @@ struct Core {
     recent: Arc<Recent>,
     pending: RefCell<Pending>,
     habit: Habit,
+    /// Rows that the connection has changed so far, as of the last job's end.
+    changes: u64,
     stopped: Option<String>,
+}
+
+/// How a job left the transaction.
+enum Ended {
+    /// With its work in it, or with none.
+    Well,
+    /// With work in it that was to be taken back.
+    WithTraces,
 }
 
 /// How the last batch went.
@@ -187,7 +200,9 @@ struct Batch {
     horizon: Horizon,
     /// Jobs whose work is in the transaction.
     kept: usize,
-    answers: Vec<(Arc<Slot>, Outcome)>,
+    answers: Vec<(Ticket, Outcome)>,
+    /// Whether each job has a savepoint to go back to.
+    savepoints: bool,
     /// Set when SQLite took the whole transaction back, as it does on a full disk.
     lost: Option<Failure>,
     _pass: Pass,
@@ -222,7 +237,7 @@ impl Core {
             None => self.commit(batch.kept > 0),
         };
         self.habit = Habit { jobs, commit: started.elapsed() };
-        for (slot, outcome) in batch.answers {
+        for (Ticket { slot, .. }, outcome) in batch.answers {
             let outcome = match (&committed, outcome) {
                 (Err(failure), Outcome::Returned(_)) => Outcome::Returned(Err(failure.to_error())),
                 (_, outcome) => outcome,
@@ -257,10 +272,11 @@ impl Core {
         }
         let pass = self.turnstile.enter()?;
         self.execute("BEGIN IMMEDIATE")?;
+        self.changes = self.connection.total_changes();
         match self.recent.catch_up(&self.connection) {
             Ok(horizon) => {
-                let (kept, answers, lost) = (0, Vec::new(), None);
-                Ok(Batch { horizon, kept, answers, lost, _pass: pass })
+                let (kept, answers, savepoints, lost) = (0, Vec::new(), false, None);
+                Ok(Batch { horizon, kept, answers, savepoints, lost, _pass: pass })
             }
             Err(error) => {
                 self.rollback();
@@ -270,29 +286,37 @@ impl Core {
     }
 
     /// Runs one job inside the open transaction.
-    fn run(&mut self, batch: &mut Batch, ticket: Ticket) {
-        let Ticket { mut job, slot } = ticket;
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_job(batch.horizon, &mut job)));
-        let (kept, outcome) = match outcome {
+    fn run(&mut self, batch: &mut Batch, mut ticket: Ticket) {
+        let (savepoint, job) = (batch.savepoints, &mut ticket.job);
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_job(batch.horizon, savepoint, job)));
+        let (kept, outcome) = match ran {
             Ok(Ok(Verdict::Commit)) => (true, Outcome::Returned(Ok(()))),
             Ok(Ok(Verdict::Rollback)) => (false, Outcome::Returned(Ok(()))),
             Ok(Err(error)) => (false, Outcome::Returned(Err(error))),
             Err(payload) => (false, Outcome::Panicked(payload)),
         };
+        let ended = match &outcome {
+            Outcome::Returned(Err(error)) if self.connection.is_autocommit() => {
+                Err(Failure::of(error))
+            }
+            _ if self.connection.is_autocommit() => {
+                Err(Failure::Unknown("the transaction was lost".to_owned()))
+            }
+            _ => self.end_job(savepoint, kept).map_err(|error| Failure::of(&error)),
+        };
         batch.kept += usize::from(kept);
-        if self.connection.is_autocommit() {
-            batch.lost = Some(match &outcome {
-                Outcome::Returned(Err(error)) => Failure::of(error),
-                _ => Failure::Unknown("the transaction was lost".to_owned()),
-            });
-        } else if let Err(error) = self.end_job(kept) {
-            batch.lost = Some(Failure::of(&error));
+        batch.answers.push((ticket, outcome));
+        match ended {
+            Ok(Ended::Well) => {}
+            Ok(Ended::WithTraces) => self.begin_again(batch),
+            Err(failure) => batch.lost = Some(failure),
         }
-        batch.answers.push((slot, outcome));
     }
 
-    fn run_job(&self, horizon: Horizon, job: &mut Job) -> Result<Verdict> {
-        self.execute("SAVEPOINT job")?;
+    fn run_job(&self, horizon: Horizon, savepoint: bool, job: &mut Job) -> Result<Verdict> {
+        if savepoint {
+            self.execute("SAVEPOINT job")?;
+        }
         let view = View::new(&self.recent, horizon, Some(&self.pending), &self.connection);
         let verdict = job(&mut Txn::new(&self.connection, view, 0))?;
         if verdict == Verdict::Commit {
@@ -301,13 +325,42 @@ impl Core {
         Ok(verdict)
     }
 
-    /// Keeps or takes back what the last job did.
-    fn end_job(&mut self, kept: bool) -> Result<()> {
+    /// Keeps or takes back what the last job did, where there is a savepoint.
+    fn end_job(&mut self, savepoint: bool, kept: bool) -> Result<Ended> {
+        let changes = self.connection.total_changes();
+        let wrote = std::mem::replace(&mut self.changes, changes) != changes;
         if !kept {
             self.pending.borrow_mut().drop_job();
-            self.execute("ROLLBACK TO job")?;
         }
-        self.execute("RELEASE job")
+        if savepoint {
+            if !kept {
+                self.execute("ROLLBACK TO job")?;
+            }
+            self.execute("RELEASE job")?;
+        }
+        Ok(if kept || savepoint || !wrote { Ended::Well } else { Ended::WithTraces })
+    }
+
+    /// Takes the whole batch back and runs its jobs once more, each with a savepoint. Nobody else
+    /// has written in between: the turn is still this process's.
+    fn begin_again(&mut self, batch: &mut Batch) {
+        self.rollback();
+        batch.savepoints = true;
+        batch.kept = 0;
+        if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+            batch.lost = Some(Failure::of(&error));
+            return;
+        }
+        self.changes = self.connection.total_changes();
+        let mut again = std::mem::take(&mut batch.answers).into_iter();
+        for (ticket, _) in again.by_ref() {
+            self.run(batch, ticket);
+            if batch.lost.is_some() {
+                break;
+            }
+        }
+        // What is left has lost its work with the rest.
+        batch.answers.extend(again);
     }
 
     /// Makes the batch durable, moving the look-up tables forward when enough has come together.

@@ -24,22 +24,19 @@ use rusqlite::{Connection, params_from_iter};
 
 use self::pages::{Pages, Tree};
 use self::record::Shape;
-use super::files::{Header, LOG_FILE};
+use super::files::LOG_FILE;
 use super::users::{self, Alone};
-use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, wal};
+use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, schema, wal};
 use crate::records::ConversationKey;
 use crate::traits::Problem;
 use crate::{Result, StoreError};
-
-/// Pages of a store whose own header does not say.
-const PAGE_BYTES: u64 = 8192;
 
 /// Tables that are made from others. They are not needed to read whole conversations in order.
 const MADE_FROM_OTHERS: [&str; 6] =
     ["indexed", "turn_id", "turn_hash", "operation_seq", "idempotency", "shared_body_holder"];
 
-/// The table whose rows are found by other means than their numbers, so that any will do.
-const NUMBERED_AT_WILL: &str = "operation";
+/// Tables whose rows are found by other means than their numbers, so that any will do.
+const NUMBERED_AT_WILL: [&str; 2] = ["operation", "fresh"];
 
 /// What became of a damaged store.
 #[derive(Clone, Debug, Default)]
@@ -92,9 +89,8 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
 fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages> {
     let (database, log) = (from.join(DATABASE_FILE), from.join(LOG_FILE));
     let mut file = File::open(&database).map_err(|error| io("opening", &database, error))?;
-    // Other page sizes than ours would be read as damage, which is what they are.
-    let page_bytes = Header::read(&mut file).ok().and_then(|header| header.page_bytes());
-    let page_bytes = page_bytes.filter(|bytes| *bytes == PAGE_BYTES).unwrap_or(PAGE_BYTES);
+    // Whatever the header says: another size than ours is damage.
+    let page_bytes = u64::from(schema::PAGE_BYTES);
     let reading = |error| io("reading", &log, error);
     let mut size = 0;
     let mut over = None;
@@ -304,7 +300,7 @@ impl<'s> Reading<'s> {
         let taken = added.as_ref().is_err_and(is_taken);
         if let Some(number) = shape.number
             && taken
-            && shape.table == NUMBERED_AT_WILL
+            && NUMBERED_AT_WILL.contains(&shape.table.as_str())
         {
             row[number] = Value::Null;
             added = statement.execute(params_from_iter(&row));
@@ -328,9 +324,13 @@ fn is_taken(error: &rusqlite::Error) -> bool {
 
 /// Makes the look-up tables that a reader needs, and gives every conversation a project.
 fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
-    // The turns that an operation lists serve look-ups only; those are complete here.
+    // Fresh turns are found by what an operation lists, settled ones without: the turns that it
+    // lists serve look-ups only, and those are complete here.
     connection.execute_batch(
-        "UPDATE operation SET turns = NULL;
+        "INSERT OR IGNORE INTO turn SELECT place, id, hash, operation, depth, form, created_at,
+             body, tool_call_id, metadata, origin FROM fresh ORDER BY place;
+         DELETE FROM fresh;
+         UPDATE operation SET turns = NULL;
          INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
              SELECT conversation, seq, no FROM operation ORDER BY no;
          UPDATE indexed SET through = (SELECT ifnull(max(no), 0) FROM operation);",

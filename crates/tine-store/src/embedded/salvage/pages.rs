@@ -52,7 +52,7 @@ impl Pages {
         let in_file = u32::try_from(length.div_ceil(page_bytes)).unwrap_or(u32::MAX);
         let in_log = log.as_ref().and_then(|(_, pages)| pages.keys().last().copied());
         let count = in_file.max(in_log.unwrap_or(0)).max(size);
-        let page_bytes = usize::try_from(page_bytes).unwrap_or(8192);
+        let page_bytes = usize::try_from(page_bytes).map_err(io::Error::other)?;
         Ok(Pages { file, page_bytes, count, log })
     }
 

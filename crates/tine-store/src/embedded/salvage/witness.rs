@@ -71,7 +71,7 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
         };
         lost.push(Lost { conversation: None, record });
     }
-    if broken.contains("turn") || broken.contains("chunk") || broken.contains("segment") {
+    if ["turn", "fresh", "chunk", "segment"].iter().any(|table| broken.contains(*table)) {
         let mut statement = connection.prepare(
             "SELECT segment.conversation, heard.id FROM heard_turn AS heard \
              LEFT JOIN segment ON segment.no = heard.place >> 20 \

@@ -44,10 +44,27 @@ CREATE TABLE turn (
     operation     INTEGER NOT NULL,
     depth         INTEGER NOT NULL,
     form          INTEGER NOT NULL,       -- role, kind of body and status in one number
-    created_at    INTEGER NOT NULL,
+    created_at    INTEGER,                -- NULL when it is the time in the id
     body          ANY,                    -- text, number of a shared body, or digest once purged
     tool_call_id  TEXT,
     metadata      TEXT,                   -- canonical JSON object
+    origin        BLOB
+) STRICT;
+
+-- Turns on their way to their places, in the order in which they came. They move together with
+-- the entries of the look-up tables.
+CREATE TABLE fresh (
+    no            INTEGER PRIMARY KEY,
+    place         INTEGER NOT NULL,
+    id            BLOB NOT NULL,
+    hash          BLOB NOT NULL,
+    operation     INTEGER NOT NULL,
+    depth         INTEGER NOT NULL,
+    form          INTEGER NOT NULL,
+    created_at    INTEGER,
+    body          ANY,
+    tool_call_id  TEXT,
+    metadata      TEXT,
     origin        BLOB
 ) STRICT;
 
@@ -138,13 +155,13 @@ CREATE TABLE operation (
     kind           TEXT NOT NULL,
     actor          TEXT NOT NULL,
     at             INTEGER NOT NULL,
-    detail         ANY NOT NULL,          -- canonical JSON, or its digest once purged
+    detail         BLOB NOT NULL,         -- 1 and compact JSON, or 0 and its digest once purged
     hash           BLOB NOT NULL,
     undone         INTEGER NOT NULL,
     key            TEXT,
     fingerprint    BLOB,
-    answer         TEXT,
-    turns          BLOB                   -- runs of turns that it made: first place and count
+    answer         BLOB,                  -- compact JSON
+    turns          BLOB                   -- runs of turns that it made: place, count, fresh number
 ) STRICT;
 
 -- The four tables by which turns and operations are looked up are filled in batches. They are
