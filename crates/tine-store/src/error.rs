@@ -130,6 +130,14 @@ impl StoreError {
 /// What SQLite could not allocate for its shared memory, which only a full disk explains.
 const IOERR_SHMSIZE: i32 = 10 | 19 << 8;
 
+/// Whether a statement names something that is not there. Statements are fixed and name what the
+/// tables were made with, so it is the list of tables that has changed.
+fn is_about_the_tables(message: &str) -> bool {
+    ["no such table", "no such column", "has no column named"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::{Error, ErrorCode};
@@ -145,6 +153,11 @@ impl From<rusqlite::Error> for StoreError {
             | Error::Utf8Error(..) => return damaged("in a row of tine.db"),
             Error::SqliteFailure(code, _) if code.extended_code == IOERR_SHMSIZE => {
                 return StoreError::DiskFull;
+            }
+            Error::SqlInputError { msg, .. } | Error::SqliteFailure(_, Some(msg))
+                if is_about_the_tables(msg) =>
+            {
+                return damaged("list of tables in tine.db");
             }
             _ => {}
         }

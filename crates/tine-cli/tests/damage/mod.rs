@@ -164,9 +164,11 @@ pub fn sample(folder: &Path) {
     let target = || PurgeTarget::Turn(TurnRef::within(diary.clone(), reference("main~20")));
     let asked = engine.purge(&here, Purge { target: target(), confirm: None }).unwrap();
     engine.purge(&here, Purge { target: target(), confirm: asked.confirm }).unwrap();
-    // Some turns are packed and some are not.
+    // Some turns are packed, some are in their places, and some are not there yet.
     let packed = engine.store().pack(PackOptions { keep_recent: 16, shortest_run: 4 }).unwrap();
     assert!(packed.turns > 0);
+    plain(&engine, &here, "late", 40);
+    eventful(&engine, &there, "later");
 }
 
 /// Every conversation that is listed, as a bundle of its own.
