@@ -1,8 +1,11 @@
 //! The built `tine`, driven as a person or a script drives it, in stores of its own; and the
 //! drawing of trees, on rows made up for it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+
 mod bad_input;
 mod changing;
+mod damage;
 mod demo;
 mod documents;
 mod drawing;

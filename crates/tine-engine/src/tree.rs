@@ -16,11 +16,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use tine_store::{
-    ConversationKey, Hidden, HiddenBy, Read, SEGMENT_TURNS, Segment, SegmentNo, Split, Turn,
-    TurnLoc, required,
+    ConversationKey, Hidden, HiddenBy, Read, SEGMENT_TURNS, Segment, SegmentNo, Split, StoreError,
+    Turn, TurnLoc, required,
 };
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// How a turn stands in the shown tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,28 @@ struct Shape {
     forks: HashMap<Option<TurnLoc>, Vec<SegmentNo>>,
 }
 
+/// A segment begins below an earlier one. A damaged record that says otherwise would send whoever
+/// follows it round in circles.
+fn in_order(segment: Segment) -> Result<Segment> {
+    if segment.parent.is_none_or(|parent| parent.segment < segment.no) {
+        return Ok(segment);
+    }
+    Err(disordered(format!("segment {}", segment.no.0)))
+}
+
+/// Halves are made after their whole, in a segment of their own.
+fn split_in_order(split: Split) -> Result<Split> {
+    if split.whole.segment < split.left.segment && split.right == split.left.next() {
+        return Ok(split);
+    }
+    Err(disordered(format!("split by operation {}", split.operation)))
+}
+
+fn disordered(record: String) -> Error {
+    let why = "it points at something that was made after it".to_owned();
+    Error::Store(StoreError::Corrupt { record, why })
+}
+
 /// One conversation's tree within a transaction.
 pub(crate) struct Tree<'t> {
     records: &'t dyn Read,
@@ -117,7 +139,7 @@ impl<'t> Tree<'t> {
         if let Some(segment) = self.segments.borrow().get(&no) {
             return Ok(*segment);
         }
-        let segment = self.records.segment(no)?;
+        let segment = in_order(self.records.segment(no)?)?;
         self.segments.borrow_mut().insert(no, segment);
         Ok(segment)
     }
@@ -126,7 +148,7 @@ impl<'t> Tree<'t> {
     pub(crate) fn preload(&self) -> Result<()> {
         let mut shape = Shape::default();
         for extent in self.records.segments(self.conversation)? {
-            let segment = extent.segment;
+            let segment = in_order(extent.segment)?;
             shape.last.insert(segment.no, extent.turns.saturating_sub(1));
             shape.forks.entry(segment.parent).or_default().push(segment.no);
             self.segments.borrow_mut().insert(segment.no, segment);
@@ -147,7 +169,9 @@ impl<'t> Tree<'t> {
         match self.splits.get() {
             Some(splits) => Ok(splits),
             None => {
-                let splits = Splits::new(self.records.splits(self.conversation)?);
+                let splits = self.records.splits(self.conversation)?;
+                let splits = splits.into_iter().map(split_in_order).collect::<Result<_>>()?;
+                let splits = Splits::new(splits);
                 Ok(self.splits.get_or_init(|| splits))
             }
         }
@@ -233,8 +257,9 @@ impl<'t> Tree<'t> {
                 children.extend(forks.iter().copied().map(first));
             }
             None => {
-                let forks = self.records.forks(self.conversation, parent)?;
-                children.extend(forks.iter().map(|fork| first(fork.no)));
+                for fork in self.records.forks(self.conversation, parent)? {
+                    children.push(first(in_order(fork)?.no));
+                }
             }
         }
         Ok(children)
@@ -435,8 +460,9 @@ impl<'t> Tree<'t> {
         while let Some(start) = pending.pop() {
             let to = self.last_index(start.segment)?;
             runs.push(Piece { segment: start.segment, from: start.index, to });
-            let forks = self.records.forks_from(self.conversation, start)?;
-            pending.extend(forks.iter().map(|fork| TurnLoc { segment: fork.no, index: 0 }));
+            for fork in self.records.forks_from(self.conversation, start)? {
+                pending.push(TurnLoc { segment: in_order(fork)?.no, index: 0 });
+            }
         }
         Ok(runs)
     }

@@ -434,7 +434,7 @@ fn near_anywhere(
     Ok(live.map(|loc| (key, loc)))
 }
 
-fn field_value(conversation: &Conversation, field: ConversationField) -> json::Json {
+pub(crate) fn field_value(conversation: &Conversation, field: ConversationField) -> json::Json {
     match field {
         ConversationField::Title => conversation.title.clone().into(),
         ConversationField::Metadata => conversation.metadata.clone(),

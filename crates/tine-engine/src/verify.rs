@@ -1,46 +1,50 @@
 //! Checking everything against its hash and against each other. Whatever fails is named.
 
-use std::collections::HashMap;
+mod state;
+
+use std::collections::{BTreeSet, HashMap};
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::json;
 use tine_core::{Body, OperationHash, TurnHash, TurnId};
 use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
 
-use crate::change::Change;
+use crate::census::{self, damage};
+use crate::expected::Expected;
 use crate::path::fetch;
 use crate::tree::{State, Tree};
-use crate::undo::detail;
 use crate::{Engine, Result, Verified};
-
-/// Conversations looked at in one read.
-const CONVERSATIONS_PER_READ: usize = 100;
 
 impl Engine {
     /// Checks the whole store: every hash recomputed, every link followed.
     pub fn verify(&self) -> Result<Verified> {
         let mut verified =
             Verified { problems: self.store().check()?.problems, ..Verified::default() };
-        let projects = self.read(|records| Ok(records.projects()?))?;
+        let projects = match self.read(|records| Ok(records.projects()?)) {
+            Ok(projects) => projects,
+            Err(error) => {
+                verified.problems.push(damage(error)?);
+                Vec::new()
+            }
+        };
         for project in projects {
             let mut after = None;
             loop {
-                let page = self.read(|records| {
-                    Ok(records.conversations(&project.id, after, CONVERSATIONS_PER_READ)?)
-                })?;
-                let Some(last) = page.last() else {
-                    break;
-                };
-                after = Some(last.key);
-                for conversation in &page {
+                let page = self.read(|records| census::page(records, &project.id, after))?;
+                verified.problems.extend(page.problems);
+                for conversation in &page.conversations {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
-                    let found = self.read(|records| Checker::run(records, conversation))?;
+                    let found = self.read(|records| check(records, conversation))?;
                     verified.conversations += 1;
                     verified.turns += found.turns;
                     verified.purged_turns += found.purged_turns;
                     verified.operations += found.operations;
                     verified.problems.extend(found.problems);
+                }
+                match page.last {
+                    Some(last) => after = Some(last),
+                    None => break,
                 }
             }
         }
@@ -48,13 +52,24 @@ impl Engine {
     }
 }
 
-/// Checks what an import brings besides hashed records: that halves join to their wholes, and
-/// that tips and bookmarks are on turns that are shown.
-pub(crate) fn check_links(records: &dyn Read, conversation: &Conversation) -> Result<Vec<Problem>> {
+/// Checks one conversation: every hash, every link, and its state against its log.
+pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<Verified> {
     let mut checker = Checker { records, conversation, found: Verified::default() };
-    checker.splits()?;
-    checker.tips()?;
-    Ok(checker.found.problems)
+    checker.root();
+    let expected = checker.operations();
+    let expected = checker.survive(expected)?;
+    let operations = checker.found.operations;
+    let turns = checker.turns(operations, expected.as_ref());
+    checker.survive(turns)?;
+    if let Some(expected) = &expected {
+        let state = checker.state(expected);
+        checker.survive(state)?;
+    }
+    let splits = checker.splits();
+    checker.survive(splits)?;
+    let tips = checker.tips();
+    checker.survive(tips)?;
+    Ok(checker.found)
 }
 
 struct Checker<'r> {
@@ -64,14 +79,16 @@ struct Checker<'r> {
 }
 
 impl<'r> Checker<'r> {
-    fn run(records: &'r dyn Read, conversation: &'r Conversation) -> Result<Verified> {
-        let mut checker = Checker { records, conversation, found: Verified::default() };
-        checker.root();
-        let operations = checker.operations()?;
-        checker.turns(operations)?;
-        checker.splits()?;
-        checker.tips()?;
-        Ok(checker.found)
+    /// A part of the check that met a damaged record ends there; the others go on.
+    fn survive<T>(&mut self, checked: Result<T>) -> Result<Option<T>> {
+        match checked {
+            Ok(found) => Ok(Some(found)),
+            Err(error) => {
+                let found = damage(error)?;
+                self.problem(found.record, found.why);
+                Ok(None)
+            }
+        }
     }
 
     fn problem(&mut self, record: impl Into<String>, why: impl Into<String>) {
@@ -87,17 +104,18 @@ impl<'r> Checker<'r> {
         }
     }
 
-    fn operations(&mut self) -> Result<u64> {
+    fn operations(&mut self) -> Result<Expected> {
         let mut previous: Option<OperationHash> = None;
-        let mut expected = 1;
+        let mut last = 0;
         let mut problems = Vec::new();
-        let mut chains = Vec::new();
+        let mut expected = Expected::new();
+        let mut undone = BTreeSet::new();
         let conversation = self.conversation;
-        self.records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
+        let read = self.records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
             let record = format!("operation {}", operation.seq);
-            if operation.seq != expected {
+            if operation.seq != last + 1 {
                 problems
-                    .push((record.clone(), format!("operation {expected} is missing before it")));
+                    .push((record.clone(), format!("operation {} is missing before it", last + 1)));
             }
             let computed = operation_hash(&OperationSeal {
                 conversation_id: conversation.id.as_str(),
@@ -111,26 +129,39 @@ impl<'r> Checker<'r> {
             if computed != operation.hash {
                 problems.push((record, "its hash does not fit its content".to_owned()));
             }
-            expected = operation.seq + 1;
+            last = operation.seq;
             previous = Some(operation.hash);
-            for change in detail(&operation).map(|detail| detail.changes).unwrap_or_default() {
-                if let Change::Created { first, count, last_hash } = change {
-                    chains.push((operation.seq, first, count, last_hash));
-                }
+            expected.add(&operation);
+            if operation.undone {
+                undone.insert(operation.seq);
             }
             Ok(true)
-        })?;
-        self.found.operations += expected - 1;
-        for (seq, first, count, last_hash) in chains {
-            if !self.chain_is_whole(seq, &first, count, &last_hash)? {
-                let why = "the turns that it made are not as it sealed them";
-                self.problem(format!("operation {seq}"), why);
+        });
+        self.found.operations += last;
+        if problems.is_empty() && expected.complete {
+            for seq in undone.symmetric_difference(&expected.undone) {
+                let why = "whether it is undone is not what the log says".to_owned();
+                problems.push((format!("operation {seq}"), why));
             }
         }
         for (record, why) in problems {
             self.problem(record, why);
         }
-        Ok(expected - 1)
+        read?;
+        Ok(expected)
+    }
+
+    /// Whether every chain of turns that the log tells of is there.
+    fn chains(&mut self, expected: &Expected) -> Result<()> {
+        for (seq, first, count, last_hash) in &expected.chains {
+            if !expected.excused.contains(seq)
+                && !self.chain_is_whole(*seq, first, *count, last_hash)?
+            {
+                let why = "the turns that it made are not as it sealed them";
+                self.problem(format!("operation {seq}"), why);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the first and the last turn that an operation made are where it says; what lies
@@ -157,7 +188,7 @@ impl<'r> Checker<'r> {
         Ok(whole && first.operation == seq && last.operation == seq)
     }
 
-    fn turns(&mut self, operations: u64) -> Result<()> {
+    fn turns(&mut self, operations: u64, expected: Option<&Expected>) -> Result<()> {
         // Hashes at which segments fork off; a segment's parent lies in an earlier one.
         let extents = self.records.segments(self.conversation.key)?;
         let mut fork_points: HashMap<TurnLoc, Option<TurnHash>> = extents
@@ -165,10 +196,23 @@ impl<'r> Checker<'r> {
             .filter_map(|extent| extent.segment.parent)
             .map(|at| (at, None))
             .collect();
+        let mut made = HashMap::new();
         for extent in &extents {
-            self.segment(extent, &mut fork_points, operations)?;
+            self.segment(extent, &mut fork_points, operations, &mut made)?;
         }
-        Ok(())
+        let Some(expected) = expected else {
+            return Ok(());
+        };
+        // A run of turns that is missing at its end leaves no gap behind.
+        let counted = expected.made.iter().filter(|(seq, _)| !expected.excused.contains(*seq));
+        for (seq, count) in counted {
+            let there = made.get(seq).copied().unwrap_or(0);
+            if there != *count {
+                let why = format!("it made {count} turns, and {there} are there");
+                self.problem(format!("operation {seq}"), why);
+            }
+        }
+        self.chains(expected)
     }
 
     fn segment(
@@ -176,6 +220,7 @@ impl<'r> Checker<'r> {
         extent: &SegmentExtent,
         fork_points: &mut HashMap<TurnLoc, Option<TurnHash>>,
         operations: u64,
+        made: &mut HashMap<u64, u64>,
     ) -> Result<()> {
         let segment = extent.segment;
         let mut parent = match segment.parent {
@@ -193,10 +238,11 @@ impl<'r> Checker<'r> {
         let (mut checked, mut purged) = (0, 0);
         let records = self.records;
         let project = &self.conversation.project;
-        records.turns(segment.no, 0, u32::MAX, &mut |turn| {
+        let read = records.turns(segment.no, 0, u32::MAX, &mut |turn| {
             let record = format!("turn {}", turn.id);
             let mut fail = |why: &str| problems.push((record.clone(), why.to_owned()));
-            if turn.loc.index != next || turn.depth != segment.base_depth + next {
+            *made.entry(turn.operation).or_default() += 1;
+            if turn.loc.index != next || Some(turn.depth) != segment.base_depth.checked_add(next) {
                 fail("it is not where it should be: a turn before it is missing");
             }
             match recomputed(&turn, parent.as_ref()) {
@@ -222,13 +268,13 @@ impl<'r> Checker<'r> {
                 *point = Some(turn.hash);
             }
             Ok(true)
-        })?;
+        });
         self.found.turns += checked;
         self.found.purged_turns += purged;
         for (record, why) in problems {
             self.problem(record, why);
         }
-        Ok(())
+        Ok(read?)
     }
 
     fn splits(&mut self) -> Result<()> {
@@ -287,7 +333,7 @@ impl<'r> Checker<'r> {
 }
 
 /// The hash that a turn should have; `None` when its content was purged.
-fn recomputed(
+pub(crate) fn recomputed(
     turn: &Turn,
     parent: Option<&TurnHash>,
 ) -> Option<std::result::Result<TurnHash, &'static str>> {

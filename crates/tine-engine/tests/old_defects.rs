@@ -97,7 +97,7 @@ fn ids_are_not_reused_after_delete_and_restart() {
 }
 
 #[test]
-fn one_damaged_turn_hides_no_sibling() {
+fn a_deleted_turn_hides_no_sibling() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["a", "b"]);

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
 mod bundle;
+mod fuzz;
 mod render;
 mod view;

@@ -41,11 +41,28 @@ pub enum StoreError {
         /// How long this call waited.
         waited_ms: u64,
     },
+    /// Something needs the store for itself, and somebody has it open.
+    #[error("the store at {path} is in use; stop every program that has it open, and try again")]
+    InUse {
+        /// The store.
+        path: PathBuf,
+    },
     /// A record is not what it must be.
     #[error("the record {record} is damaged: {why}; `tine verify` lists all that is")]
     Corrupt {
         /// Which one.
         record: String,
+        /// How that was seen.
+        why: String,
+    },
+    /// A file of the store is not what it must be, and nothing in it can be relied on.
+    #[error(
+        "{path} is damaged: {why}; bring the whole folder back from a backup, or copy what is \
+         whole with `tine verify --repair NEW_FOLDER`"
+    )]
+    DamagedFile {
+        /// Which one.
+        path: PathBuf,
         /// How that was seen.
         why: String,
     },
@@ -59,11 +76,14 @@ pub enum StoreError {
         why: String,
     },
     /// The store may not be changed.
-    #[error("the store at {path} is read-only")]
+    #[error("the store at {path} is read-only; change its permissions, or copy it elsewhere")]
     ReadOnly {
         /// The store.
         path: PathBuf,
     },
+    /// A store that is read without any right to write was changed by somebody who has it.
+    #[error("the store was changed while it was read without write access; try again")]
+    ChangedMeanwhile,
     /// The rules asked for something that the contract forbids: a defect in Tine.
     #[error("defect: {0}")]
     Contract(String),
@@ -88,9 +108,16 @@ impl StoreError {
         match self {
             StoreError::Missing { .. } => Kind::NotFound,
             StoreError::NotAStore { .. } | StoreError::NewerFormat { .. } => Kind::Invalid,
-            StoreError::Busy { .. } => Kind::Busy,
-            StoreError::Corrupt { .. } => Kind::Corrupt,
+            StoreError::Busy { .. } | StoreError::InUse { .. } | StoreError::ChangedMeanwhile => {
+                Kind::Busy
+            }
+            StoreError::Corrupt { .. } | StoreError::DamagedFile { .. } => Kind::Corrupt,
             StoreError::ReadOnly { .. } => Kind::Forbidden,
+            StoreError::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                Kind::Forbidden
+            }
             StoreError::DiskFull
             | StoreError::Stopped { .. }
             | StoreError::Contract(_)
@@ -100,14 +127,44 @@ impl StoreError {
     }
 }
 
+/// What SQLite could not allocate for its shared memory, which only a full disk explains.
+const IOERR_SHMSIZE: i32 = 10 | 19 << 8;
+
+/// Whether a statement names something that is not there. Statements are fixed and name what the
+/// tables were made with, so it is the list of tables that has changed.
+fn is_about_the_tables(message: &str) -> bool {
+    ["no such table", "no such column", "has no column named"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode;
+        use rusqlite::{Error, ErrorCode};
+        let damaged = |record: &str| StoreError::Corrupt {
+            record: record.to_owned(),
+            why: error.to_string(),
+        };
+        match &error {
+            // A value of a type or a size that nobody ever wrote.
+            Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::InvalidColumnType(..)
+            | Error::Utf8Error(..) => return damaged("in a row of tine.db"),
+            Error::SqliteFailure(code, _) if code.extended_code == IOERR_SHMSIZE => {
+                return StoreError::DiskFull;
+            }
+            Error::SqlInputError { msg, .. } | Error::SqliteFailure(_, Some(msg))
+                if is_about_the_tables(msg) =>
+            {
+                return damaged("list of tables in tine.db");
+            }
+            _ => {}
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull,
-            Some(ErrorCode::DatabaseCorrupt) => {
-                StoreError::Corrupt { record: "database file".to_owned(), why: error.to_string() }
-            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged("tine.db"),
+            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "tine.db".into() },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 StoreError::Busy { waited_ms: crate::embedded::BUSY_TIMEOUT_MS }
             }

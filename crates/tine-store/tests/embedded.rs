@@ -17,7 +17,7 @@ fn at() -> Timestamp {
 }
 
 /// Adds a conversation whose title is easy to find in a file.
-fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
+pub(crate) fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
     let project = ProjectId::default();
     let (id, title) = (id.to_owned(), title.to_owned());
     let (send, receive) = std::sync::mpsc::channel();
@@ -46,7 +46,7 @@ fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationKey {
 }
 
 /// Adds so many entries to a conversation's log, in one transaction.
-fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
+pub(crate) fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
     store
         .write(Box::new(move |records| {
             for _ in 0..count {
@@ -68,7 +68,7 @@ fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
         .unwrap();
 }
 
-fn operations(store: &EmbeddedStore) -> Vec<u64> {
+pub(crate) fn operations(store: &EmbeddedStore) -> Vec<u64> {
     let mut seen = Vec::new();
     store
         .read(&mut |records| {
@@ -80,7 +80,7 @@ fn operations(store: &EmbeddedStore) -> Vec<u64> {
     seen
 }
 
-fn titles(store: &EmbeddedStore) -> Vec<String> {
+pub(crate) fn titles(store: &EmbeddedStore) -> Vec<String> {
     let mut titles = Vec::new();
     store
         .read(&mut |records| {
@@ -243,4 +243,32 @@ fn a_database_of_another_program_and_a_newer_format_are_refused() {
     database.pragma_update(None, "application_id", 42).unwrap();
     let error = refused(&folder.path(), Mode::Create);
     assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+}
+
+#[test]
+fn what_was_cut_off_before_there_was_a_log_is_taken_back_and_not_called_damage() {
+    // Somebody writes the first pages of a database; meanwhile the power goes.
+    let (making, folder) = (Folder::new(), Folder::new());
+    std::fs::create_dir(making.path()).unwrap();
+    let database = rusqlite::Connection::open(making.path().join("tine.db")).unwrap();
+    database.execute_batch("PRAGMA page_size = 8192; CREATE TABLE first (text)").unwrap();
+    database.execute_batch("PRAGMA cache_size = 2; BEGIN; DROP TABLE first").unwrap();
+    for table in 0..200 {
+        database.execute_batch(&format!("CREATE TABLE t{table} (text)")).unwrap();
+    }
+    std::fs::create_dir(folder.path()).unwrap();
+    for name in ["tine.db", "tine.db-journal"] {
+        std::fs::copy(making.path().join(name), folder.path().join(name)).unwrap();
+    }
+    drop(database);
+    let torn = std::fs::File::options().write(true).open(folder.path().join("tine.db")).unwrap();
+    torn.set_len(60).unwrap();
+    // SQLite has to say what is in it once it is whole again: a table that is not Tine's.
+    let error = refused(&folder.path(), Mode::Create);
+    assert!(error.to_string().contains("another program"), "{error}");
+    // Without the journal it stays as it is, and that is damage.
+    torn.set_len(60).unwrap();
+    std::fs::remove_file(folder.path().join("tine.db-journal")).ok();
+    let error = refused(&folder.path(), Mode::Create);
+    assert!(error.to_string().contains("it is cut"), "{error}");
 }

@@ -3,6 +3,8 @@
 
 mod embedded;
 mod fixture;
+#[cfg(unix)]
+mod users;
 
 mod memory_store {
     tine_store::contract_tests!(&tine_store::MemoryStore::new());

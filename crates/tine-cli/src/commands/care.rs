@@ -7,7 +7,10 @@ use clap::Args;
 use serde::Serialize;
 use tine_core::Kind;
 use tine_formats::view;
+use tine_store::embedded::Mode;
 
+use crate::arguments::Globals;
+use crate::commands::repair;
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::terminal::Paging;
@@ -17,12 +20,25 @@ use crate::terminal::text::{count, cut, visible, width};
 #[command(after_help = "\
 Exits with 13 if anything fails, and names every record that does.
 
+With --repair the store is only read. Conversations that are whole are copied as they are, of \
+others what can be verified; what is left out is listed in left-out.jsonl in the new folder, turns \
+with what they say. Exits with 13 if anything was left out.
+
 Examples:
   tine verify
-  tine verify --json")]
-pub(crate) struct VerifyArgs {}
+  tine verify --json
+  tine verify --repair /mnt/disk/tine-new")]
+pub(crate) struct VerifyArgs {
+    /// Copy what is whole into a new store in this folder
+    #[arg(long, value_name = "NEW_FOLDER")]
+    repair: Option<PathBuf>,
+}
 
-pub(crate) fn verify(session: &Session) -> Result<()> {
+pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
+    if let Some(folder) = &args.repair {
+        return repair::repair(globals, folder);
+    }
+    let session = Session::open(globals, Mode::Existing)?;
     let found = session.engine.verify()?;
     let failed = found.problems.len();
     if !session.answered_json(|| view::Verified::from(found.clone()))? {

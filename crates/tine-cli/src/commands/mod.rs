@@ -14,6 +14,7 @@ pub(crate) mod moves;
 pub(crate) mod pack;
 pub(crate) mod purge;
 pub(crate) mod reading;
+pub(crate) mod repair;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod token;
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Tag(args) => marks::tag(&open()?, args),
         Command::Title(args) => marks::title(&open()?, args),
         Command::Purge(args) => purge::purge(&open()?, &args),
-        Command::Verify(_) => care::verify(&open()?),
+        Command::Verify(args) => care::verify(globals, &args),
         Command::Stats(args) => care::stats(&open()?, &args),
         Command::Backup(args) => care::backup(&open()?, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),

@@ -1,5 +1,8 @@
 //! In: a conversation from records, every hash recomputed before anything is kept.
 //!
+//! What was stored passes the check of `verify` before the transaction ends: whoever makes up
+//! records and hashes them anew gets no further than whoever breaks them.
+//!
 //! A conversation that is there already is only ever carried forward: its log must be a beginning
 //! of the bundle's. A bundle that is behind adds nothing, one that went another way is a conflict.
 //! What was purged here is therefore never brought back by an older bundle.
@@ -15,7 +18,7 @@ use tine_store::{
 
 use super::{BundleRecord, Imported};
 use crate::tree::{Piece, Tree};
-use crate::verify::check_links;
+use crate::verify::check;
 use crate::{Engine, Error, Result};
 
 impl Engine {
@@ -266,9 +269,12 @@ impl Bundle {
         imported.operations = self.store_operations(records, key, known)?;
         self.store_state(records, key, &locs)?;
         let stored = Conversation { key, ..wanted.clone() };
-        if let Some(problem) = check_links(&*records, &stored)?.first() {
-            let Problem { record, why } = problem;
-            return Err(Error::Invalid(format!("the bundle is damaged: {record}: {why}")));
+        if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
+            let what = match imported.extended {
+                0 => "the bundle is damaged",
+                _ => "the bundle and what is here make no whole conversation",
+            };
+            return Err(Error::Invalid(format!("{what}: {record}: {why}")));
         }
         Ok(imported)
     }

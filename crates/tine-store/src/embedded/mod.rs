@@ -4,6 +4,8 @@
 //! - One writer at a time, chosen fairly across threads and processes ([`turnstile`]); writers
 //!   that arrive while another commits share the next sync ([`writer`]).
 //! - Readers never wait for writers: each has a connection and a snapshot of its own.
+//! - Only SQLite opens its files while the store is open; the first one to open it looks at them
+//!   before ([`users`], [`files`]).
 //! - Below this module there is only SQLite; a test can put a faulty file layer under it with
 //!   [`OpenOptions::vfs`].
 //!
@@ -11,13 +13,17 @@
 
 mod chunk;
 mod compact;
+mod files;
 mod fresh;
 mod packing;
 mod recent;
 mod rows;
+mod salvage;
 mod schema;
 mod turnstile;
 mod txn;
+mod users;
+mod wal;
 mod writer;
 
 use std::fs::{self, File};
@@ -31,9 +37,12 @@ use rusqlite::{Connection, OpenFlags};
 use crate::traits::{Check, Job, PackOptions, Packed, Problem, Read, Store};
 use crate::{Result, StoreError};
 
+pub use self::salvage::{Lost, Salvaged, salvage};
+
 use self::recent::{Recent, View};
 use self::turnstile::Turnstile;
 use self::txn::Txn;
+use self::users::{Door, User};
 use self::writer::Writer;
 
 /// How long a call waits for somebody who holds the file outside of the turnstile.
@@ -78,8 +87,11 @@ pub struct EmbeddedStore {
     folder: PathBuf,
     options: OpenOptions,
     recent: Arc<Recent>,
-    writer: Writer,
+    /// `None` when the files may be read and not written.
+    writer: Option<Writer>,
     readers: Mutex<Vec<Connection>>,
+    /// Goes after every connection; `None` where there is no lock and none can be made.
+    _user: Option<User>,
 }
 
 impl EmbeddedStore {
@@ -101,24 +113,78 @@ impl EmbeddedStore {
         Self::open_with(folder, OpenOptions::default())
     }
 
-    /// Opens the store in a folder.
+    /// Opens the store in a folder. One whose files may be read and not written is opened for
+    /// reading only; whoever writes is told [`StoreError::ReadOnly`].
     pub fn open_with(folder: &Path, options: OpenOptions) -> Result<Self> {
         prepare_folder(folder, options.mode)?;
+        match Self::open_to_write(folder, &options) {
+            Err(error)
+                if files::is_denied(&error)
+                    && options.vfs.is_none()
+                    && folder.join(DATABASE_FILE).is_file() =>
+            {
+                Self::open_to_read(folder, options)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_to_write(folder: &Path, options: &OpenOptions) -> Result<Self> {
         let mut turnstile = Turnstile::open(folder)?;
-        let connection = {
-            let _pass = turnstile.enter()?;
-            let connection = connect(folder, &options, true)?;
-            schema::prepare(&connection, folder)?;
-            connection
-        };
+        let pass = turnstile.enter()?;
+        let user = Door::open(folder)?.enter(&pass, |alone| {
+            if options.mode == Mode::Create {
+                files::make(folder, alone)?;
+            }
+            match options.vfs {
+                None => files::look(folder, options.mode, alone),
+                // Another file layer may keep its files elsewhere.
+                Some(_) => Ok(()),
+            }
+        })?;
+        let connection = connect(folder, options, true)?;
+        if connection.is_readonly("main")? {
+            return Err(StoreError::ReadOnly { path: folder.to_owned() });
+        }
+        // A store that is refused is left as it is.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        schema::prepare(&connection, folder)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        drop(pass);
+        if options.vfs.is_none() {
+            files::note_that_it_is_made(folder);
+        }
         let recent = Arc::new(Recent::default());
+        let writer = Writer::new(connection, turnstile, Arc::clone(&recent));
         Ok(EmbeddedStore {
             folder: folder.to_owned(),
-            options,
-            recent: Arc::clone(&recent),
-            writer: Writer::new(connection, turnstile, recent),
-            readers: Mutex::new(Vec::new()),
+            options: options.clone(),
+            recent,
+            writer: Some(writer),
+            readers: Mutex::default(),
+            _user: Some(user),
         })
+    }
+
+    fn open_to_read(folder: &Path, options: OpenOptions) -> Result<Self> {
+        let user = match users::locks(folder)? {
+            Some((mut turnstile, door)) => {
+                let pass = turnstile.enter()?;
+                Some(door.enter(&pass, |alone| files::look(folder, Mode::Existing, alone))?)
+            }
+            // Others in this process may have it open, so nothing is looked at.
+            None => None,
+        };
+        let store = EmbeddedStore {
+            folder: folder.to_owned(),
+            options,
+            recent: Arc::default(),
+            writer: None,
+            readers: Mutex::default(),
+            _user: user,
+        };
+        schema::prepare(&store.take_reader()?, folder)?;
+        Ok(store)
     }
 
     /// The store's folder.
@@ -126,7 +192,14 @@ impl EmbeddedStore {
         &self.folder
     }
 
+    fn writer(&self) -> Result<&Writer> {
+        self.writer.as_ref().ok_or_else(|| StoreError::ReadOnly { path: self.folder.clone() })
+    }
+
     fn take_reader(&self) -> Result<Connection> {
+        if self.writer.is_none() {
+            return Ok(self.take_unlocked_reader()?.0);
+        }
         let idle = self.readers.lock().ok().and_then(|mut readers| readers.pop());
         match idle {
             Some(connection) => Ok(connection),
@@ -138,9 +211,19 @@ impl EmbeddedStore {
         }
     }
 
+    /// A connection to files that may not be written, and their state if they cannot be locked
+    /// either: whoever reads compares it afterwards.
+    fn take_unlocked_reader(&self) -> Result<(Connection, Option<files::Stamp>)> {
+        let before = files::Stamp::of(&self.folder);
+        let (connection, locked) = files::connect_read_only(&self.folder)?;
+        Ok((configured(connection)?, (!locked).then_some(before)))
+    }
+
     fn return_reader(&self, connection: Connection) {
+        // A connection to files that cannot be locked is good for one state of them.
         if let Ok(mut readers) = self.readers.lock()
             && readers.len() < IDLE_READERS
+            && self.writer.is_some()
         {
             readers.push(connection);
         }
@@ -157,7 +240,10 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        let connection = self.take_reader()?;
+        let (connection, before) = match &self.writer {
+            Some(_) => (self.take_reader()?, None),
+            None => self.take_unlocked_reader()?,
+        };
         let answer = {
             connection.prepare_cached("BEGIN")?.execute([])?;
             let answer = self.recent.catch_up(&connection).and_then(|horizon| {
@@ -168,24 +254,31 @@ impl Store for EmbeddedStore {
             answer
         };
         self.return_reader(connection);
+        if before.is_some_and(|before| before != files::Stamp::of(&self.folder)) {
+            return Err(StoreError::ChangedMeanwhile);
+        }
         answer
     }
 
     fn write(&self, job: Job) -> Result<()> {
-        self.writer.write(job)
+        self.writer()?.write(job)
     }
 
     fn check(&self) -> Result<Check> {
         let connection = self.take_reader()?;
-        let lines: Vec<String> = connection
-            .prepare("PRAGMA integrity_check(1000)")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let lines = connection.prepare("PRAGMA integrity_check(1000)").and_then(|mut statement| {
+            statement.query_map([], |row| row.get::<_, String>(0))?.collect()
+        });
+        let lines: Vec<String> = match lines.map_err(StoreError::from) {
+            // What is too damaged to be checked is damaged.
+            Err(StoreError::Corrupt { why, .. }) => vec![why],
+            other => other?,
+        };
         self.return_reader(connection);
         let problems = lines
             .into_iter()
             .filter(|line| line != "ok")
-            .map(|why| Problem { record: "database file".to_owned(), why })
+            .map(|why| Problem { record: DATABASE_FILE.to_owned(), why })
             .collect();
         Ok(Check { problems })
     }
@@ -195,7 +288,7 @@ impl Store for EmbeddedStore {
         let mut next = Some(0);
         // A stretch at a time, so that others can write in between.
         while let Some(from) = next {
-            let (stretch, behind) = self.writer.pack(options, from)?;
+            let (stretch, behind) = self.writer()?.pack(options, from)?;
             next = behind;
             packed.turns += stretch.turns;
             packed.chunks += stretch.chunks;
@@ -210,7 +303,7 @@ impl Store for EmbeddedStore {
         if let Ok(mut readers) = self.readers.lock() {
             readers.clear();
         }
-        self.writer.exclusively(&mut |connection| {
+        self.writer()?.exclusively(&mut |connection| {
             connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
             Ok(())
         })
@@ -223,15 +316,16 @@ impl Store for EmbeddedStore {
             return Err(StoreError::NotAStore { path: to.to_owned(), why });
         }
         prepare_folder(to, Mode::Create)?;
+        let mut turnstile = Turnstile::open(to)?;
+        let pass = turnstile.enter()?;
+        let door = Door::open(to)?;
+        let _alone = door.enter_alone(&pass, to)?;
         let connection = self.take_reader()?;
         connection.pragma_update(None, "query_only", false)?;
         let target = file.to_string_lossy().into_owned();
         connection.execute("VACUUM INTO ?1", [target])?;
-        let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
-        for path in [file.as_path(), to] {
-            sync(path).map_err(|source| io("syncing", path, source))?;
-        }
-        Ok(())
+        sync(&file)?;
+        sync(to)
     }
 }
 
@@ -245,6 +339,10 @@ fn connect(folder: &Path, options: &OpenOptions, writer: bool) -> Result<Connect
         Some(vfs) => Connection::open_with_flags_and_vfs(&file, flags, vfs.as_str())?,
         None => Connection::open_with_flags(&file, flags)?,
     };
+    configured(connection)
+}
+
+fn configured(connection: Connection) -> Result<Connection> {
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     // Otherwise a statement is planned anew for each set of parameters.
@@ -257,24 +355,18 @@ fn connect(folder: &Path, options: &OpenOptions, writer: bool) -> Result<Connect
 fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
     let not_a_store =
         |why: &str| StoreError::NotAStore { path: folder.to_owned(), why: why.to_owned() };
-    if folder.join(DATABASE_FILE).is_file() {
+    if files::database_is_there(folder)? {
         return Ok(());
     }
     if folder.exists() && !folder.is_dir() {
         return Err(not_a_store("it is a file"));
     }
-    let foreign = match fs::read_dir(folder) {
-        Ok(entries) => entries
-            .filter_map(std::result::Result::ok)
-            .any(|entry| !turnstile::FILES.iter().any(|own| entry.file_name() == *own)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(source) => return Err(io("reading", folder, source)),
-    };
-    // Another process may have made it since the first look: its own file comes before any other.
-    if foreign && folder.join(DATABASE_FILE).is_file() {
+    let new = files::is_new(folder)?;
+    // Another process may have made it since the first look.
+    if !new && folder.join(DATABASE_FILE).is_file() {
         return Ok(());
     }
-    if foreign {
+    if !new {
         return Err(not_a_store("it holds other files and no tine.db"));
     }
     if mode == Mode::Existing {
@@ -282,18 +374,16 @@ fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
     }
     fs::create_dir_all(folder).map_err(|source| io("making", folder, source))?;
     // The new folder's own entry must survive a power loss as well as what is in it.
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let sync = |path: &Path| File::open(path).and_then(|folder| folder.sync_all());
-    sync(parent).map_err(|source| io("syncing", parent, source))?;
-    // SQLite makes a journal beside the file before it syncs the folder, and after a power loss
-    // that journal may be there alone. So the file's own entry is made durable first.
-    let file = folder.join(DATABASE_FILE);
-    let made = File::options().create(true).append(true).open(&file);
-    made.map_err(|source| io("making", &file, source))?;
-    sync(folder).map_err(|source| io("syncing", folder, source))
+    match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync(parent),
+        _ => sync(Path::new(".")),
+    }
+}
+
+/// Makes a folder's entries or a file's bytes durable.
+fn sync(path: &Path) -> Result<()> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(|source| io("syncing", path, source))
 }
 
 fn io(doing: &'static str, path: &Path, source: std::io::Error) -> StoreError {

@@ -12,9 +12,9 @@ pub const FORMAT: i64 = 1;
 /// "Tine" in the file's header.
 const APPLICATION_ID: i64 = 0x5469_6e65;
 
-/// Pages of 8 KiB: a turn of a kilobyte stays in its page, few bytes are left over, and a small
+/// Pages of 16 KiB: a turn of a kilobyte stays in its page, few bytes are left over, and a small
 /// change does not write too much to the log.
-const PAGE_BYTES: i64 = 16384;
+pub(super) const PAGE_BYTES: u16 = 16_384;
 
 /// Step `n` brings a store of format `n` to format `n + 1`.
 const STEPS: [&str; 1] = [include_str!("schema/0001.sql")];

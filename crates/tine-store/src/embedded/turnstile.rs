@@ -6,16 +6,14 @@
 //! that already waits for `lock`. The kernel releases both when a process dies.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::io;
 use crate::Result;
 
-const QUEUE_FILE: &str = "writer.queue";
-const LOCK_FILE: &str = "writer.lock";
-
-/// The files that the turnstile keeps in a store's folder.
-pub(super) const FILES: [&str; 2] = [QUEUE_FILE, LOCK_FILE];
+pub(super) const QUEUE_FILE: &str = "writer.queue";
+pub(super) const LOCK_FILE: &str = "writer.lock";
 
 #[derive(Debug)]
 pub(super) struct Turnstile {
@@ -31,16 +29,8 @@ pub(super) struct Pass {
 
 impl Turnstile {
     pub(super) fn open(folder: &Path) -> Result<Self> {
-        let open = |name: &str| {
-            let path = folder.join(name);
-            File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
-                .map_err(|source| io("opening", &path, source))
-        };
-        Ok(Turnstile { queue: open(QUEUE_FILE)?, lock: open(LOCK_FILE)? })
+        let (queue, lock) = (open_lock(folder, QUEUE_FILE)?, open_lock(folder, LOCK_FILE)?);
+        Ok(Turnstile { queue, lock })
     }
 
     /// Waits for the turn. The caller makes sure that its own process has one writer at a time.
@@ -58,4 +48,18 @@ impl Drop for Pass {
         // A failure here leaves the lock to the end of the process; there is nobody to tell.
         self.lock.unlock().ok();
     }
+}
+
+/// Opens a lock file, making it if it is missing. Locking needs no right to write: a file that
+/// may only be read will do.
+pub(super) fn open_lock(folder: &Path, name: &str) -> Result<File> {
+    let path = folder.join(name);
+    let opened = File::options().create(true).truncate(false).write(true).open(&path);
+    let opened = opened.or_else(|error| match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            File::open(&path).map_err(|_| error)
+        }
+        _ => Err(error),
+    });
+    opened.map_err(|source| io("opening", &path, source))
 }

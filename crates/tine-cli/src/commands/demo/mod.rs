@@ -134,7 +134,7 @@ fn remove(folder: &Path) -> Result<()> {
         return Err(refuse("was not made by `tine demo`"));
     }
     let own = |name: &std::ffi::OsString| {
-        let prefixes = ["tine.", "writer."];
+        let prefixes = ["tine.", "writer.", "users."];
         name == MARK
             || name.to_str().is_some_and(|name| prefixes.iter().any(|own| name.starts_with(own)))
     };

@@ -1,0 +1,96 @@
+//! What look-up tables still know about rows that are gone.
+//!
+//! A log that has lost its last entries, or a line that has lost its last turns, looks whole by
+//! itself. The look-up tables lie on other pages and may remember. They are believed only about
+//! tables that are known to have lost rows: they can be what is damaged, too.
+
+use std::collections::BTreeSet;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::Lost;
+use crate::Result;
+use crate::records::ConversationKey;
+
+/// A turn's id; what is longer or shorter comes from another table, or is damaged.
+const ID_BYTES: usize = 16;
+
+pub(super) fn prepare(connection: &Connection) -> Result<()> {
+    connection.execute_batch(
+        "CREATE TEMP TABLE heard_operation (conversation, seq, operation);
+         CREATE TEMP TABLE heard_turn (id, place);",
+    )?;
+    Ok(())
+}
+
+/// Tables whose rows leave no gap, and of which not every log tells.
+const WITHOUT_WITNESS: [&str; 3] = ["bookmark", "hidden", "split"];
+
+/// Keeps what a row of a look-up table says.
+pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Result<()> {
+    let sql = match (table, row) {
+        ("operation_seq", _) => "INSERT INTO heard_operation VALUES (?, ?, ?)",
+        ("turn_id", [Value::Blob(id), _]) if id.len() == ID_BYTES => {
+            "INSERT INTO heard_turn VALUES (?, ?)"
+        }
+        _ => return Ok(()),
+    };
+    connection.prepare_cached(sql)?.execute(params_from_iter(row))?;
+    Ok(())
+}
+
+/// Records of broken tables that were heard of and are not there.
+pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result<Vec<Lost>> {
+    let mut lost = Vec::new();
+    if broken.contains("operation") {
+        let mut statement = connection.prepare(
+            "SELECT heard.conversation, heard.seq FROM heard_operation AS heard \
+             WHERE NOT EXISTS (SELECT 1 FROM operation_seq AS found \
+                               WHERE found.conversation = heard.conversation \
+                               AND found.seq = heard.seq) \
+             ORDER BY 1, 2",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let conversation = Some(ConversationKey(row.get(0)?));
+            let record = format!("operation {}", row.get::<_, i64>(1)?);
+            lost.push(Lost { conversation, record });
+        }
+        // The newest operations are not in the look-up tables yet; their numbers are one after
+        // the other, and what is missing at the very end leaves no gap.
+        let known = lost.len();
+        let highest = "SELECT max(ifnull((SELECT max(no) FROM operation), 0), \
+                       ifnull((SELECT max(operation) FROM heard_operation), 0)) \
+                       - (SELECT count(*) FROM operation)";
+        let missing: i64 = connection.query_row(highest, [], |row| row.get(0))?;
+        let unknown = usize::try_from(missing).unwrap_or(0).saturating_sub(known);
+        let record = match unknown {
+            0 => "operations at the end of a log, if there were any on a damaged page".to_owned(),
+            unknown => format!("{unknown} operations"),
+        };
+        lost.push(Lost { conversation: None, record });
+    }
+    if ["turn", "fresh", "chunk", "segment"].iter().any(|table| broken.contains(*table)) {
+        let mut statement = connection.prepare(
+            "SELECT segment.conversation, heard.id FROM heard_turn AS heard \
+             LEFT JOIN segment ON segment.no = heard.place >> 20 \
+             WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.place = heard.place) \
+             AND NOT EXISTS (SELECT 1 FROM chunk WHERE heard.place >= chunk.first \
+                             AND heard.place < chunk.first + chunk.turns) \
+             ORDER BY heard.place",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let conversation = row.get::<_, Option<i64>>(0)?.map(ConversationKey);
+            let id: [u8; ID_BYTES] = row.get(1)?;
+            let record = format!("turn {}", tine_core::TurnId::from_bytes(id));
+            lost.push(Lost { conversation, record });
+        }
+    }
+    for table in WITHOUT_WITNESS.into_iter().filter(|table| broken.contains(*table)) {
+        let record = format!("records of the table {table}, if there were any on a damaged page");
+        lost.push(Lost { conversation: None, record });
+    }
+    Ok(lost)
+}
