@@ -1,13 +1,15 @@
 //! A store of very many turns: what opening, memory, disk and the hot acts cost there.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tine_core::Reference;
 use tine_engine::{Append, Call, Engine, Fork, ForkPoint, PathQuery, Selection};
 use tine_store::{EmbeddedStore, PackOptions};
 
-use crate::timing::time_each;
+use crate::timing::{per_second, time_each};
 use crate::workload::{conversation, message};
 use crate::{Error, row};
 
@@ -25,6 +27,7 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
         Ok(())
     })?;
     row(&format!("opening a store of {turns} turns"), opens.describe(), String::new());
+    killed(&store)?;
     let engine = Engine::new(EmbeddedStore::open(&store)?);
     let call = Call::by("bench");
     let id = tine_core::ConversationId::from_stored("c7");
@@ -41,10 +44,72 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     row("durable fork there", forks.describe(), String::new());
     paths(&engine, &call, &store, "hot")?;
     disk(&store, raw, "hot")?;
+    let started = Instant::now();
+    let found = engine.verify()?;
+    let rate = per_second(usize::try_from(found.turns)?, started.elapsed());
+    let cores = std::thread::available_parallelism()?;
+    row(
+        &format!("verify there, on {cores} cores"),
+        format!("{rate:.0} turns/s"),
+        format!("{} problems", found.problems.len()),
+    );
     engine.store().pack(PackOptions::EVERYTHING)?;
     engine.store().scrub()?;
     paths(&engine, &call, &store, "packed")?;
     disk(&store, raw, "packed")?;
+    Ok(())
+}
+
+/// The word by which this program is told to open a store and write to it until it is killed.
+pub(crate) const OPEN_AND_WRITE: &str = "open-and-write";
+
+/// Opens a store in a process of its own, says how long that took and how much memory it has
+/// then, and appends until somebody ends it.
+pub(crate) fn open_and_write(store: &Path) -> Result<(), Error> {
+    let started = Instant::now();
+    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let call = Call::by("bench");
+    let id = tine_core::ConversationId::from_stored("c3");
+    engine.path(&call, PathQuery { limit: Some(1), ..PathQuery::of(id.clone()) })?;
+    let took = started.elapsed();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    println!("{} {}", took.as_micros(), memory.unwrap_or("unknown").trim());
+    for number in 0.. {
+        engine.append(&call, Append::to(id.clone(), vec![message(number + 95_000_000)]))?;
+    }
+    Ok(())
+}
+
+/// Kills a process that writes, again and again, and opens what it left behind.
+fn killed(store: &Path) -> Result<(), Error> {
+    let mut took = Vec::new();
+    let mut memory = String::new();
+    for _ in 0..10 {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(OPEN_AND_WRITE)
+            .arg(store)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut line)?;
+        }
+        std::thread::sleep(Duration::from_millis(400));
+        child.kill()?;
+        child.wait()?;
+        let (micros, now) = line.trim().split_once(' ').ok_or("the child said nothing")?;
+        took.push(micros.parse::<u64>()?);
+        memory = now.to_owned();
+    }
+    took.remove(0);
+    took.sort_unstable();
+    let (middle, last) = (took[took.len() / 2], took[took.len() - 1]);
+    row(
+        "opening it after kill -9, and reading the first turn",
+        format!("p50 {middle} µs, worst {last} µs"),
+        format!("{memory} of memory then"),
+    );
     Ok(())
 }
 

@@ -35,6 +35,11 @@ struct Scale {
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, store] = arguments.as_slice()
+        && word == large::OPEN_AND_WRITE
+    {
+        return large::open_and_write(Path::new(store));
+    }
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let folder = match arguments.iter().position(|argument| argument == "--folder") {
         Some(at) => PathBuf::from(arguments.get(at + 1).ok_or("--folder needs a folder")?),

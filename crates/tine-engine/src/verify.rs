@@ -3,10 +3,12 @@
 mod state;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::json;
-use tine_core::{Body, OperationHash, TurnHash, TurnId};
+use tine_core::{Body, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
 
 use crate::census::{self, damage};
@@ -18,8 +20,12 @@ use crate::{Engine, Result, Verified};
 impl Engine {
     /// Checks the whole store: every hash recomputed, every link followed.
     pub fn verify(&self) -> Result<Verified> {
-        let mut verified =
-            Verified { problems: self.store().check()?.problems, ..Verified::default() };
+        self.verify_telling(&|_| {})
+    }
+
+    /// The same, on all cores, telling after each conversation what was checked so far.
+    pub fn verify_telling(&self, tell: &(dyn Fn(&Verified) + Sync)) -> Result<Verified> {
+        let mut verified = Verified::default();
         let projects = match self.read(|records| Ok(records.projects()?)) {
             Ok(projects) => projects,
             Err(error) => {
@@ -27,29 +33,82 @@ impl Engine {
                 Vec::new()
             }
         };
-        for project in projects {
-            let mut after = None;
-            loop {
-                let page = self.read(|records| census::page(records, &project.id, after))?;
-                verified.problems.extend(page.problems);
-                for conversation in &page.conversations {
+        let files = std::thread::scope(|scope| -> Result<_> {
+            // The store's own structures are looked through meanwhile.
+            let files = scope.spawn(|| self.store().check());
+            for project in &projects {
+                self.verify_project(&project.id, &mut verified, tell)?;
+            }
+            files
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .map_err(Into::into)
+        })?;
+        verified.problems.splice(0..0, files.problems);
+        Ok(verified)
+    }
+
+    fn verify_project(
+        &self,
+        project: &ProjectId,
+        verified: &mut Verified,
+        tell: &(dyn Fn(&Verified) + Sync),
+    ) -> Result<()> {
+        let mut after = None;
+        loop {
+            let page = self.read(|records| census::page(records, project, after))?;
+            verified.problems.extend(page.problems);
+            let so_far = Mutex::new(std::mem::take(verified));
+            let found: Vec<Result<Vec<Problem>>> =
+                in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
                     let found = self.read(|records| check(records, conversation))?;
-                    verified.conversations += 1;
-                    verified.turns += found.turns;
-                    verified.purged_turns += found.purged_turns;
-                    verified.operations += found.operations;
-                    verified.problems.extend(found.problems);
-                }
-                match page.last {
-                    Some(last) => after = Some(last),
-                    None => break,
-                }
+                    let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
+                    so_far.conversations += 1;
+                    so_far.turns += found.turns;
+                    so_far.purged_turns += found.purged_turns;
+                    so_far.operations += found.operations;
+                    tell(&so_far);
+                    Ok(found.problems)
+                });
+            *verified = so_far.into_inner().unwrap_or_else(PoisonError::into_inner);
+            // Problems are named in the order of the conversations, whoever found them first.
+            for problems in found {
+                verified.problems.extend(problems?);
+            }
+            match page.last {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
             }
         }
-        Ok(verified)
     }
+}
+
+/// Runs a check over all items, as many at once as there are cores, and answers in their order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else {
+                return done;
+            };
+            done.push((index, check(item)));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// Checks one conversation: every hash, every link, and its state against its log.
