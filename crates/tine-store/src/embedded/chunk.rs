@@ -37,7 +37,7 @@ pub(super) struct RawTurn {
 }
 
 impl RawTurn {
-    /// Reads the first eleven columns of `turn_sql!`.
+    /// Reads the columns of `turn_sql!`.
     pub(super) fn read(row: &Row<'_>) -> Result<Self> {
         let place: i64 = row.get(0)?;
         let body = match row.get_ref(7)? {

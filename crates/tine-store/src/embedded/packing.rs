@@ -104,7 +104,8 @@ impl Txn<'_> {
         self.rows_between(next, to, visit).map(|_| ())
     }
 
-    fn unsealed(&self, raw: RawTurn) -> Result<Turn> {
+    /// A turn from its columns, with its shared body if it holds one.
+    pub(super) fn unsealed(&self, raw: RawTurn) -> Result<Turn> {
         let shared = match rows::shared_body_no(&raw) {
             Some(no) => {
                 self.one("SELECT body FROM shared_body WHERE no = ?1", [no], |row| row.get(0))?

@@ -1,7 +1,7 @@
 //! Between records and columns.
 
 use rusqlite::Row;
-use rusqlite::types::{Type, Value, ValueRef};
+use rusqlite::types::{Type, Value};
 use tine_core::json::{self, Json};
 use tine_core::{
     Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
@@ -200,15 +200,6 @@ pub(super) fn hidden_by_number(by: HiddenBy) -> i64 {
         HiddenBy::Reparent => 1,
         HiddenBy::Undo => 2,
     }
-}
-
-/// Reads the columns of `turn_sql!`; the last is a shared body.
-pub(super) fn turn(row: &Row<'_>) -> Result<Turn> {
-    let shared = match row.get_ref(11)? {
-        ValueRef::Null => None,
-        _ => Some(row.get(11)?),
-    };
-    turn_of(RawTurn::read(row)?, shared)
 }
 
 /// A turn from its columns and, if it has one, its shared body.

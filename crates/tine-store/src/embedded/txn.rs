@@ -19,11 +19,10 @@ use crate::{Result, StoreError};
 macro_rules! turn_sql {
     ($table:literal, $rest:literal) => {
         concat!(
-            "SELECT turn.place, turn.id, hash, operation, depth, form, created_at, turn.body, \
-             tool_call_id, metadata, origin, shared_body.body FROM ",
+            "SELECT place, id, hash, operation, depth, form, created_at, body, tool_call_id, \
+             metadata, origin FROM ",
             $table,
-            " AS turn LEFT JOIN shared_body \
-             ON shared_body.no = CASE WHEN (form >> 2 & 7) IN (2, 3) THEN turn.body END ",
+            " ",
             $rest
         )
     };
@@ -166,9 +165,9 @@ impl<'c> Txn<'c> {
         }
         let mut fresh = self.recent.fresh_between(from, to)?.into_iter().peekable();
         let mut go_on = true;
-        let sql = turn_sql!("turn", "WHERE turn.place BETWEEN ?1 AND ?2 ORDER BY turn.place");
-        self.visit(sql, [from, to], rows::turn, &mut |turn| {
-            let place = rows::place(turn.loc);
+        let sql = turn_sql!("turn", "WHERE place BETWEEN ?1 AND ?2 ORDER BY place");
+        self.visit(sql, [from, to], RawTurn::read, &mut |raw| {
+            let place = raw.place;
             while go_on && let Some((before, no)) = fresh.next_if(|(before, _)| *before < place) {
                 if let Some(turn) = self.fresh_row(no, before)? {
                     go_on = visit(turn)?;
@@ -176,7 +175,7 @@ impl<'c> Txn<'c> {
             }
             // One that has come to its place since is not looked up.
             fresh.next_if(|(same, _)| *same == place);
-            go_on = go_on && visit(turn)?;
+            go_on = go_on && visit(self.unsealed(raw)?)?;
             Ok(go_on)
         })?;
         while go_on && let Some((place, no)) = fresh.next() {
@@ -189,17 +188,17 @@ impl<'c> Txn<'c> {
 
     /// The fresh turn of a number, if it is the one at a place.
     pub(super) fn fresh_row(&self, no: i64, place: i64) -> Result<Option<Turn>> {
-        let sql = turn_sql!("fresh", "WHERE turn.no = ?1 AND turn.place = ?2");
+        let sql = turn_sql!("fresh", "WHERE no = ?1 AND place = ?2");
         self.first_turn(sql, [no, place])
     }
 
     fn first_turn(&self, sql: &str, params: impl Params) -> Result<Option<Turn>> {
         let mut found = None;
-        self.visit(sql, params, rows::turn, &mut |turn| {
-            found = Some(turn);
+        self.visit(sql, params, RawTurn::read, &mut |raw| {
+            found = Some(raw);
             Ok(false)
         })?;
-        Ok(found)
+        found.map(|raw| self.unsealed(raw)).transpose()
     }
 
     fn operation_at(&self, no: i64) -> Result<Option<Operation>> {
@@ -351,7 +350,7 @@ impl Read for Txn<'_> {
         if let Some(turn) = self.fresh_turn(place)? {
             return Ok(Some(turn));
         }
-        match self.first_turn(turn_sql!("turn", "WHERE turn.place = ?1"), [place])? {
+        match self.first_turn(turn_sql!("turn", "WHERE place = ?1"), [place])? {
             Some(turn) => Ok(Some(turn)),
             None => self.packed_turn(place),
         }
