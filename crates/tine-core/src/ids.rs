@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -72,23 +73,24 @@ pub fn check_key(what: &'static str, text: &str, limits: &Limits) -> Result<(), 
     Ok(())
 }
 
+/// Every turn that is read carries its conversation's id, so copies share the text.
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks and takes a text.
             pub fn new(text: impl Into<String>, limits: &Limits) -> Result<Self, NameError> {
                 let text = text.into();
                 check_key($what, &text, limits)?;
-                Ok(Self(text))
+                Ok(Self(text.into()))
             }
 
             /// A text that was checked when it was stored.
             pub fn from_stored(text: impl Into<String>) -> Self {
-                Self(text.into())
+                Self(text.into().into())
             }
 
             /// The text itself.
@@ -116,7 +118,7 @@ text_id! {
 
 impl Default for ProjectId {
     fn default() -> Self {
-        ProjectId("default".to_owned())
+        ProjectId("default".into())
     }
 }
 

@@ -191,13 +191,21 @@ impl Line {
 
 /// What is shown in the place of a raw turn: itself, its halves, or nothing.
 fn expand(tree: &Tree<'_>, loc: TurnLoc, out: &mut Vec<TurnLoc>) -> Result<()> {
-    let mut pending = vec![loc];
-    while let Some(loc) = pending.pop() {
-        match tree.state(loc)? {
-            State::Live => out.push(loc),
-            State::Split(split) => pending.extend([split.right, split.left]),
-            State::Bridged(_) | State::Gone(_) => {}
-        }
+    let mut next = Some(loc);
+    // Halves can be split again, as often as there are letters.
+    let mut behind = Vec::new();
+    while let Some(loc) = next {
+        next = match tree.state(loc)? {
+            State::Live => {
+                out.push(loc);
+                behind.pop()
+            }
+            State::Split(split) => {
+                behind.push(split.right);
+                Some(split.left)
+            }
+            State::Bridged(_) | State::Gone(_) => behind.pop(),
+        };
     }
     Ok(())
 }
