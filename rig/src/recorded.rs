@@ -3,7 +3,7 @@
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, Operation, Project,
+    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Operation, Project,
     Read, Result, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, Write,
 };
 
@@ -81,6 +81,8 @@ reads! {
     operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
     operations(conversation: ConversationKey, from: u64, to: u64, visit: &mut dyn FnMut(Operation) -> Result<bool>) -> ();
     feed(after: FeedPosition, limit: usize) -> Vec<(FeedPosition, Operation)>;
+    feed_end() -> Option<IndexMark>;
+    made_by(at: FeedPosition) -> Vec<(TurnLoc, u32)>;
     idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
     totals() -> Totals;
 }

@@ -41,6 +41,7 @@ mod purge;
 mod requests;
 mod resolve;
 mod revert;
+mod search;
 mod split;
 mod stats;
 mod topology;

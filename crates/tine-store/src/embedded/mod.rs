@@ -16,6 +16,7 @@ mod packing;
 mod recent;
 mod rows;
 mod schema;
+mod search;
 mod turnstile;
 mod txn;
 mod writer;
@@ -28,10 +29,15 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::records::{FeedPosition, TurnLoc};
+use crate::search::{Index, IndexState, Ranked, SearchFilter, TextQuery};
 use crate::traits::{Check, Job, PackOptions, Packed, Problem, Read, Store};
 use crate::{Result, StoreError};
 
+pub use self::search::INDEX_FILE;
+
 use self::recent::{Recent, View};
+use self::search::SearchIndex;
 use self::turnstile::Turnstile;
 use self::txn::Txn;
 use self::writer::Writer;
@@ -80,6 +86,7 @@ pub struct EmbeddedStore {
     recent: Arc<Recent>,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
+    search: SearchIndex,
 }
 
 impl EmbeddedStore {
@@ -114,6 +121,7 @@ impl EmbeddedStore {
         let recent = Arc::new(Recent::default());
         Ok(EmbeddedStore {
             folder: folder.to_owned(),
+            search: SearchIndex::new(folder, &options),
             options,
             recent: Arc::clone(&recent),
             writer: Writer::new(connection, turnstile, recent),
@@ -232,6 +240,27 @@ impl Store for EmbeddedStore {
             sync(path).map_err(|source| io("syncing", path, source))?;
         }
         Ok(())
+    }
+
+    fn index_state(&self) -> Result<IndexState> {
+        self.search.state()
+    }
+
+    fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
+        self.search.index(body)
+    }
+
+    fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
+        self.search.unindex(turns)
+    }
+
+    fn search(
+        &self,
+        query: &TextQuery,
+        filter: &SearchFilter,
+        through: FeedPosition,
+    ) -> Result<Option<Ranked>> {
+        self.search.search(query, filter, through)
     }
 }
 
