@@ -528,8 +528,8 @@ fn bad_queries_are_refused_clearly_or_read_sensibly() {
         }
         for read in [
             "\"it's 5", "it's", "5\"", "wide AND", "OR wide", "wide OR", "(very)", "NEAR^2",
-            "NEAR(very wide)", "{col}:", "col:", "a+b", "wide*", "\"very near\"*", "wide --nope",
-            "very\u{0}wide", "'; DROP TABLE said; --", "\\wide\\", "wide - very",
+            "{col}:", "col:", "a+b", "wide*", "\"very near\"*", "wide --nope",
+            "(very)\u{0}NEAR", "'; DROP TABLE said; --", "\\wide\\", "wide - very",
         ] {
             let answered = world.engine.search(&world.call, SearchQuery::of(read));
             let found = answered.unwrap_or_else(|error| panic!("{read:?}: {error}")).hits;

@@ -42,6 +42,7 @@ fn cells(text: &str) -> Vec<Cell> {
                 }
                 within = true;
             }
+            '\u{301}' => {}
             _ => within = false,
         }
     }
