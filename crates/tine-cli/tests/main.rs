@@ -10,4 +10,5 @@ mod exit_codes;
 mod harness;
 mod output;
 mod reading;
+mod search;
 mod transfer;

@@ -19,6 +19,7 @@ mod change;
 mod conversation;
 mod error;
 mod history;
+mod search;
 mod tree;
 mod turn;
 
@@ -32,6 +33,7 @@ pub use change::*;
 pub use conversation::*;
 pub use error::*;
 pub use history::*;
+pub use search::*;
 pub use tree::*;
 pub use turn::*;
 

@@ -14,6 +14,7 @@ pub(crate) mod moves;
 pub(crate) mod pack;
 pub(crate) mod purge;
 pub(crate) mod reading;
+pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod tree;
 
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Append(args) => append::append(globals, args),
         Command::Log(args) => reading::log(&open()?, args),
         Command::Path(args) => reading::path(&open()?, args),
+        Command::Search(args) => search::search(&open()?, args),
         Command::Show(args) => show::show(&open()?, &args),
         Command::Tree(args) => tree::tree(&open()?, &args),
         Command::Branch(args) => branches::branch(&open()?, args),
