@@ -7,3 +7,4 @@ mod json;
 mod messages;
 mod references;
 mod texts;
+mod words;

@@ -17,7 +17,7 @@ use tine_store::{
 
 use crate::change::Change;
 use crate::undo::detail;
-use crate::{Call, Engine, Refreshed, Result};
+use crate::{Call, Engine, Error, Refreshed, Result};
 
 /// Operations of one batch at most.
 const BATCH_OPERATIONS: usize = 4_096;
@@ -70,7 +70,7 @@ impl Engine {
             let found = found.collect::<Stored<Vec<_>>>()?;
             Ok(found.into_iter().flatten().map(|(_, loc)| loc).collect::<Vec<_>>())
         })?;
-        Ok(self.store().unindex(&locs)?)
+        self.store().unindex(&locs).map_err(Error::NotSwept)
     }
 }
 

@@ -87,7 +87,11 @@ impl SearchIndex {
         if !self.file.exists() {
             return Ok(());
         }
-        self.index(&mut |index| turns.iter().try_for_each(|turn| index.erase(*turn)))
+        self.index(&mut |index| turns.iter().try_for_each(|turn| index.erase(*turn)))?;
+        match self.run(|connection| Ok(progress(connection)?))? {
+            (_, false) => Ok(()),
+            (_, true) => Err(StoreError::Busy { waited_ms: BUSY_TIMEOUT_MS }),
+        }
     }
 
     pub(super) fn search(
