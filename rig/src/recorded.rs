@@ -3,8 +3,8 @@
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Operation, Project,
-    Read, Result, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Operation,
+    Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.

@@ -194,8 +194,10 @@ fn is_folded(symbol: char) -> bool {
 /// decomposed Hangul, and what chooses between forms of one character.
 fn extends(symbol: char) -> bool {
     is_accent(symbol)
-        || matches!(symbol, '\u{1160}'..='\u{11ff}' | '\u{3099}' | '\u{309a}'
-            | '\u{ff9e}' | '\u{ff9f}')
+        || matches!(
+            symbol,
+            '\u{1160}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff9e}' | '\u{ff9f}'
+        )
 }
 
 /// Marks that are folded away. Vowel signs of Indic scripts are not: they tell words apart.

@@ -243,7 +243,10 @@ fn a_snippet_shows_the_place_and_marks_it_in_characters() {
         marks.sort();
         assert_eq!(marks, [["都"], ["都"]]);
         let short = hits(world, "short");
-        assert_eq!((short[0].snippet.as_str(), &short[0].highlights), ("short kyoto", &vec![(0, 5)]));
+        assert_eq!(
+            (short[0].snippet.as_str(), &short[0].highlights),
+            ("short kyoto", &vec![(0, 5)])
+        );
     });
 }
 
@@ -277,8 +280,7 @@ fn filters_narrow_by_role_conversation_branch_time_and_tag() {
         let at = |turn: TurnId| {
             world.engine.turn(&world.call, world.turn(turn)).expect("a turn").created_at
         };
-        let between =
-            SearchQuery { from: Some(at(side)), to: Some(at(other)), ..word() };
+        let between = SearchQuery { from: Some(at(side)), to: Some(at(other)), ..word() };
         check(between, &[side]);
         check(SearchQuery { to: Some(start()), ..word() }, &[]);
         world.refused(Kind::Invalid, |engine, call| {
@@ -324,9 +326,8 @@ fn better_fits_come_first_and_newer_ones_among_equals() {
         texts.push("equal badger".to_owned());
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let said = world.say(&talk, &texts);
-        let order = |words| -> Vec<TurnId> {
-            hits(world, words).iter().map(|hit| hit.turn).collect()
-        };
+        let order =
+            |words| -> Vec<TurnId> { hits(world, words).iter().map(|hit| hit.turn).collect() };
         assert_eq!(order("otter"), [said[21], said[20]]);
         assert_eq!(order("badger"), [said[23], said[22]]);
     });
@@ -419,7 +420,10 @@ fn a_title_is_found_as_long_as_it_is_there() {
         let talk = world.talk("talk");
         let said = world.say(&talk, &["something"]);
         let title = |title: &str| {
-            world.engine.patch_metadata(&world.call, world.turn(said[0]), titled(title)).expect("t");
+            world
+                .engine
+                .patch_metadata(&world.call, world.turn(said[0]), titled(title))
+                .expect("t");
         };
         title("zebra");
         assert_eq!(found(world, "zebra"), said);
@@ -459,7 +463,11 @@ fn purged_turns_are_not_found_and_no_byte_of_them_stays_in_any_file() {
         };
         world.engine.patch_metadata(&world.call, world.turn(said[1]), tag).expect("a title");
         assert_eq!(found(world, "zqxjneedleword zqxjtitleword"), [said[1]]);
-        assert_eq!(files_with(world, "zqxjneedleword"), files_of_store(world), "it is in the index");
+        assert_eq!(
+            files_with(world, "zqxjneedleword"),
+            files_of_store(world),
+            "it is in the index"
+        );
         let target = PurgeTarget::Turn(world.turn(said[1]));
         let ask = Purge { target: target.clone(), confirm: None };
         let confirm = world.engine.purge(&world.call, ask).expect("a question").confirm;
@@ -527,9 +535,24 @@ fn bad_queries_are_refused_clearly_or_read_sensibly() {
             assert!(error.to_string().contains("look for"), "{error}");
         }
         for read in [
-            "\"it's 5", "it's", "5\"", "wide AND", "OR wide", "wide OR", "(very)", "NEAR^2",
-            "{col}:", "col:", "a+b", "wide*", "\"very near\"*", "wide --nope",
-            "(very)\u{0}NEAR", "'; DROP TABLE said; --", "\\wide\\", "wide - very",
+            "\"it's 5",
+            "it's",
+            "5\"",
+            "wide AND",
+            "OR wide",
+            "wide OR",
+            "(very)",
+            "NEAR^2",
+            "{col}:",
+            "col:",
+            "a+b",
+            "wide*",
+            "\"very near\"*",
+            "wide --nope",
+            "(very)\u{0}NEAR",
+            "'; DROP TABLE said; --",
+            "\\wide\\",
+            "wide - very",
         ] {
             let answered = world.engine.search(&world.call, SearchQuery::of(read));
             let found = answered.unwrap_or_else(|error| panic!("{read:?}: {error}")).hits;

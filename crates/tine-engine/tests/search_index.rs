@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tine_engine::{Append, Purge, PurgeTarget, SearchQuery};
 use tine_store::embedded::INDEX_FILE;
-use tine_store::{EmbeddedStore, IndexState, Store};
+use tine_store::{EmbeddedStore, IndexState};
 use tine_testkit::stores::TempFolder;
 
 use crate::search::found;

@@ -94,8 +94,25 @@ impl Typed {
 
 fn piece() -> impl Strategy<Value = &'static str> {
     let pieces = [
-        "a", "ab", "b", "abb", "A", "á", "a\u{301}", "東", "京", "東京", "都", "東京都", "ア", "한",
-        "1", " ", " ", "-", "、",
+        "a",
+        "ab",
+        "b",
+        "abb",
+        "A",
+        "á",
+        "a\u{301}",
+        "東",
+        "京",
+        "東京",
+        "都",
+        "東京都",
+        "ア",
+        "한",
+        "1",
+        " ",
+        " ",
+        "-",
+        "、",
     ];
     proptest::sample::select(pieces.to_vec())
 }
@@ -133,9 +150,8 @@ fn query() -> impl Strategy<Value = Query> {
 }
 
 fn written((all, none): &Query) -> String {
-    let group = |group: &Vec<Typed>| {
-        group.iter().map(Typed::typed).collect::<Vec<_>>().join(" OR ")
-    };
+    let group =
+        |group: &Vec<Typed>| group.iter().map(Typed::typed).collect::<Vec<_>>().join(" OR ");
     let mut parts: Vec<String> = all.iter().map(group).collect();
     parts.extend(none.iter().map(|phrase| format!("-{}", phrase.typed())));
     parts.join(" ")

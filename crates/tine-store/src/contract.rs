@@ -13,9 +13,7 @@ use crate::records::{
     HiddenBy, Idempotency, Operation, Origin, Project, Root, SegmentNo, Split, Turn, TurnLoc,
     Visibility,
 };
-use crate::search::{
-    Document, IndexMark, IndexState, Phrase, SearchFilter, TextQuery,
-};
+use crate::search::{Document, IndexMark, IndexState, Phrase, SearchFilter, TextQuery};
 use crate::traits::{PackOptions, Read, Store, Verdict, Write};
 use crate::{Result, StoreError};
 use tine_core::hash::turn_hash;

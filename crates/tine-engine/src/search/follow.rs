@@ -169,9 +169,10 @@ fn touched(records: &dyn Read, operation: &Operation) -> Stored<Vec<(TurnId, boo
     let told = match operation.kind.as_str() {
         // Most operations are appends, and an append touches no turn but its own.
         "append" => return Ok(Vec::new()),
-        "undo" | "redo" => match detail(operation).ok().and_then(|told| {
-            told.facts.get("operation").and_then(Json::as_u64)
-        }) {
+        "undo" | "redo" => match detail(operation)
+            .ok()
+            .and_then(|told| told.facts.get("operation").and_then(Json::as_u64))
+        {
             Some(seq) => records.operation(operation.conversation, seq)?,
             None => None,
         },

@@ -13,6 +13,7 @@ mod query;
 mod snippet;
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use tine_core::{BranchId, Digest, Name, Timestamp, TurnId, said};
@@ -25,7 +26,9 @@ use crate::conversation::bad_cursor;
 use crate::metadata::shown_title;
 use crate::resolve;
 use crate::tree::{State, Tree};
-use crate::{Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, TurnRef, WindowQuery};
+use crate::{
+    Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, TurnRef, WindowQuery,
+};
 
 /// Hits in a page when nobody says how many.
 const HITS: usize = 20;
@@ -152,12 +155,7 @@ struct Place<'s> {
 }
 
 impl<'s> Search<'s> {
-    fn page(
-        &self,
-        ranked: Ranked,
-        cursor: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<SearchPage> {
+    fn page(&self, ranked: Ranked, cursor: Option<&Cursor>, limit: usize) -> Result<SearchPage> {
         let scope = Scope::new(self.records, self.call, self.request)?;
         let tags: BTreeSet<String> = self.request.tags.iter().cloned().collect();
         let ranked = match cursor {
@@ -168,11 +166,11 @@ impl<'s> Search<'s> {
         let mut page = SearchPage::default();
         let mut last = None;
         for candidate in ranked {
-            let key = candidate.conversation;
-            if !places.contains_key(&key) {
-                places.insert(key, self.place(key, &scope)?);
-            }
-            let Some(Some(place)) = places.get(&key) else { continue };
+            let place = match places.entry(candidate.conversation) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.place(candidate.conversation, &scope)?),
+            };
+            let Some(place) = place else { continue };
             if place.tree.state(candidate.loc)? != State::Live {
                 continue;
             }
@@ -294,6 +292,7 @@ impl Cursor {
 /// What tells one search from another.
 fn digest(request: &SearchQuery) -> String {
     let SearchQuery { words, conversation, branch, role, from, to, tags, archived, .. } = request;
-    let all = format!("{words:?}{conversation:?}{branch:?}{role:?}{from:?}{to:?}{tags:?}{archived}");
+    let all =
+        format!("{words:?}{conversation:?}{branch:?}{role:?}{from:?}{to:?}{tags:?}{archived}");
     Digest::of(all.as_bytes()).to_hex()[..8].to_owned()
 }

@@ -63,10 +63,7 @@ impl SearchIndex {
         self.run(|connection| progress(connection).map(|(state, _)| state).map_err(Failed::from))
     }
 
-    pub(super) fn index(
-        &self,
-        body: &mut dyn FnMut(&mut dyn Index) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
         self.run(|connection| {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             let mut writing = Writing::new(connection)?;
@@ -242,17 +239,11 @@ fn busy_timeout() -> Duration {
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 /// Makes the tables in a new file. A file of another format or of another program counts as

@@ -44,7 +44,9 @@ impl<'c> Writing<'c> {
         let sql = "DELETE FROM entry WHERE place = ?1";
         let known = self.connection.prepare_cached(sql)?.execute([place])? > 0;
         if known {
-            self.connection.prepare_cached("DELETE FROM said WHERE rowid = ?1")?.execute([place])?;
+            self.connection
+                .prepare_cached("DELETE FROM said WHERE rowid = ?1")?
+                .execute([place])?;
         }
         Ok(known)
     }
