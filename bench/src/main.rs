@@ -4,8 +4,8 @@
 //!
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
-//! machine and the moment. `--million` adds a store of a million turns, `--search` one of 100,000
-//! that is searched; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
+//! machine and the moment. `--million` adds a store of a million turns; `--search`
+//! measures searching alone, in 100,000 turns; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
 //! preload the fault rig's shim with a delay (see docs/performance.md).
 
 mod baseline;
@@ -48,15 +48,13 @@ fn main() -> Result<(), Error> {
     };
     let folder = folder.join(format!("tine-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let outcome = run(&folder, &scale).and_then(|()| match million {
-        true => large::measure(&folder, 1_000_000),
-        false => Ok(()),
-    });
-    let search = arguments.iter().any(|argument| argument == "--search");
-    let outcome = outcome.and_then(|()| match search {
+    let outcome = match arguments.iter().any(|argument| argument == "--search") {
         true => search::measure(&folder, if quick { 5_000 } else { 100_000 }),
-        false => Ok(()),
-    });
+        false => run(&folder, &scale).and_then(|()| match million {
+            true => large::measure(&folder, 1_000_000),
+            false => Ok(()),
+        }),
+    };
     match arguments.iter().any(|argument| argument == "--keep") {
         true => println!("\nThe stores are in {}.", folder.display()),
         false => std::fs::remove_dir_all(&folder)?,

@@ -72,6 +72,12 @@ fn text(number: usize, words: &[String]) -> String {
     text
 }
 
+/// Lets the disk come to rest, so that what was written before does not slow down what follows.
+fn settle() -> Result<(), Error> {
+    std::process::Command::new("sync").status()?;
+    Ok(())
+}
+
 pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     let store = folder.join("search");
     let engine = Engine::new(EmbeddedStore::open(&store)?);
@@ -95,18 +101,16 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
         Ok(())
     };
     let before = time_each(2_000, |number| append(number + 10_000_000))?;
+    settle()?;
     let started = Instant::now();
     let done = engine.refresh_search()?;
     let rate = done.turns as f64 / started.elapsed().as_secs_f64();
     let what = format!("indexing {} turns of {} bytes", done.turns, bytes / made);
     row(&what, format!("{rate:.0} turns/s"), String::new());
-    let size: u64 = ["", "-wal"]
-        .iter()
-        .filter_map(|end| std::fs::metadata(store.join(format!("{INDEX_FILE}{end}"))).ok())
-        .map(|file| file.len())
-        .sum();
+    let size = std::fs::metadata(store.join(INDEX_FILE))?.len();
     let share = size as f64 / bytes as f64;
     row("size of the index", format!("{} MB", size >> 20), format!("{share:.2} of the text"));
+    settle()?;
     let after = time_each(2_000, |number| append(number + 20_000_000))?;
     row("append with an index there", after.describe(), after.ratio(&before));
     let fresh = time_each(200, |number| {

@@ -14,8 +14,8 @@ use crate::scan::hundredths;
 use crate::search::{Candidate, Phrase, Ranked, SearchFilter, TextQuery};
 
 /// Labels say nothing about how well a turn fits.
-const FOUND: &str = "SELECT said.rowid, bm25(said, 1.0, 0.0), entry.conversation, entry.at \
-    FROM said CROSS JOIN entry ON entry.place = said.rowid \
+const FOUND: &str = "SELECT entry.place, bm25(said, 1.0, 0.0), entry.conversation, entry.at \
+    FROM said CROSS JOIN entry ON entry.no = said.rowid \
     WHERE said MATCH ?1 \
     AND entry.project = (SELECT no FROM project WHERE id = ?2) \
     AND (?3 IS NULL OR entry.conversation = ?3) \

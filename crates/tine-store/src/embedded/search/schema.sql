@@ -7,9 +7,11 @@ CREATE VIRTUAL TABLE said USING fts5 (
     words, tags, content = '', contentless_delete = 1, tokenize = 'ascii'
 );
 
--- What a turn is filtered and ordered by.
+-- What a turn is filtered and ordered by. Its number is that of its terms: numbers grow, since
+-- FTS5 gathers terms in memory only as long as they do, and small steps take little space.
 CREATE TABLE entry (
-    place         INTEGER PRIMARY KEY,
+    no            INTEGER PRIMARY KEY,
+    place         INTEGER NOT NULL UNIQUE,
     project       INTEGER NOT NULL,
     conversation  INTEGER NOT NULL,
     role          INTEGER NOT NULL,

@@ -41,14 +41,13 @@ impl<'c> Writing<'c> {
     }
 
     fn remove(&self, place: i64) -> Sql<bool> {
-        let sql = "DELETE FROM entry WHERE place = ?1";
-        let known = self.connection.prepare_cached(sql)?.execute([place])? > 0;
-        if known {
-            self.connection
-                .prepare_cached("DELETE FROM said WHERE rowid = ?1")?
-                .execute([place])?;
+        let sql = "DELETE FROM entry WHERE place = ?1 RETURNING no";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let known: Option<i64> = statement.query_row([place], |row| row.get(0)).optional()?;
+        if let Some(no) = known {
+            self.connection.prepare_cached("DELETE FROM said WHERE rowid = ?1")?.execute([no])?;
         }
-        Ok(known)
+        Ok(known.is_some())
     }
 
     fn add(&self, document: &Document<'_>) -> Sql<()> {
@@ -64,8 +63,9 @@ impl<'c> Writing<'c> {
             document.at.as_millis(),
         ])?;
         let tags: Vec<String> = document.tags.iter().map(|tag| tag_term(tag)).collect();
+        let no = self.connection.last_insert_rowid();
         let sql = "INSERT INTO said (rowid, words, tags) VALUES (?1, ?2, ?3)";
-        self.connection.prepare_cached(sql)?.execute(params![place, self.words, tags.join(" ")])?;
+        self.connection.prepare_cached(sql)?.execute(params![no, self.words, tags.join(" ")])?;
         Ok(())
     }
 
