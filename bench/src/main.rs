@@ -1,15 +1,16 @@
 //! Measures Tine beside the bare engine that it stands on, in one run on one machine.
 //!
-//! `cargo run --release -p tine-bench [-- --quick] [--million] [--keep] [--folder DIR]`
+//! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--keep] [--folder DIR]`
 //!
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
-//! machine and the moment. `--million` adds a store of a million turns; `--keep` leaves the stores
-//! for a look. For a disk whose syncs
-//! take longer, preload the fault rig's shim with a delay (see docs/performance.md).
+//! machine and the moment. `--million` adds a store of a million turns; `--search`
+//! measures searching alone, in 100,000 turns; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
+//! preload the fault rig's shim with a delay (see docs/performance.md).
 
 mod baseline;
 mod large;
+mod search;
 mod timing;
 mod workload;
 
@@ -52,10 +53,13 @@ fn main() -> Result<(), Error> {
     };
     let folder = folder.join(format!("tine-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let outcome = run(&folder, &scale).and_then(|()| match million {
-        true => large::measure(&folder, 1_000_000),
-        false => Ok(()),
-    });
+    let outcome = match arguments.iter().any(|argument| argument == "--search") {
+        true => search::measure(&folder, if quick { 5_000 } else { 100_000 }),
+        false => run(&folder, &scale).and_then(|()| match million {
+            true => large::measure(&folder, 1_000_000),
+            false => Ok(()),
+        }),
+    };
     match arguments.iter().any(|argument| argument == "--keep") {
         true => println!("\nThe stores are in {}.", folder.display()),
         false => std::fs::remove_dir_all(&folder)?,

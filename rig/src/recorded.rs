@@ -5,8 +5,8 @@
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, Operation, Project,
-    Read, Result, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Operation,
+    Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.
@@ -75,7 +75,8 @@ macro_rules! for_each_read {
             operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
             operations(conversation: ConversationKey, from: u64, to: u64, visit: &mut dyn FnMut(Operation) -> Result<bool>) -> ();
             feed(after: FeedPosition, limit: usize) -> Vec<(FeedPosition, Operation)>;
-            feed_end() -> FeedPosition;
+            feed_end() -> Option<IndexMark>;
+            made_by(at: FeedPosition) -> Vec<(TurnLoc, u32)>;
             idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
             totals() -> Totals;
         }

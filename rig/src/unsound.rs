@@ -4,8 +4,8 @@
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
     Bookmark, Branch, Conversation, ConversationKey, EmbeddedStore, FeedPosition, Hidden,
-    Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store as _,
-    StoreError, Totals, Turn, TurnLoc, Write,
+    IndexMark, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split,
+    Store as _, StoreError, Totals, Turn, TurnLoc, Write,
 };
 
 use crate::recorded::{for_each_read, for_each_write};

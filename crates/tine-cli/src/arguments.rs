@@ -8,7 +8,7 @@ use tine_core::Reference;
 
 use crate::commands::{
     append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, pack, purge, reading, serve, show, token, tree,
+    moves, pack, purge, reading, search, serve, show, token, tree,
 };
 
 const EXAMPLES: &str = "\
@@ -131,6 +131,8 @@ pub(crate) enum Command {
     Log(reading::LogArgs),
     /// Show a path, first turn first
     Path(reading::PathArgs),
+    /// Find turns by what they say
+    Search(search::SearchArgs),
     /// Show one turn in full
     Show(show::ShowArgs),
     /// Draw the whole tree

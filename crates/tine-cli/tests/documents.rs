@@ -24,7 +24,7 @@ fn documents_keep_their_shape() {
     let mut all = String::new();
     let question = "What's the best time to visit Tokyo?";
     let at = "2024-01-15T10:30:00Z";
-    let calls: [&[&str]; 24] = [
+    let calls: [&[&str]; 25] = [
         &["new", "trip", "--system", "Be brief.", "--config", r#"{"n":9007199254740993}"#],
         &["append", "--at", at, question],
         &["append", "-r", "assistant", "--at", "2024-01-15T10:30:05Z", "Late March"],
@@ -34,6 +34,7 @@ fn documents_keep_their_shape() {
         &["fork", "main~2", "--name", "other"],
         &["bookmark", "here", "main"],
         &["tag", "here", "good"],
+        &["search", "tokyo OR early", "-n", "1"],
         &["tails"],
         &["tree"],
         &["path", "other"],

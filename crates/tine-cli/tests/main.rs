@@ -14,4 +14,5 @@ mod harness;
 mod output;
 mod reading;
 mod rendering;
+mod search;
 mod transfer;

@@ -13,9 +13,11 @@ pub mod limits;
 pub mod message;
 pub mod metadata;
 pub mod reference;
+pub mod said;
 pub mod text;
 pub mod time;
 pub mod usage;
+pub mod words;
 
 pub use error::Kind;
 pub use hash::{Digest, OperationHash, RootHash, TurnHash};

@@ -15,6 +15,10 @@ pub struct Limits {
     pub name_bytes: usize,
     /// Rows in one page of an answer.
     pub page_rows: usize,
+    /// What is looked for in a search.
+    pub query_bytes: usize,
+    /// Words of it; each is a look-up of its own.
+    pub query_terms: usize,
 }
 
 impl Default for Limits {
@@ -26,6 +30,8 @@ impl Default for Limits {
             json_depth: 128,
             name_bytes: 512,
             page_rows: 1_000,
+            query_bytes: 4_096,
+            query_terms: 128,
         }
     }
 }

@@ -86,3 +86,27 @@ pub fn preview(text: &str, limit: usize) -> String {
     }
     out
 }
+
+/// A stretch of a text, counted in Unicode scalar values and widened so that it tears no character
+/// apart: where it begins, and what it says.
+///
+/// ```
+/// use tine_core::text::stretch;
+/// assert_eq!(stretch("up 👩‍🚀 down", 4..5), (3, "👩‍🚀"));
+/// ```
+pub fn stretch(text: &str, wanted: std::ops::Range<usize>) -> (usize, &str) {
+    let byte = |offset| text.char_indices().nth(offset).map_or(text.len(), |(byte, _)| byte);
+    let cursor = |at| GraphemeCursor::new(at, text.len(), true);
+    let (start, end) = (byte(wanted.start), byte(wanted.end));
+    let is_boundary = |at| matches!(cursor(at).is_boundary(text, 0), Ok(true));
+    let from = match is_boundary(start) {
+        true => start,
+        false => cursor(start).prev_boundary(text, 0).ok().flatten().unwrap_or(0),
+    };
+    let to = match is_boundary(end) {
+        true => end,
+        false => cursor(end).next_boundary(text, 0).ok().flatten().unwrap_or(text.len()),
+    };
+    let skipped = text[from..start].chars().count();
+    (wanted.start.saturating_sub(skipped), &text[from..to])
+}

@@ -8,3 +8,4 @@ mod messages;
 mod references;
 mod texts;
 mod usage;
+mod words;

@@ -441,3 +441,56 @@ pub struct Listing<T> {
     /// Goes on behind this page.
     pub next: Option<String>,
 }
+
+/// A turn that says what was looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchHit {
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// The title of that.
+    pub conversation_title: Option<String>,
+    /// Whether that is archived.
+    pub archived: bool,
+    /// The turn.
+    pub turn: TurnId,
+    /// Its hash.
+    pub hash: TurnHash,
+    /// Who spoke.
+    pub role: Role,
+    /// When.
+    pub created_at: Timestamp,
+    /// Raw distance from the root.
+    pub depth: u32,
+    /// The turn's own title, as listings show it.
+    pub title: Option<String>,
+    /// Its labels.
+    pub tags: Vec<String>,
+    /// Branches on whose paths it lies, `main` first, then in order of name; the first 50.
+    pub branches: Vec<Name>,
+    /// How many there are; none for a turn of a tail.
+    pub branch_count: usize,
+    /// The part of the turn that says it, on one line.
+    pub snippet: String,
+    /// Where in the snippet, in Unicode scalar values: first, and behind the last.
+    pub highlights: Vec<(usize, usize)>,
+    /// How well it fits, in hundredths of BM25.
+    pub score: i64,
+}
+
+/// A page of hits, best first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchPage {
+    /// The hits.
+    pub hits: Vec<SearchHit>,
+    /// Goes on behind this page.
+    pub next: Option<String>,
+}
+
+/// What bringing the search index forward did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Operations that were taken in.
+    pub operations: u64,
+    /// Turns that were indexed.
+    pub turns: u64,
+}

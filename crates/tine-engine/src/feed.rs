@@ -28,7 +28,9 @@ pub struct FeedFilter {
 impl Engine {
     /// The place behind everything that is there now.
     pub fn feed_end(&self) -> Result<FeedPosition> {
-        self.read(|records| Ok(records.feed_end()?))
+        self.read(|records| {
+            Ok(records.feed_end()?.map_or_else(FeedPosition::default, |last| last.at))
+        })
     }
 
     /// Entries behind a place, at most so many, and the place up to which the feed was looked

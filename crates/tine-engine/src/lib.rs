@@ -46,6 +46,7 @@ mod repair;
 mod requests;
 mod resolve;
 mod revert;
+mod search;
 mod split;
 mod stats;
 mod topology;

@@ -31,6 +31,7 @@ impl Engine {
         let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
         let (purged, _) = self.mutate(call, "purge", request, payload, erase)?;
         // Also for a repeated call: the first one may have been cut off before this.
+        self.unindex(call, &purged.turns)?;
         self.store().scrub().map_err(Error::NotSwept)?;
         Ok(purged)
     }

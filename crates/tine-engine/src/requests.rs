@@ -2,7 +2,8 @@
 
 use tine_core::ids::NameError;
 use tine_core::{
-    Body, BranchId, ConversationId, Json, Limits, Message, Name, ProjectId, Reference,
+    Body, BranchId, ConversationId, Json, Limits, Message, Name, ProjectId, Reference, Role,
+    Timestamp,
 };
 
 /// Who asks, where, and with which key.
@@ -403,4 +404,37 @@ pub enum PurgeTarget {
     Turn(TurnRef),
     /// Everything that a conversation says.
     Conversation(ConversationId),
+}
+
+/// Words to be looked for, and where.
+#[derive(Clone, Debug, Default)]
+pub struct SearchQuery {
+    /// Words, `"phrases"`, beginnings (`word*`), `OR` between neighbours, `-` before what must
+    /// not be there.
+    pub words: String,
+    /// Only in this conversation, also when it is archived.
+    pub conversation: Option<ConversationId>,
+    /// Only on the path of this branch: its name, with a conversation, or its id.
+    pub branch: Option<String>,
+    /// Only by this speaker.
+    pub role: Option<Role>,
+    /// Not earlier.
+    pub from: Option<Timestamp>,
+    /// Earlier than this.
+    pub to: Option<Timestamp>,
+    /// With all of these labels.
+    pub tags: Vec<String>,
+    /// Also in archived conversations.
+    pub archived: bool,
+    /// Goes on behind an earlier page of the same search.
+    pub cursor: Option<String>,
+    /// Hits in this page; 20 without it.
+    pub limit: Option<usize>,
+}
+
+impl SearchQuery {
+    /// Words, wherever they were said in the project.
+    pub fn of(words: impl Into<String>) -> Self {
+        SearchQuery { words: words.into(), ..SearchQuery::default() }
+    }
 }

@@ -21,6 +21,7 @@ mod conversation;
 mod error;
 mod history;
 mod rendering;
+mod search;
 mod tree;
 mod turn;
 
@@ -36,6 +37,7 @@ pub use conversation::*;
 pub use error::*;
 pub use history::*;
 pub use rendering::*;
+pub use search::*;
 pub use tree::*;
 pub use turn::*;
 

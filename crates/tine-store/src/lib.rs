@@ -15,12 +15,17 @@ pub mod embedded;
 mod error;
 pub mod memory;
 pub mod records;
+mod scan;
+mod search;
 mod traits;
 
 pub use embedded::EmbeddedStore;
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use records::*;
+pub use search::{
+    Candidate, Document, Index, IndexMark, IndexState, Phrase, Ranked, SearchFilter, TextQuery,
+};
 pub use traits::{Check, Job, PackOptions, Packed, Problem, Read, Store, Verdict, Write, required};
 
 /// What every method of a store answers.

@@ -16,6 +16,7 @@ use crate::records::{
     Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
     TurnLoc,
 };
+use crate::search::IndexMark;
 use crate::traits::{Check, Job, PackOptions, Packed, Read, Store, Verdict, Write};
 use crate::{Result, StoreError};
 
@@ -361,8 +362,21 @@ impl Read for State {
         Ok(numbered.filter(|(position, _)| *position > after).take(limit).collect())
     }
 
-    fn feed_end(&self) -> Result<FeedPosition> {
-        Ok(FeedPosition(u64::try_from(self.operations.len()).unwrap_or(u64::MAX)))
+    fn feed_end(&self) -> Result<Option<IndexMark>> {
+        let at = FeedPosition(u64::try_from(self.operations.len()).unwrap_or(u64::MAX));
+        Ok(self.operations.last().map(|last| IndexMark { at, hash: last.hash }))
+    }
+
+    fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
+        let place = usize::try_from(at.0).unwrap_or(usize::MAX).wrapping_sub(1);
+        let Some(operation) = self.operations.get(place) else {
+            return Ok(Vec::new());
+        };
+        let own = self.turns.values().filter(|turn| {
+            turn.operation == operation.seq
+                && self.conversation_of(turn.loc) == Some(operation.conversation)
+        });
+        Ok(own.map(|turn| (turn.loc, 1)).collect())
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {

@@ -14,6 +14,8 @@ use crate::records::{
     Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, Operation, Project,
     Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
 };
+use crate::scan;
+use crate::search::{Index, IndexMark, IndexState, Ranked, SearchFilter, TextQuery};
 use crate::{Result, StoreError};
 
 /// What becomes of a write transaction.
@@ -49,6 +51,42 @@ pub trait Store: Send + Sync {
 
     /// Writes a complete copy, consistent also while others write, to a new place.
     fn backup(&self, to: &Path) -> Result<()>;
+
+    /// How far the index for searches is.
+    fn index_state(&self) -> Result<IndexState> {
+        Ok(IndexState::Needless)
+    }
+
+    /// Brings the index forward: whatever the closure does to it counts together. One closure
+    /// runs at a time, also across processes; it may read the store. An index that is damaged
+    /// becomes an empty one, and the closure's work is lost with the rest.
+    fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
+        let _ = body;
+        Ok(())
+    }
+
+    /// Removes turns from the index; not a byte of what they said stays in it.
+    fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
+        let _ = turns;
+        Ok(())
+    }
+
+    /// Turns that may be what is looked for, best first. `None` when the index is not as far as
+    /// the caller thinks, because it was lost since: bring it forward and ask again.
+    fn search(
+        &self,
+        query: &TextQuery,
+        filter: &SearchFilter,
+        through: FeedPosition,
+    ) -> Result<Option<Ranked>> {
+        let _ = through;
+        let mut found = None;
+        self.read(&mut |records| {
+            found = Some(scan::search(records, query, filter)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
 }
 
 /// Which turns to pack.
@@ -207,8 +245,10 @@ pub trait Read {
     ) -> Result<()>;
     /// Operations of the whole store behind a place in the feed.
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>>;
-    /// The place of the last operation.
-    fn feed_end(&self) -> Result<FeedPosition>;
+    /// The newest operation of the whole store: where the feed ends.
+    fn feed_end(&self) -> Result<Option<IndexMark>>;
+    /// Turns that an operation of the feed made, in runs: the first of each, and how many.
+    fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>>;
     /// The operation that a key was used for.
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>>;
 

@@ -15,6 +15,7 @@ pub(crate) mod pack;
 pub(crate) mod purge;
 pub(crate) mod reading;
 pub(crate) mod repair;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod token;
@@ -39,6 +40,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Append(args) => append::append(globals, args),
         Command::Log(args) => reading::log(&open()?, args),
         Command::Path(args) => reading::path(&open()?, args),
+        Command::Search(args) => search::search(&open()?, args),
         Command::Show(args) => show::show(&open()?, &args),
         Command::Tree(args) => tree::tree(&open()?, &args),
         Command::Branch(args) => branches::branch(&open()?, args),

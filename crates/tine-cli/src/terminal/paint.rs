@@ -57,6 +57,11 @@ impl Paint {
         self.wrap("31", text)
     }
 
+    /// What was looked for.
+    pub fn found(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+
     /// A text in its speaker's colour.
     pub fn role(self, role: Role, text: &str) -> String {
         let code = match role {

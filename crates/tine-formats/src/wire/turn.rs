@@ -181,15 +181,19 @@ impl From<engine::Append> for Append {
 }
 
 impl Speaker {
-    /// Its name on every wire.
-    pub fn as_str(self) -> &'static str {
+    /// The role that it names.
+    pub fn role(self) -> Role {
         match self {
             Speaker::User => Role::User,
             Speaker::Assistant => Role::Assistant,
             Speaker::Tool => Role::Tool,
             Speaker::System => Role::System,
         }
-        .as_str()
+    }
+
+    /// Its name on every wire.
+    pub fn as_str(self) -> &'static str {
+        self.role().as_str()
     }
 }
 

@@ -5,6 +5,7 @@ mod branches;
 mod care;
 mod conversations;
 mod operations;
+mod search;
 mod turns;
 
 use schemars::JsonSchema;
@@ -26,6 +27,7 @@ pub(crate) fn routes() -> Routes {
     let routes = branches::routes(routes);
     let routes = bookmarks::routes(routes);
     let routes = operations::routes(routes);
+    let routes = search::routes(routes);
     care::routes(routes)
 }
 

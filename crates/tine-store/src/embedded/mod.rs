@@ -20,6 +20,7 @@ mod recent;
 mod rows;
 mod salvage;
 mod schema;
+mod search;
 mod turnstile;
 mod txn;
 mod users;
@@ -34,12 +35,16 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::records::{FeedPosition, TurnLoc};
+use crate::search::{Index, IndexState, Ranked, SearchFilter, TextQuery};
 use crate::traits::{Check, Job, PackOptions, Packed, Problem, Read, Store};
 use crate::{Result, StoreError};
 
 pub use self::salvage::{Lost, Salvaged, salvage};
+pub use self::search::INDEX_FILE;
 
 use self::recent::{Recent, View};
+use self::search::SearchIndex;
 use self::turnstile::Turnstile;
 use self::txn::Txn;
 use self::users::{Door, User};
@@ -90,6 +95,7 @@ pub struct EmbeddedStore {
     /// `None` when the files may be read and not written.
     writer: Option<Writer>,
     readers: Mutex<Vec<Connection>>,
+    search: SearchIndex,
     /// Goes after every connection; `None` where there is no lock and none can be made.
     _user: Option<User>,
 }
@@ -162,6 +168,7 @@ impl EmbeddedStore {
             recent,
             writer: Some(writer),
             readers: Mutex::default(),
+            search: SearchIndex::new(folder, options),
             _user: Some(user),
         })
     }
@@ -177,6 +184,7 @@ impl EmbeddedStore {
         };
         let store = EmbeddedStore {
             folder: folder.to_owned(),
+            search: SearchIndex::new(folder, &options),
             options,
             recent: Arc::default(),
             writer: None,
@@ -326,6 +334,27 @@ impl Store for EmbeddedStore {
         connection.execute("VACUUM INTO ?1", [target])?;
         sync(&file)?;
         sync(to)
+    }
+
+    fn index_state(&self) -> Result<IndexState> {
+        self.search.state()
+    }
+
+    fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
+        self.search.index(body)
+    }
+
+    fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
+        self.search.unindex(turns)
+    }
+
+    fn search(
+        &self,
+        query: &TextQuery,
+        filter: &SearchFilter,
+        through: FeedPosition,
+    ) -> Result<Option<Ranked>> {
+        self.search.search(query, filter, through)
     }
 }
 

@@ -127,15 +127,18 @@ pub(super) enum BodyForm {
     Purged,
 }
 
-pub(super) fn form(role: Role, body: BodyForm, status: Status) -> i64 {
-    let role = match role {
+pub(super) fn role_number(role: Role) -> i64 {
+    match role {
         Role::User => 0,
         Role::Assistant => 1,
         Role::Tool => 2,
         Role::System => 3,
-    };
+    }
+}
+
+pub(super) fn form(role: Role, body: BodyForm, status: Status) -> i64 {
     let status = i64::from(status == Status::Partial);
-    role | (body as i64) << 2 | status << 5
+    role_number(role) | (body as i64) << 2 | status << 5
 }
 
 /// The bits of `form` that say how the body is kept.
@@ -265,6 +268,8 @@ const STORED_LIMITS: Limits = Limits {
     json_depth: json::MAX_DEPTH,
     name_bytes: usize::MAX,
     page_rows: usize::MAX,
+    query_bytes: usize::MAX,
+    query_terms: usize::MAX,
 };
 
 fn stored_json(text: &str) -> Option<Json> {

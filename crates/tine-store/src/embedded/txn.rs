@@ -12,6 +12,7 @@ use crate::records::{
     Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
     TurnLoc,
 };
+use crate::search::IndexMark;
 use crate::traits::{Read, Write};
 use crate::{Result, StoreError};
 
@@ -561,9 +562,21 @@ impl Read for Txn<'_> {
         })
     }
 
-    fn feed_end(&self) -> Result<FeedPosition> {
-        let sql = "SELECT ifnull(max(no), 0) FROM operation";
-        Ok(FeedPosition(rows::unsigned(self.one(sql, [], |row| row.get(0))?.unwrap_or(0))))
+    fn feed_end(&self) -> Result<Option<IndexMark>> {
+        let sql = "SELECT no, hash FROM operation ORDER BY no DESC LIMIT 1";
+        self.one(sql, [], |row| {
+            let at = FeedPosition(rows::unsigned(row.get(0)?));
+            Ok(IndexMark { at, hash: tine_core::OperationHash(Digest(row.get(1)?)) })
+        })
+    }
+
+    fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
+        let sql = "SELECT turns FROM operation WHERE no = ?1";
+        let list: Option<Option<Vec<u8>>> =
+            self.one(sql, [rows::number(at.0)], |row| row.get(0))?;
+        let list = list.flatten().unwrap_or_default();
+        let run = |run: rows::Run| (rows::loc(run.first), u32::try_from(run.count).unwrap_or(0));
+        Ok(rows::read_runs(&list).map(run).collect())
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {

@@ -6,6 +6,7 @@
 mod judge;
 mod readings;
 mod run;
+mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -100,7 +101,11 @@ impl Machine {
         self.step(&Step::Create { prompt: 1 })?;
         for step in steps {
             self.step(step).map_err(|why| self.readable(&why))?;
+            if self.steps % 8 == 0 {
+                self.check_search().map_err(|why| self.readable(&why))?;
+            }
         }
+        self.check_search().map_err(|why| self.readable(&why))?;
         self.round_trip()
     }
 

@@ -33,7 +33,7 @@ fn said<T>(result: tine_engine::Result<T>) -> Result<T, String> {
 }
 
 impl Machine {
-    fn there(&self) -> Vec<Ix> {
+    pub(crate) fn there(&self) -> Vec<Ix> {
         let all = 0..self.model.conversations.len();
         all.filter(|&ix| self.model.get(&Key::Conversation(ix)) == Value::There).collect()
     }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Check, Conversation, ConversationKey, FeedPosition, Hidden, Job, Operation,
-    PackOptions, Packed, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store,
-    Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Check, Conversation, ConversationKey, FeedPosition, Hidden, Index, IndexMark,
+    IndexState, Job, Operation, PackOptions, Packed, Project, Ranked, Read, Result, SearchFilter,
+    Segment, SegmentExtent, SegmentNo, Split, Store, TextQuery, Totals, Turn, TurnLoc, Write,
 };
 
 /// Records read and written.
@@ -90,6 +90,27 @@ impl Store for Counting {
     fn backup(&self, to: &Path) -> Result<()> {
         self.inner.backup(to)
     }
+
+    fn index_state(&self) -> Result<IndexState> {
+        self.inner.index_state()
+    }
+
+    fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
+        self.inner.index(body)
+    }
+
+    fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
+        self.inner.unindex(turns)
+    }
+
+    fn search(
+        &self,
+        query: &TextQuery,
+        filter: &SearchFilter,
+        through: FeedPosition,
+    ) -> Result<Option<Ranked>> {
+        self.inner.search(query, filter, through)
+    }
 }
 
 struct Reading<'a> {
@@ -125,6 +146,7 @@ macro_rules! counted_reads {
                 bookmarks(project: &ProjectId, after: Option<&Name>, limit: usize) -> Bookmark;
                 bookmarks_in(conversation: ConversationKey) -> Bookmark;
                 feed(after: FeedPosition, limit: usize) -> (FeedPosition, Operation);
+                made_by(at: FeedPosition) -> (TurnLoc, u32);
             }
             counted_reads! { @one
                 project(id: &ProjectId) -> Option<Project>;
@@ -139,8 +161,8 @@ macro_rules! counted_reads {
                 bookmark(project: &ProjectId, name: &Name) -> Option<Bookmark>;
                 last_operation(conversation: ConversationKey) -> Option<Operation>;
                 operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
+                feed_end() -> Option<IndexMark>;
                 idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
-                feed_end() -> FeedPosition;
                 totals() -> Totals;
             }
 

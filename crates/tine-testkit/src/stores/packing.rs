@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tine_store::{Check, Job, PackOptions, Packed, Read, Result, Store};
+use tine_store::{
+    Check, FeedPosition, Index, IndexState, Job, PackOptions, Packed, Ranked, Read, Result,
+    SearchFilter, Store, TextQuery, TurnLoc,
+};
 
 /// A store that always packs.
 pub struct AlwaysPacking(Arc<dyn Store>);
@@ -39,5 +42,26 @@ impl Store for AlwaysPacking {
 
     fn backup(&self, to: &Path) -> Result<()> {
         self.0.backup(to)
+    }
+
+    fn index_state(&self) -> Result<IndexState> {
+        self.0.index_state()
+    }
+
+    fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
+        self.0.index(body)
+    }
+
+    fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
+        self.0.unindex(turns)
+    }
+
+    fn search(
+        &self,
+        query: &TextQuery,
+        filter: &SearchFilter,
+        through: FeedPosition,
+    ) -> Result<Option<Ranked>> {
+        self.0.search(query, filter, through)
     }
 }

@@ -1,0 +1,167 @@
+//! `tine search`: turns by what they say.
+
+use clap::Args;
+use tine_core::time::TimestampError;
+use tine_core::{Role, Timestamp};
+use tine_engine::{SearchHit, SearchPage, SearchQuery};
+use tine_formats::view;
+
+use crate::failure::Result;
+use crate::session::Session;
+use crate::terminal::text::{cut, visible};
+use crate::terminal::{Paging, Screen, short_time};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+All words must be there; \"…\" is a phrase, word* a beginning, OR joins its neighbours, - leaves \
+out. Case and accents do not matter.
+
+Examples:
+  tine search tokyo spring
+  tine search '\"best time\" kyot* OR osaka -winter'
+  tine search 東京 --role assistant --since 2024-01-01
+  tine search flights -c trip --branch autumn --tag budget")]
+pub(crate) struct SearchArgs {
+    /// What to look for
+    #[arg(required = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// Only turns of this role: user, assistant, tool or system
+    #[arg(short, long)]
+    role: Option<Role>,
+    /// Only on the path of this branch
+    #[arg(short, long)]
+    branch: Option<String>,
+    /// Not earlier: a date, or a time such as 2024-01-15T10:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<Timestamp>,
+    /// Earlier than this
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<Timestamp>,
+    /// Only turns with this tag; may be repeated
+    #[arg(short, long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// In every conversation, also when one is set in the environment
+    #[arg(long)]
+    all_conversations: bool,
+    /// Also in archived conversations
+    #[arg(long)]
+    archived: bool,
+    /// Hits to show
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Go on behind an earlier page
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+/// A time, or the beginning of a day in UTC.
+fn time(text: &str) -> std::result::Result<Timestamp, TimestampError> {
+    text.parse().or_else(|error| format!("{text}T00:00:00Z").parse().map_err(|_| error))
+}
+
+pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
+    let named = session.named_conversation().filter(|_| !args.all_conversations);
+    // A branch alone means that of the only conversation.
+    let conversation = match (&named, &args.branch) {
+        (None, Some(_)) => session.scope()?,
+        (named, _) => named.cloned(),
+    };
+    let query = SearchQuery {
+        words: args.words.join(" "),
+        conversation,
+        branch: args.branch,
+        role: args.role,
+        from: args.since,
+        to: args.until,
+        tags: args.tags,
+        archived: args.archived,
+        cursor: args.cursor,
+        limit: Some(args.limit),
+    };
+    let page = session.engine.search(&session.call, query)?;
+    if session.answered_json(|| view::SearchPage::from(page.clone()))? {
+        return Ok(());
+    }
+    write_page(session, &page)
+}
+
+fn write_page(session: &Session, page: &SearchPage) -> Result<()> {
+    let screen = &session.screen;
+    if page.hits.is_empty() {
+        return screen.line("nothing found");
+    }
+    screen.text(Paging::Paged, |out| {
+        for (index, hit) in page.hits.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            writeln!(out, "{}", heading(screen, hit))?;
+            writeln!(out, "    {}", marked(screen, hit))?;
+            writeln!(out, "    {}", screen.paint.dim(&open_with(hit)))?;
+        }
+        if let Some(next) = &page.next {
+            writeln!(out, "\n{}", screen.paint.dim(&format!("… more with --cursor {next}")))?;
+        }
+        Ok(())
+    })
+}
+
+fn heading(screen: &Screen, hit: &SearchHit) -> String {
+    let paint = screen.paint;
+    let mut parts = vec![
+        paint.hash(&hit.hash.short()),
+        paint.role(hit.role, hit.role.as_str()),
+        paint.dim(&short_time(hit.created_at)),
+        visible(hit.conversation.as_str()).into_owned(),
+    ];
+    parts.extend(hit.title.as_ref().map(|title| paint.bold(&cut(title, 60))));
+    let names = hit.branches.iter().map(|name| visible(name.as_str()).into_owned());
+    let mut names: Vec<String> = names.take(3).collect();
+    if hit.branch_count > names.len() {
+        names.push(format!("+{}", hit.branch_count - names.len()));
+    }
+    match names.is_empty() {
+        true => parts.push(paint.dim("(on no branch)")),
+        false => parts.push(paint.branch(&format!("[{}]", names.join(", ")))),
+    }
+    parts.extend(hit.tags.iter().map(|tag| paint.tag(&format!("#{}", visible(tag)))));
+    parts.extend(hit.archived.then(|| paint.warning("(archived)")));
+    parts.join("  ")
+}
+
+/// The snippet with its highlights painted.
+fn marked(screen: &Screen, hit: &SearchHit) -> String {
+    let symbols: Vec<char> = hit.snippet.chars().collect();
+    let part = |from: usize, to: usize| -> String {
+        visible(&symbols[from..to].iter().collect::<String>()).into_owned()
+    };
+    let mut out = String::new();
+    let mut at = 0;
+    for &(from, to) in &hit.highlights {
+        out.push_str(&part(at, from));
+        out.push_str(&screen.paint.found(&part(from, to)));
+        at = to;
+    }
+    out.push_str(&part(at, symbols.len()));
+    out
+}
+
+/// The command that shows what was said around a hit.
+fn open_with(hit: &SearchHit) -> String {
+    let conversation = quoted(hit.conversation.as_str());
+    let mut command = format!("tine path -c {conversation} --around {}", hit.hash.short());
+    if let Some(branch) = hit.branches.first() {
+        command.push_str(&format!(" --branch {}", quoted(branch.as_str())));
+    }
+    command
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let word = visible(word);
+    let plain = |symbol: char| symbol.is_alphanumeric() || "-_./:@+,".contains(symbol);
+    match word.chars().all(plain) && !word.is_empty() && !word.starts_with('-') {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
