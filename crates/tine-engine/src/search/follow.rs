@@ -20,10 +20,10 @@ use crate::undo::detail;
 use crate::{Call, Engine, Error, Refreshed, Result};
 
 /// Operations of one batch at most.
-const BATCH_OPERATIONS: usize = 4_096;
+const BATCH_OPERATIONS: usize = 16_384;
 
 /// Bytes of text behind which a batch ends.
-const BATCH_BYTES: usize = 16 << 20;
+const BATCH_BYTES: usize = 32 << 20;
 
 impl Engine {
     /// Brings the search index up to date. A search does so by itself; whoever runs for long can

@@ -38,7 +38,7 @@ const FORMAT: i64 = 1;
 const APPLICATION_ID: i64 = 0x5469_6e53;
 
 /// Terms gathered in memory before they are written: larger batches make a smaller, faster index.
-const GATHERED_BYTES: i64 = 16 << 20;
+const GATHERED_BYTES: i64 = 64 << 20;
 
 /// Times that a damaged index is made anew within one call.
 const ATTEMPTS: usize = 3;
@@ -75,6 +75,7 @@ impl SearchIndex {
                 connection.execute_batch("ROLLBACK")?;
                 return Err(Failed::Records(error));
             }
+            writing.finish()?;
             connection.execute_batch("COMMIT")?;
             Ok(sweep(connection)?)
         })

@@ -1,4 +1,8 @@
 //! The index within one of its write transactions.
+//!
+//! FTS5 gathers terms in memory until the transaction ends, or until a statement begins that may
+//! have to be taken back by itself. So there are only statements here that touch one row, and the
+//! progress is written once, at the end.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tine_core::{Digest, words};
@@ -16,14 +20,28 @@ const BETWEEN: &str = "¶";
 pub(super) struct Writing<'c> {
     connection: &'c Connection,
     state: IndexState,
+    unswept: bool,
     failure: Option<rusqlite::Error>,
     words: String,
 }
 
 impl<'c> Writing<'c> {
     pub(super) fn new(connection: &'c Connection) -> Sql<Self> {
-        let (state, _) = progress(connection)?;
-        Ok(Writing { connection, state, failure: None, words: String::new() })
+        let (state, unswept) = progress(connection)?;
+        Ok(Writing { connection, state, unswept, failure: None, words: String::new() })
+    }
+
+    /// Notes how far the index is.
+    pub(super) fn finish(self) -> Sql<()> {
+        let mark = match self.state {
+            IndexState::Through(mark) => Some(mark),
+            IndexState::Empty | IndexState::Needless => None,
+        };
+        let at = mark.map_or(0, |mark| rows::number(mark.at.0));
+        let hash = mark.map(|mark| mark.hash.0.0);
+        let sql = "UPDATE progress SET at = ?1, hash = ?2, unswept = ?3";
+        self.connection.execute(sql, params![at, hash, self.unswept])?;
+        Ok(())
     }
 
     /// What SQLite said first, if it said no.
@@ -41,10 +59,11 @@ impl<'c> Writing<'c> {
     }
 
     fn remove(&self, place: i64) -> Sql<bool> {
-        let sql = "DELETE FROM entry WHERE place = ?1 RETURNING no";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement =
+            self.connection.prepare_cached("SELECT no FROM entry WHERE place = ?1")?;
         let known: Option<i64> = statement.query_row([place], |row| row.get(0)).optional()?;
         if let Some(no) = known {
+            self.connection.prepare_cached("DELETE FROM entry WHERE no = ?1")?.execute([no])?;
             self.connection.prepare_cached("DELETE FROM said WHERE rowid = ?1")?.execute([no])?;
         }
         Ok(known.is_some())
@@ -92,10 +111,9 @@ impl Index for Writing<'_> {
 
     fn clear(&mut self) -> Result<()> {
         let cleared = self.connection.execute_batch(
-            "INSERT INTO said (said) VALUES ('delete-all'); DELETE FROM entry; \
-             DELETE FROM project; UPDATE progress SET at = 0, hash = NULL, unswept = 1",
+            "INSERT INTO said (said) VALUES ('delete-all'); DELETE FROM entry; DELETE FROM project",
         );
-        self.state = IndexState::Empty;
+        (self.state, self.unswept) = (IndexState::Empty, true);
         self.keep(cleared)
     }
 
@@ -118,19 +136,13 @@ impl Index for Writing<'_> {
     }
 
     fn erase(&mut self, loc: TurnLoc) -> Result<()> {
-        let erased = self.remove(rows::place(loc)).and_then(|known| {
-            if known {
-                self.connection.execute("UPDATE progress SET unswept = 1", [])?;
-            }
-            Ok(())
-        });
-        self.keep(erased)
+        let removed = self.remove(rows::place(loc));
+        self.unswept |= self.keep(removed)?;
+        Ok(())
     }
 
     fn advance(&mut self, to: IndexMark) -> Result<()> {
-        let sql = "UPDATE progress SET at = ?1, hash = ?2";
-        let advanced = self.connection.execute(sql, params![rows::number(to.at.0), to.hash.0.0]);
         self.state = IndexState::Through(to);
-        self.keep(advanced.map(|_| ()))
+        Ok(())
     }
 }
