@@ -19,6 +19,9 @@ use crate::session::store_folder;
 /// How often older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);
 
+/// How often what was said since is indexed.
+const INDEX_EVERY: Duration = Duration::from_secs(2);
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 On this machine no token is needed. Everywhere else every request needs one: see `tine token`.
@@ -101,6 +104,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     runtime.block_on(async {
+        tokio::spawn(index_now_and_then(engine.clone()));
         let server = Server::bind(engine, listen, options).await.map_err(|error| {
             internal(format!(
                 "cannot listen on {}: {error}; --listen chooses another address",
@@ -121,6 +125,21 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         }
         server.run().await.map_err(|error| internal(format!("the server failed: {error}")))
     })
+}
+
+/// Keeps the search index near the end of the feed, so that a search has little left to do. A
+/// failure is no harm: the search itself brings the index forward.
+async fn index_now_and_then(engine: Engine) {
+    loop {
+        tokio::time::sleep(INDEX_EVERY).await;
+        let engine = engine.clone();
+        let indexed = tokio::task::spawn_blocking(move || engine.refresh_search()).await;
+        match indexed {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "indexing failed"),
+            Err(error) => tracing::error!(%error, "indexing met a defect"),
+        }
+    }
 }
 
 /// Packs older turns from time to time. A failure is tried again next time: the turns are there
