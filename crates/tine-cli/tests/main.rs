@@ -10,5 +10,6 @@ mod exit_codes;
 mod harness;
 mod output;
 mod reading;
+mod remote;
 mod rendering;
 mod transfer;
