@@ -8,7 +8,7 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, pack, purge, reading, serve, show, token, tree,
+    moves, pack, purge, reading, serve, show, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -222,6 +222,8 @@ pub(crate) enum Command {
     Redo(history::RedoArgs),
     /// List changes, newest first
     Ops(history::OpsArgs),
+    /// Show every change as it happens
+    Watch(watch::WatchArgs),
     /// List, set and delete bookmarks
     Bookmark(marks::BookmarkArgs),
     /// Show and change the tags of a turn

@@ -13,3 +13,4 @@ mod reading;
 mod remote;
 mod rendering;
 mod transfer;
+mod watching;
