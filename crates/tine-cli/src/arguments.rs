@@ -4,12 +4,14 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tine_core::Reference;
+use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, pack, purge, reading, search, serve, show, token, tree,
+    moves, pack, purge, reading, search, serve, show, token, tree, watch,
 };
+use crate::failure::{Failure, Result};
+use crate::input::Source;
 
 const EXAMPLES: &str = "\
 Turns are named by id, hash, hash prefix (8 digits and more), branch, bookmark, `main~2` \
@@ -42,8 +44,14 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// The folder of the store, or TINE_STORE [default: tine in the user's data folder]
-    #[arg(long, global = true, value_name = "PATH", env = "TINE_STORE", hide_env = true)]
-    pub(crate) store: Option<PathBuf>,
+    #[arg(long, global = true, value_name = "PATH")]
+    store: Option<PathBuf>,
+    /// The server that holds the store instead (`tine serve`), or TINE_SERVER
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "store")]
+    server: Option<String>,
+    /// The file that holds the server's token; without it, TINE_TOKEN is the token
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// The project in which names are looked up, or TINE_PROJECT [default: default]
     #[arg(long, global = true, value_name = "ID", env = "TINE_PROJECT", hide_env = true)]
     pub(crate) project: Option<String>,
@@ -78,6 +86,54 @@ pub(crate) struct Globals {
 }
 
 impl Globals {
+    /// The store that is named, if one is. An argument counts more than the environment.
+    pub(crate) fn named_store(&self) -> Option<PathBuf> {
+        self.store.clone().or_else(|| env::var_os("TINE_STORE").map(PathBuf::from))
+    }
+
+    /// The server that is named, if one is; an empty name is none. An argument counts more than
+    /// the environment, also one that names a store.
+    pub(crate) fn server(&self) -> Result<Option<String>> {
+        if let Some(named) = &self.server {
+            return Ok(Some(named.clone()).filter(|url| !url.is_empty()));
+        }
+        if self.store.is_some() {
+            return Ok(None);
+        }
+        let named = env::var("TINE_SERVER").ok().filter(|url| !url.is_empty());
+        let store = env::var_os("TINE_STORE").filter(|path| !path.is_empty());
+        if named.is_some() && store.is_some() {
+            let why =
+                "TINE_SERVER and TINE_STORE are both set; unset one, or say --server or --store";
+            return Err(Failure::invalid(why));
+        }
+        Ok(named)
+    }
+
+    /// The server that an argument names, whatever the environment says.
+    pub(crate) fn server_argument(&self) -> Option<&str> {
+        self.server.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// Refuses a command that works on the store itself when a server was named.
+    pub(crate) fn only_here(&self, command: &str, instead: &str) -> Result<()> {
+        match self.server()? {
+            None => Ok(()),
+            Some(url) => Err(only_here(command, &url, instead)),
+        }
+    }
+
+    /// The token for a server, if there is one.
+    pub(crate) fn token(&self) -> Result<Option<String>> {
+        match &self.token_file {
+            Some(path) => {
+                let token = Source::named(path).text(&Limits::default())?;
+                Ok(Some(token.trim().to_owned()))
+            }
+            None => Ok(env::var("TINE_TOKEN").ok().filter(|token| !token.is_empty())),
+        }
+    }
+
     /// Who is recorded as the author.
     pub(crate) fn actor(&self) -> String {
         let named = self.actor.clone().filter(|name| !name.is_empty());
@@ -87,6 +143,13 @@ impl Globals {
         };
         named.or_else(user).unwrap_or_else(|| "tine".to_owned())
     }
+}
+
+/// Why a command does not work over a server.
+pub(crate) fn only_here(command: &str, url: &str, instead: &str) -> Failure {
+    let why =
+        format!("`{command}` works on the machine that keeps the store, not over {url}; {instead}");
+    Failure::refused(Kind::Unsupported, why)
 }
 
 /// When to use colours.
@@ -101,7 +164,9 @@ pub(crate) enum Colour {
 }
 
 /// A turn reference, taken apart.
-pub(crate) fn reference(text: &str) -> Result<Reference, tine_core::reference::ReferenceError> {
+pub(crate) fn reference(
+    text: &str,
+) -> std::result::Result<Reference, tine_core::reference::ReferenceError> {
     Reference::parse(text)
 }
 
@@ -159,6 +224,8 @@ pub(crate) enum Command {
     Redo(history::RedoArgs),
     /// List changes, newest first
     Ops(history::OpsArgs),
+    /// Show every change as it happens
+    Watch(watch::WatchArgs),
     /// List, set and delete bookmarks
     Bookmark(marks::BookmarkArgs),
     /// Show and change the tags of a turn

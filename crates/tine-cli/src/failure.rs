@@ -95,17 +95,18 @@ impl Failure {
             }
             _ => return None,
         };
-        Some(match error {
-            Error::Conflict { .. } => "append with --on-conflict fork to go on from there".into(),
-            Error::TitleSet { .. } => "add --force to replace it".into(),
-            Error::Referenced { .. } => "add --force to delete it all the same".into(),
-            Error::DependedOn { by, .. } => {
-                let latest = by.iter().max()?;
-                format!("tine undo {latest}")
-            }
-            Error::DeletedTurn { operation, .. } => format!("tine undo {operation}"),
-            _ => return None,
-        })
+        let told = error.particulars();
+        if told.actual_tip.is_some() {
+            return Some("append with --on-conflict fork to go on from there".into());
+        }
+        if told.present_title.is_some() {
+            return Some("add --force to replace it".into());
+        }
+        if !told.references.is_empty() {
+            return Some("add --force to delete it all the same".into());
+        }
+        let undo = told.depended_on_by.into_iter().max().or(told.deleted_by);
+        undo.map(|operation| format!("tine undo {operation}"))
     }
 
     fn view(&self) -> view::Error {
@@ -129,7 +130,9 @@ impl Failure {
 
     fn details(&self) -> Vec<String> {
         match self {
-            Failure::Engine(Error::Ambiguous { candidates, .. }) => candidates
+            Failure::Engine(error) => error
+                .particulars()
+                .candidates
                 .iter()
                 .map(|candidate| match (&candidate.hash, &candidate.turn) {
                     (Some(hash), _) => format!("{hash} in {}", candidate.conversation),

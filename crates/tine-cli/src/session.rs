@@ -1,16 +1,19 @@
-//! An open store and everything that a command needs besides its own arguments.
+//! A store, here or behind a server, and everything that a command needs besides its own
+//! arguments.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
+use tine_client::Client;
 use tine_core::{ConversationId, Kind, Limits, Name, ProjectId, Reference};
-use tine_engine::{Call, Engine, Page, SystemClock, SystemEntropy, TurnRef};
+use tine_engine::{Call, Engine, Operations, Page, SystemClock, SystemEntropy, TurnRef};
 use tine_formats::view::Answer;
 use tine_store::EmbeddedStore;
 use tine_store::embedded::{Mode, OpenOptions};
 
-use crate::arguments::Globals;
+use crate::arguments::{Globals, only_here};
 use crate::failure::{Failure, Result};
 use crate::places;
 use crate::terminal::Screen;
@@ -27,44 +30,78 @@ pub(crate) fn limits() -> Limits {
     Limits { page_rows: ROWS_AT_ONCE, ..Limits::default() }
 }
 
+/// Where the engine is that does the work.
+pub(crate) enum Place {
+    /// In this process, over a store on this machine.
+    Here(Engine),
+    /// Behind a server.
+    There(Client),
+}
+
+impl Place {
+    /// The engine itself, for a command that works on the store and not over a server.
+    pub(crate) fn here(&self, command: &str, instead: &str) -> Result<&Engine> {
+        match self {
+            Place::Here(engine) => Ok(engine),
+            Place::There(client) => Err(only_here(command, client.address(), instead)),
+        }
+    }
+}
+
+impl Deref for Place {
+    type Target = dyn Operations;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Place::Here(engine) => engine,
+            Place::There(client) => client,
+        }
+    }
+}
+
 /// One command's view of one store.
 pub(crate) struct Session {
     /// The rules over the store.
-    pub(crate) engine: Engine,
+    pub(crate) engine: Place,
     /// Who asks, and in which project.
     pub(crate) call: Call,
     /// Where answers are written.
     pub(crate) screen: Screen,
     conversation: Option<ConversationId>,
+    limits: Limits,
 }
 
 impl Session {
-    /// Opens the store that the arguments name.
+    /// Opens the store that the arguments name, or turns to the server that they name.
     pub(crate) fn open(globals: &Globals, mode: Mode) -> Result<Self> {
+        if let Some(client) = client(globals)? {
+            return Session::over(Place::There(client), globals);
+        }
         let folder = store_folder(globals)?;
         let store = EmbeddedStore::open_with(&folder, OpenOptions { mode, vfs: None })?;
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-        Session::over(Engine::with(Arc::new(store), clock, entropy, limits()), globals)
+        let engine = Engine::with(Arc::new(store), clock, entropy, limits());
+        Session::over(Place::Here(engine), globals)
     }
 
     /// A session over an engine that is there already.
-    pub(crate) fn over(engine: Engine, globals: &Globals) -> Result<Self> {
-        let limits = engine.limits();
+    pub(crate) fn over(engine: Place, globals: &Globals) -> Result<Self> {
+        let limits = limits();
         let project = match &globals.project {
-            Some(id) => ProjectId::new(id.as_str(), limits)?,
+            Some(id) => ProjectId::new(id.as_str(), &limits)?,
             None => ProjectId::default(),
         };
         let conversation = match &globals.conversation {
-            Some(id) => Some(ConversationId::new(id.as_str(), limits)?),
+            Some(id) => Some(ConversationId::new(id.as_str(), &limits)?),
             None => None,
         };
         let call = Call::by(globals.actor()).in_project(project);
-        Ok(Session { call, screen: Screen::new(globals), conversation, engine })
+        Ok(Session { call, screen: Screen::new(globals), conversation, limits, engine })
     }
 
     /// The limits in force.
     pub(crate) fn limits(&self) -> &Limits {
-        self.engine.limits()
+        &self.limits
     }
 
     /// A branch's or bookmark's name, checked.
@@ -136,17 +173,27 @@ impl Session {
     }
 }
 
+/// The server that the arguments name, if they name one.
+pub(crate) fn client(globals: &Globals) -> Result<Option<Client>> {
+    let Some(url) = globals.server()? else { return Ok(None) };
+    let client = Client::new(&url)?.with_limits(limits());
+    Ok(Some(match globals.token()? {
+        Some(token) => client.with_token(&token)?,
+        None => client,
+    }))
+}
+
 /// Where the store is that the arguments name.
 pub(crate) fn store_folder(globals: &Globals) -> Result<PathBuf> {
-    match &globals.store {
-        Some(path) if is_postgres(path) => Err(Failure::refused(
+    match globals.named_store() {
+        Some(path) if is_postgres(&path) => Err(Failure::refused(
             Kind::Unsupported,
             "this release keeps conversations in a folder; give a path, not a PostgreSQL address",
         )),
         Some(path) if path.as_os_str().is_empty() => {
             Err(Failure::invalid("the store's path is empty; give a folder"))
         }
-        Some(path) => Ok(path.clone()),
+        Some(path) => Ok(path),
         None => places::user_store(),
     }
 }

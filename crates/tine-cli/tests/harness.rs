@@ -1,14 +1,67 @@
-//! A store in a temporary folder, and what the command says about it.
+//! A store in a temporary folder, and what the command says about it: directly, or through a
+//! server that the harness starts over the same folder (see `remote`).
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
+/// Set when commands are to reach their stores through servers.
+pub const THROUGH_SERVERS: &str = "TINE_TEST_THROUGH_SERVERS";
+
 /// A home with a store in it.
 pub struct Home {
+    // Goes before the folder that it serves.
+    server: OnceLock<Server>,
     folder: TempDir,
+}
+
+/// A running `tine serve`.
+pub struct Server {
+    child: Child,
+    pub url: String,
+}
+
+impl Server {
+    /// Serves a store on a port of the system's choice, or on the one of an address.
+    pub fn start(store: &Path, listen: &str, more: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tine"))
+            .env_clear()
+            .args(["serve", "--listen", listen, "--no-pack", "--log", "error", "--grace", "1"])
+            .args(more)
+            .arg("--store")
+            .arg(store)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the built command runs");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it was piped"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a server says where it is");
+        let url = line.trim().rsplit_once(" on ").map(|(_, url)| url.to_owned());
+        let url = url.unwrap_or_else(|| panic!("the server says: {line}"));
+        // Read to its end, so that the server never waits for a reader.
+        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        Server { child, url }
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// What a run left behind.
@@ -22,7 +75,7 @@ pub struct Ran {
 impl Home {
     /// No store yet.
     pub fn new() -> Self {
-        Home { folder: TempDir::new().expect("a temporary folder") }
+        Home { server: OnceLock::new(), folder: TempDir::new().expect("a temporary folder") }
     }
 
     /// A store with the conversation `trip`: one question and one answer at known times, so that
@@ -56,12 +109,17 @@ impl Home {
         command
             .env_clear()
             .env("HOME", self.folder.path())
-            .env("TINE_STORE", self.path("store"))
             .env("USER", "tester")
             .env("TZ", "UTC")
             .env("COLUMNS", "100")
             .current_dir(self.folder.path())
             .args(arguments);
+        if std::env::var_os(THROUGH_SERVERS).is_some() {
+            let start = || Server::start(&self.path("store"), "127.0.0.1:0", &[]);
+            command.env("TINE_SERVER", &self.server.get_or_init(start).url);
+        } else {
+            command.env("TINE_STORE", self.path("store"));
+        }
         command
     }
 

@@ -13,6 +13,8 @@ mod exit_codes;
 mod harness;
 mod output;
 mod reading;
+mod remote;
 mod rendering;
 mod search;
 mod transfer;
+mod watching;

@@ -89,6 +89,14 @@ impl Usage {
         #[allow(clippy::cast_precision_loss)]
         (self.priced > 0).then(|| self.cost_nanos as f64 / NANOS)
     }
+
+    /// A cost in US dollars as billionths, as [`Usage::cost_usd`] gave it; 0 for what is no cost.
+    pub fn nanos(dollars: f64) -> u64 {
+        let nanos = (dollars * NANOS).round();
+        // Out of this range it is no cost.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        (0.0..9e15).contains(&nanos).then_some(nanos as u64).unwrap_or(0)
+    }
 }
 
 /// The first of these members that is a count; a dot goes one level down.

@@ -24,9 +24,52 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// What sort of thing.
-    pub what: &'static str,
+    pub what: String,
     /// Its name or id.
     pub name: String,
+}
+
+/// Where a branch ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActualTip {
+    /// The branch.
+    pub branch: Name,
+    /// The turn; `None` is the root.
+    pub turn: Option<TurnId>,
+    /// The hash of that turn.
+    pub hash: Option<TurnHash>,
+}
+
+/// What a caller needs to go on after a refusal; each field is set only where it says something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Particulars {
+    /// Position of the refused message in the call, from 0.
+    pub message_index: Option<usize>,
+    /// All that an ambiguous reference could mean.
+    pub candidates: Vec<Candidate>,
+    /// Where the branch of a lost race ends.
+    pub actual_tip: Option<ActualTip>,
+    /// What points at the thing that should go.
+    pub references: Vec<Reference>,
+    /// Later operations that build on the one that should be undone.
+    pub depended_on_by: Vec<u64>,
+    /// The operation that deleted the turn that was named.
+    pub deleted_by: Option<u64>,
+    /// The title that is set already.
+    pub present_title: Option<String>,
+    /// Whether the root was named where a turn was asked for.
+    pub is_root: bool,
+}
+
+/// A refusal that an engine elsewhere gave: its sentence and its particulars, word for word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What sort of refusal.
+    pub kind: Kind,
+    /// The sentence.
+    pub message: String,
+    /// What a caller needs to go on.
+    pub particulars: Particulars,
 }
 
 /// A refused request or a failed store.
@@ -207,6 +250,9 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// An engine elsewhere refused.
+    #[error("{}", .0.message)]
+    Relayed(Box<Refusal>),
 }
 
 impl Error {
@@ -239,7 +285,30 @@ impl Error {
             Error::Unsupported(_) => Kind::Unsupported,
             Error::TooLarge { .. } => Kind::TooLarge,
             Error::Store(error) | Error::NotSwept(error) => error.kind(),
+            Error::Relayed(refusal) => refusal.kind,
         }
+    }
+
+    /// What a caller needs to go on.
+    pub fn particulars(&self) -> Particulars {
+        let mut found = Particulars::default();
+        match self {
+            Error::Message { index, .. } => found.message_index = Some(*index),
+            Error::Ambiguous { candidates, .. } => found.candidates.clone_from(candidates),
+            Error::Conflict { branch, actual, actual_hash, .. }
+            | Error::Stale { branch, actual, actual_hash } => {
+                let (branch, turn, hash) = (branch.clone(), *actual, *actual_hash);
+                found.actual_tip = Some(ActualTip { branch, turn, hash });
+            }
+            Error::Referenced { references } => found.references.clone_from(references),
+            Error::DependedOn { by, .. } => found.depended_on_by.clone_from(by),
+            Error::DeletedTurn { operation, .. } => found.deleted_by = Some(*operation),
+            Error::TitleSet { title } => found.present_title = Some(title.clone()),
+            Error::NotATurn => found.is_root = true,
+            Error::Relayed(refusal) => return refusal.particulars.clone(),
+            _ => {}
+        }
+        found
     }
 
     pub(crate) fn invalid(why: impl Into<String>) -> Self {

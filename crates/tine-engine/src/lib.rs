@@ -38,6 +38,7 @@ mod feed;
 mod fork;
 mod log;
 mod metadata;
+mod operations;
 mod outside;
 mod path;
 mod project;
@@ -59,8 +60,9 @@ mod views;
 
 pub use answers::*;
 pub use engine::Engine;
-pub use error::{Candidate, Error, Reference as ReferenceFound};
+pub use error::{ActualTip, Candidate, Error, Particulars, Reference as ReferenceFound, Refusal};
 pub use feed::FeedFilter;
+pub use operations::Operations;
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;

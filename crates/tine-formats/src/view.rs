@@ -10,6 +10,8 @@
 //!   (`parent_id` of a first turn). What only some records have is left out elsewhere
 //!   (`tool_call_id`, `edited_from`, `outcome`).
 //! - An answer carries its project once, at the top: see [`Answer`].
+//! - Every answer can be read back: what a form becomes in a client (`TryFrom`) is what the
+//!   engine said (`From`), value for value. A form that cannot be read is [`Unreadable`].
 //!
 //! Deliberately absent: status codes and headers (the surfaces' business), and how a path is
 //! rendered for providers (see [`crate::render`]).
@@ -20,6 +22,7 @@ mod change;
 mod conversation;
 mod error;
 mod history;
+mod reading;
 mod rendering;
 mod search;
 mod tree;
@@ -28,7 +31,7 @@ mod turn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tine_core::{Json, ProjectId};
+use tine_core::{Json, Limits, ProjectId};
 use tine_engine as engine;
 
 pub use care::*;
@@ -36,6 +39,7 @@ pub use change::*;
 pub use conversation::*;
 pub use error::*;
 pub use history::*;
+pub use reading::Unreadable;
 pub use rendering::*;
 pub use search::*;
 pub use tree::*;
@@ -51,6 +55,20 @@ pub fn raw(json: &Json) -> Raw {
 
 fn raw_text(canonical: String) -> Raw {
     RawValue::from_string(canonical).expect("canonical JSON is JSON")
+}
+
+/// Limits for what was checked against the limits when it was stored.
+fn unlimited() -> Limits {
+    Limits {
+        body_bytes: usize::MAX,
+        block_bytes: usize::MAX,
+        messages_per_append: usize::MAX,
+        json_depth: tine_core::json::MAX_DEPTH,
+        name_bytes: usize::MAX,
+        page_rows: usize::MAX,
+        query_bytes: usize::MAX,
+        query_terms: usize::MAX,
+    }
 }
 
 fn text(value: impl ToString) -> String {
@@ -93,6 +111,17 @@ impl<T> Items<T> {
     /// A whole list.
     pub fn all(items: Vec<T>) -> Self {
         Items { items, next: None }
+    }
+}
+
+impl<T> Items<T> {
+    /// The same list with items of another type, which may be unreadable.
+    pub fn try_map<U, E>(
+        self,
+        read: impl FnMut(T) -> Result<U, E>,
+    ) -> Result<engine::Listing<U>, E> {
+        let items = self.items.into_iter().map(read).collect::<Result<_, E>>()?;
+        Ok(engine::Listing { items, next: self.next })
     }
 }
 

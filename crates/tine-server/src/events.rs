@@ -121,7 +121,8 @@ async fn follow(
         at,
         feed: app.feed.clone(),
         stopping: app.stopping.clone(),
-        ready: VecDeque::from([Bytes::from_static(b": following\n\n")]),
+        // Whoever is cut off before the first event knows from this where to go on.
+        ready: VecDeque::from([Bytes::from(format!(": following\nid: {}\n\n", at.0))]),
         app,
     };
     let body = stream::unfold(follower, |mut follower| async {

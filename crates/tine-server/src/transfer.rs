@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, RawQuery, Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,13 +30,34 @@ pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
 const PIECE: usize = 64 * 1024;
 
 /// What is exported.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct Exported {
     /// The project; `default` without it.
     project_id: Option<String>,
-    /// The conversation; all of the project without it.
-    conversation_id: Option<String>,
+    /// The conversations, each by a parameter of its own; all of the project without any.
+    #[schemars(default)]
+    conversation_id: Vec<String>,
+}
+
+impl Exported {
+    /// Reads a query in which a name may come several times.
+    fn read(query: &str) -> Result<Self, Problem> {
+        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query)
+            .map_err(|error| Problem::new(Kind::Invalid, format!("the parameters: {error}")))?;
+        let mut read = Exported::default();
+        for (name, value) in pairs {
+            match name.as_str() {
+                "project_id" => read.project_id = Some(value),
+                "conversation_id" => read.conversation_id.push(value),
+                _ => {
+                    let why = format!("the parameters: `{name}` is unknown");
+                    return Err(Problem::new(Kind::Invalid, why));
+                }
+            }
+        }
+        Ok(read)
+    }
 }
 
 /// Where a bundle goes.
@@ -51,34 +72,29 @@ pub(crate) struct ImportedInto {
 pub(crate) async fn export(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Caller>>,
-    Query(wanted): Query<Exported>,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
+    let wanted = Exported::read(query.as_deref().unwrap_or_default())?;
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
     let limits = app.engine.limits().clone();
     let project = wire::project(wanted.project_id.as_deref(), &limits)?;
     caller.check(&project, Access::Read)?;
     let call = Call::by(caller.name(&app.options.actor)).in_project(project);
-    let wanted = wanted.conversation_id.map(|id| ConversationId::new(id, &limits));
-    let wanted = wanted.transpose().map_err(Error::from)?;
+    let wanted = wanted.conversation_id.into_iter().map(|id| ConversationId::new(id, &limits));
+    let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
     let engine = app.engine.clone();
     let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     let found = tokio::task::spawn_blocking(move || -> Result<_, Error> {
-        let ids = match wanted {
-            Some(id) => vec![engine.conversation(&call, &id)?.id],
-            None => {
-                let mut ids = Vec::new();
-                let mut page = Page::default();
-                loop {
-                    let found = engine.conversations(&call, true, page)?;
-                    ids.extend(found.items.into_iter().map(|conversation| conversation.id));
-                    match found.next {
-                        Some(next) => page = Page { cursor: Some(next), limit: None },
-                        None => break,
-                    }
-                }
-                ids
-            }
-        };
+        let mut ids = Vec::new();
+        for id in &wanted {
+            ids.push(engine.conversation(&call, id)?.id);
+        }
+        let mut next = wanted.is_empty().then(Page::default);
+        while let Some(page) = next.take() {
+            let found = engine.conversations(&call, true, page)?;
+            ids.extend(found.items.into_iter().map(|conversation| conversation.id));
+            next = found.next.map(|cursor| Page { cursor: Some(cursor), limit: None });
+        }
         Ok((engine, call, ids))
     });
     let (engine, call, ids) =
@@ -96,6 +112,8 @@ pub(crate) async fn export(
     let body = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
     });
+    // Compression asks once more behind the end.
+    let body = body.fuse();
     let mut response = Response::new(Body::from_stream(body));
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -168,6 +186,7 @@ pub(crate) async fn import(
     let patience = app.options.body_timeout;
     tokio::spawn(async move {
         let mut body = request.into_body();
+        let mut refused = false;
         loop {
             let piece = match tokio::time::timeout(patience, body.frame()).await {
                 Ok(None) => return,
@@ -175,8 +194,10 @@ pub(crate) async fn import(
                 Ok(Some(Err(error))) => Err(io::Error::other(error)),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
             };
+            // What was refused is still taken to its end: a sender reads no answer before that.
             let broken = piece.is_err();
-            if sender.send(piece).await.is_err() || broken {
+            refused = refused || sender.send(piece).await.is_err();
+            if broken {
                 return;
             }
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tine_core::{ConversationId, Limits, Message, Reference, Role, Status, Timestamp};
+use tine_core::{ConversationId, Kind, Limits, Message, Reference, Role, Status, Timestamp};
 use tine_engine::{Append, Appended, Error, NewConversation, OnConflict, Outcome};
 use tine_formats::view;
 use tine_store::embedded::Mode;
@@ -145,7 +145,7 @@ fn conversation(session: &Session, create: bool) -> Result<ConversationId> {
     };
     if let Some(id) = &wanted {
         match session.engine.conversation(&session.call, id) {
-            Err(Error::NotFound { .. }) => {}
+            Err(error) if error.kind() == Kind::NotFound => {}
             found => return Ok(found?.id),
         }
     }

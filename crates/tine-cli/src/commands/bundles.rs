@@ -15,7 +15,7 @@ use crate::arguments::Globals;
 use crate::commands::conversations;
 use crate::failure::{Failure, Result};
 use crate::input::Source;
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
@@ -42,10 +42,10 @@ pub(crate) struct ExportArgs {
 pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
     let chosen = chosen(session, args)?;
     match args.output.as_deref() {
-        None => to_stdout(session, &chosen),
-        Some(path) if path == Path::new("-") => to_stdout(session, &chosen),
+        None => to_stdout(session, args, &chosen),
+        Some(path) if path == Path::new("-") => to_stdout(session, args, &chosen),
         Some(path) => {
-            to_file(session, &chosen, path)?;
+            to_file(session, args, &chosen, path)?;
             #[derive(Serialize)]
             struct Document {
                 file: PathBuf,
@@ -78,9 +78,29 @@ fn chosen(session: &Session, args: &ExportArgs) -> Result<Vec<ConversationId>> {
     args.conversations.iter().map(found).collect()
 }
 
-fn to_stdout(session: &Session, chosen: &[ConversationId]) -> Result<()> {
+/// Writes a bundle, made here or by the server.
+fn write(
+    session: &Session,
+    args: &ExportArgs,
+    chosen: &[ConversationId],
+    out: &mut dyn Write,
+) -> Result<()> {
+    match &session.engine {
+        Place::Here(engine) => {
+            write_bundle(engine, &session.call, chosen, out)?;
+            Ok(())
+        }
+        Place::There(client) => {
+            // All of a project need not be named one by one.
+            let named = if args.all { &[] } else { chosen };
+            Ok(client.export(&session.call, named)?.write(out)??)
+        }
+    }
+}
+
+fn to_stdout(session: &Session, args: &ExportArgs, chosen: &[ConversationId]) -> Result<()> {
     let mut out = Watched { inner: BufWriter::new(io::stdout().lock()), closed: false };
-    let written = write_bundle(&session.engine, &session.call, chosen, &mut out);
+    let written = write(session, args, chosen, &mut out);
     let flushed = out.flush();
     if out.closed {
         return Err(Failure::ClosedPipe);
@@ -117,7 +137,12 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file and renames at the end: a failed export leaves an older one as it was.
-fn to_file(session: &Session, chosen: &[ConversationId], path: &Path) -> Result<()> {
+fn to_file(
+    session: &Session,
+    args: &ExportArgs,
+    chosen: &[ConversationId],
+    path: &Path,
+) -> Result<()> {
     let unwritable = |error: &io::Error| {
         Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
     };
@@ -127,7 +152,7 @@ fn to_file(session: &Session, chosen: &[ConversationId], path: &Path) -> Result<
     let file = File::create_new(&partial).map_err(|error| unwritable(&error))?;
     let finish = || -> Result<()> {
         let mut out = BufWriter::new(&file);
-        write_bundle(&session.engine, &session.call, chosen, &mut out)?;
+        write(session, args, chosen, &mut out)?;
         out.flush().map_err(|error| unwritable(&error))?;
         file.sync_all().map_err(|error| unwritable(&error))?;
         fs::rename(&partial, path).map_err(|error| unwritable(&error))
@@ -162,11 +187,14 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         source @ Source::File(_) => Some(source.open_file()?),
     };
     let session = Session::open(globals, Mode::Create)?;
-    let (engine, call) = (&session.engine, &session.call);
-    let project = globals.project.is_some().then_some(&call.project);
-    let done = match file {
-        Some(file) => read_bundle_in_place(engine, project, &mut BufReader::new(file))?,
-        None => read_bundle(engine, project, &mut io::stdin().lock())?,
+    let project = globals.project.is_some().then_some(&session.call.project);
+    let done = match (&session.engine, file) {
+        (Place::Here(engine), Some(file)) => {
+            read_bundle_in_place(engine, project, &mut BufReader::new(file))?
+        }
+        (Place::Here(engine), None) => read_bundle(engine, project, &mut io::stdin().lock())?,
+        (Place::There(client), Some(mut file)) => client.import(project, &mut file)?,
+        (Place::There(client), None) => client.import(project, &mut io::stdin().lock())?,
     };
     if session.answered_json(|| view::Imported::from(done.clone()))? {
         return Ok(());

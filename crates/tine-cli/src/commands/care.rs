@@ -192,7 +192,8 @@ pub(crate) struct BackupArgs {
 }
 
 pub(crate) fn backup(session: &Session, args: &BackupArgs) -> Result<()> {
-    session.engine.store().backup(&args.folder)?;
+    let instead = "run it there, or take the conversations with `tine export --all`";
+    session.engine.here("tine backup", instead)?.store().backup(&args.folder)?;
     #[derive(Serialize)]
     struct Document {
         folder: PathBuf,

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::Globals;
+use crate::arguments::{Globals, only_here};
 use crate::failure::Result;
 use crate::terminal::{Paging, Screen};
 
@@ -21,6 +21,9 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<()> {
+    if let Some(url) = globals.server_argument() {
+        return Err(only_here("tine completions", url, "leave --server away"));
+    }
     // The generator panics when its output is closed, so it gets one that never is.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::command(), "tine", &mut script);

@@ -20,6 +20,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod token;
 pub(crate) mod tree;
+pub(crate) mod watch;
 
 use tine_store::embedded::Mode;
 
@@ -54,6 +55,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Undo(args) => history::undo(&open()?, &args),
         Command::Redo(args) => history::redo(&open()?, &args),
         Command::Ops(args) => history::ops(&open()?, &args),
+        Command::Watch(args) => watch::watch(globals, &args),
         Command::Bookmark(args) => marks::bookmark(&open()?, &args),
         Command::Tag(args) => marks::tag(&open()?, args),
         Command::Title(args) => marks::title(&open()?, args),

@@ -1,8 +1,8 @@
 //! `tine revert`, `restore` and `tails`: moving branches, and what that leaves behind.
 
 use clap::Args;
-use tine_core::Reference;
-use tine_engine::{BranchView, Error, MoveBranch};
+use tine_core::{Kind, Reference};
+use tine_engine::{BranchView, MoveBranch};
 use tine_formats::view;
 
 use crate::arguments::reference;
@@ -82,7 +82,7 @@ pub(crate) fn restore(session: &Session, args: RestoreArgs) -> Result<()> {
         words => match session.engine.branch(&session.call, &conversation, &words[0]) {
             Ok(_) => (words[0].as_str(), None),
             // One word that is no branch is the turn to go to.
-            Err(Error::NotFound { .. }) => ("main", Some(&words[0])),
+            Err(error) if error.kind() == Kind::NotFound => ("main", Some(&words[0])),
             Err(error) => return Err(error.into()),
         },
     };

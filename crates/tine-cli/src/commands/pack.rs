@@ -25,7 +25,8 @@ pub(crate) struct PackArgs {
 
 pub(crate) fn pack(session: &Session, args: &PackArgs) -> Result<()> {
     let options = if args.all { PackOptions::EVERYTHING } else { PackOptions::default() };
-    let store = session.engine.store();
+    let instead = "a server packs by itself while it has time";
+    let store = session.engine.here("tine pack", instead)?.store();
     let packed = store.pack(options)?;
     if packed.turns > 0 {
         store.scrub()?;

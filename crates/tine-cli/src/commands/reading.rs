@@ -65,7 +65,7 @@ fn read_path(session: &Session, to: Option<Reference>, last: Option<usize>) -> R
     };
     let selection = last.map_or(Selection::Whole, Selection::Last);
     let query = PathQuery { conversation, to, selection, cursor: None, limit: None };
-    Ok(whole_path(&session.engine, &session.call, query)?)
+    Ok(whole_path(&*session.engine, &session.call, query)?)
 }
 
 #[derive(Debug, Args)]

@@ -74,6 +74,7 @@ enum Level {
 }
 
 pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
+    globals.only_here("tine serve", "name the store to serve with --store PATH")?;
     let level = match args.log {
         Level::Error => tracing::Level::ERROR,
         Level::Warn => tracing::Level::WARN,

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 use serde::Serialize;
 use tine_core::{Json, Reference};
-use tine_engine::{Error, TurnView};
+use tine_engine::TurnView;
 use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
@@ -52,7 +52,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
     let named = session.turn(&args.turn)?;
     let turn = match session.engine.turn(&session.call, named) {
         // A branch can end on the root.
-        Err(Error::NotATurn) => return show_root(session),
+        Err(error) if error.particulars().is_root => return show_root(session),
         turn => turn?,
     };
     let by_id = || tine_engine::TurnRef::within(turn.conversation.clone(), turn.id);

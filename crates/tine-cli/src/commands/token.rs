@@ -76,6 +76,7 @@ impl<'a> Shown<'a> {
 }
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
+    globals.only_here("tine token", "make the token there, with --store PATH")?;
     let folder = store_folder(globals)?;
     let path = token_file(&folder);
     let failed = |error: std::io::Error| {

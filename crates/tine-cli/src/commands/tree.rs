@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use clap::Args;
-use tine_core::{ConversationId, Reference, TurnId};
-use tine_engine::{ConversationView, Error, TopologyPage, TopologyQuery};
+use tine_core::{ConversationId, Kind, Reference, TurnId};
+use tine_engine::{ConversationView, TopologyPage, TopologyQuery};
 use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
@@ -55,7 +55,7 @@ pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
     }
     let line = match session.engine.branch(&session.call, &conversation, &args.branch) {
         Ok(branch) => branch.tip,
-        Err(Error::NotFound { .. }) if args.branch == "main" => None,
+        Err(error) if error.kind() == Kind::NotFound && args.branch == "main" => None,
         Err(error) => return Err(error.into()),
     };
     let head = match under {

@@ -10,4 +10,4 @@ mod time;
 
 pub use paint::Paint;
 pub(crate) use screen::{Paging, Screen};
-pub(crate) use time::short_time;
+pub(crate) use time::{precise_time, short_time};

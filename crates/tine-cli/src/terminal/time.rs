@@ -1,12 +1,21 @@
-//! Times as people read them: local, to the minute.
+//! Times as people read them: local, to the minute or the second.
 
 use chrono::{DateTime, Local, Utc};
 use tine_core::Timestamp;
 
 /// `2024-01-15 10:30` on the reader's clock.
 pub(crate) fn short_time(at: Timestamp) -> String {
+    local(at, "%Y-%m-%d %H:%M")
+}
+
+/// `2024-01-15 10:30:05` on the reader's clock.
+pub(crate) fn precise_time(at: Timestamp) -> String {
+    local(at, "%Y-%m-%d %H:%M:%S")
+}
+
+fn local(at: Timestamp, form: &str) -> String {
     match DateTime::<Utc>::from_timestamp_millis(at.as_millis()) {
-        Some(time) => time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string(),
+        Some(time) => time.with_timezone(&Local).format(form).to_string(),
         None => at.to_string(),
     }
 }

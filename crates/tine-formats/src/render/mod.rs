@@ -28,7 +28,7 @@ mod tail;
 mod tine;
 
 use tine_core::{Json, TurnId};
-use tine_engine::{Call, Engine, PathPage, PathQuery};
+use tine_engine::{Call, Operations, PathPage, PathQuery};
 
 pub use error::{OpenCall, RenderError};
 pub use notes::{Note, NoteKind};
@@ -184,7 +184,11 @@ impl Rendering {
 }
 
 /// All pages of a path in one.
-pub fn whole_path(engine: &Engine, call: &Call, query: PathQuery) -> tine_engine::Result<PathPage> {
+pub fn whole_path(
+    engine: &dyn Operations,
+    call: &Call,
+    query: PathQuery,
+) -> tine_engine::Result<PathPage> {
     let mut query = query;
     let mut path = engine.path(call, query.clone())?;
     while let Some(cursor) = path.next.take() {

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::{ConversationId, Name};
 use tine_engine as engine;
 
 /// What a check of everything found.
@@ -40,6 +41,19 @@ impl From<engine::Verified> for Verified {
             purged_turns: found.purged_turns,
             operations: found.operations,
             problems: problems.map(|it| Problem { record: it.record, why: it.why }).collect(),
+        }
+    }
+}
+
+impl From<Verified> for engine::Verified {
+    fn from(view: Verified) -> Self {
+        let problem = |it: Problem| tine_store::Problem { record: it.record, why: it.why };
+        engine::Verified {
+            conversations: view.conversations,
+            turns: view.turns,
+            purged_turns: view.purged_turns,
+            operations: view.operations,
+            problems: view.problems.into_iter().map(problem).collect(),
         }
     }
 }
@@ -145,6 +159,44 @@ fn shares<T: ToString>(shares: engine::UsageShares<T>) -> Vec<UsageShare> {
     each.chain(rest).map(|(name, usage)| UsageShare { name, usage: usage.into() }).collect()
 }
 
+impl From<Usage> for tine_core::Usage {
+    fn from(view: Usage) -> Self {
+        tine_core::Usage {
+            turns: view.turns,
+            input: view.input_tokens,
+            output: view.output_tokens,
+            total: view.total_tokens,
+            cache_read: view.cache_read_tokens,
+            cache_write: view.cache_write_tokens,
+            reasoning: view.reasoning_tokens,
+            priced: view.priced_turns,
+            cost_nanos: tine_core::Usage::nanos(view.cost_usd.unwrap_or_default()),
+        }
+    }
+}
+
+impl From<UsageTotals> for engine::UsageTotals {
+    fn from(view: UsageTotals) -> Self {
+        engine::UsageTotals {
+            total: view.total.into(),
+            models: read_shares(view.models, |name| name),
+            branches: read_shares(view.branches, Name::from_stored),
+            conversations: read_shares(view.conversations, ConversationId::from_stored),
+        }
+    }
+}
+
+fn read_shares<T>(shares: Vec<UsageShare>, name: impl Fn(String) -> T) -> engine::UsageShares<T> {
+    let mut read = engine::UsageShares::default();
+    for share in shares {
+        match share.name {
+            Some(text) => read.each.push((name(text), share.usage.into())),
+            None => read.rest = share.usage.into(),
+        }
+    }
+    read
+}
+
 /// Totals of a store.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StoreTotals {
@@ -210,6 +262,31 @@ impl From<engine::Stats> for Stats {
     }
 }
 
+impl From<Stats> for engine::Stats {
+    fn from(view: Stats) -> Self {
+        let store = tine_store::Totals {
+            projects: view.store.projects,
+            conversations: view.store.conversations,
+            turns: view.store.turns,
+            branches: view.store.branches,
+            bookmarks: view.store.bookmarks,
+            operations: view.store.operations,
+            disk_bytes: view.store.disk_bytes,
+        };
+        let conversation = view.conversation.map(|it| engine::ConversationStats {
+            turns: it.turns,
+            deleted: it.deleted,
+            forks: it.forks,
+            leaves: it.leaves,
+            longest_path: it.longest_path,
+            branches: it.branches,
+            tails: it.tails,
+            operations: it.operations,
+        });
+        engine::Stats { store, conversation }
+    }
+}
+
 /// What an import did.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
@@ -233,6 +310,18 @@ impl From<engine::Imported> for Imported {
             unchanged: done.unchanged,
             turns: done.turns,
             operations: done.operations,
+        }
+    }
+}
+
+impl From<Imported> for engine::Imported {
+    fn from(view: Imported) -> Self {
+        engine::Imported {
+            conversations: view.conversations,
+            extended: view.extended,
+            unchanged: view.unchanged,
+            turns: view.turns,
+            operations: view.operations,
         }
     }
 }

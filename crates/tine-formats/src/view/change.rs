@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::{ConversationId, Name};
 use tine_engine as engine;
 
+use super::reading::{Unreadable, each, parse, parse_option};
 use super::{Turn, text, texts};
 
 /// What an append did.
@@ -34,6 +36,20 @@ impl From<engine::Appended> for Appended {
             replayed: done.replayed,
             undone: done.undone,
         }
+    }
+}
+
+impl TryFrom<Appended> for engine::Appended {
+    type Error = Unreadable;
+
+    fn try_from(view: Appended) -> Result<Self, Unreadable> {
+        Ok(engine::Appended {
+            turns: each(view.turns)?,
+            branch: view.branch.try_into()?,
+            forked: view.forked,
+            replayed: view.replayed,
+            undone: view.undone,
+        })
     }
 }
 
@@ -73,6 +89,23 @@ impl From<engine::BranchView> for Branch {
     }
 }
 
+impl TryFrom<Branch> for engine::BranchView {
+    type Error = Unreadable;
+
+    fn try_from(view: Branch) -> Result<Self, Unreadable> {
+        Ok(engine::BranchView {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            id: parse("branch_id", &view.branch_id)?,
+            name: Name::from_stored(view.name),
+            tip: parse_option("tip", view.tip)?,
+            tip_hash: parse_option("tip_hash", view.tip_hash)?,
+            forked_from: parse_option("forked_from", view.forked_from)?,
+            created_at: parse("created_at", &view.created_at)?,
+            version: view.version,
+        })
+    }
+}
+
 /// What an edit did.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Edited {
@@ -85,6 +118,16 @@ pub struct Edited {
 impl From<engine::Edited> for Edited {
     fn from(done: engine::Edited) -> Self {
         Edited { turn: (done.turn, done.outcome).into(), branch: done.branch.map(Branch::from) }
+    }
+}
+
+impl TryFrom<Edited> for engine::Edited {
+    type Error = Unreadable;
+
+    fn try_from(view: Edited) -> Result<Self, Unreadable> {
+        let (turn, outcome) = view.turn.try_into()?;
+        let branch = view.branch.map(engine::BranchView::try_from).transpose()?;
+        Ok(engine::Edited { turn, outcome, branch })
     }
 }
 
@@ -102,6 +145,16 @@ pub struct SplitDone {
 impl From<engine::SplitDone> for SplitDone {
     fn from(done: engine::SplitDone) -> Self {
         SplitDone { split: text(done.whole), left: done.left.into(), right: done.right.into() }
+    }
+}
+
+impl TryFrom<SplitDone> for engine::SplitDone {
+    type Error = Unreadable;
+
+    fn try_from(view: SplitDone) -> Result<Self, Unreadable> {
+        let whole = parse("split", &view.split)?;
+        let (left, right) = (view.left.try_into()?, view.right.try_into()?);
+        Ok(engine::SplitDone { whole, left, right })
     }
 }
 
@@ -135,6 +188,22 @@ impl From<engine::Deleted> for Deleted {
     }
 }
 
+impl TryFrom<Deleted> for engine::Deleted {
+    type Error = Unreadable;
+
+    fn try_from(view: Deleted) -> Result<Self, Unreadable> {
+        let names = |names: Vec<String>| names.into_iter().map(Name::from_stored).collect();
+        Ok(engine::Deleted {
+            turn: parse("turn_id", &view.turn_id)?,
+            turns: view.turns,
+            moved_branches: each(view.moved_branches)?,
+            moved_bookmarks: names(view.moved_bookmarks),
+            removed_bookmarks: names(view.removed_bookmarks),
+            dry_run: view.dry_run,
+        })
+    }
+}
+
 /// A bookmark.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Bookmark {
@@ -159,5 +228,19 @@ impl From<engine::BookmarkView> for Bookmark {
             turn_hash: text(view.turn_hash),
             created_at: text(view.created_at),
         }
+    }
+}
+
+impl TryFrom<Bookmark> for engine::BookmarkView {
+    type Error = Unreadable;
+
+    fn try_from(view: Bookmark) -> Result<Self, Unreadable> {
+        Ok(engine::BookmarkView {
+            name: Name::from_stored(view.name),
+            conversation: ConversationId::from_stored(view.conversation_id),
+            turn: parse("turn_id", &view.turn_id)?,
+            turn_hash: parse("turn_hash", &view.turn_hash)?,
+            created_at: parse("created_at", &view.created_at)?,
+        })
     }
 }

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::Json;
+use tine_core::{ConversationId, Json, ProjectId};
 use tine_engine as engine;
+use tine_store::Root;
 
+use super::reading::{self, Unreadable, parse, parse_option};
 use super::{Raw, raw, raw_text, text};
 
 /// A project.
@@ -19,6 +21,15 @@ pub struct Project {
 impl From<engine::ProjectView> for Project {
     fn from(view: engine::ProjectView) -> Self {
         Project { project_id: text(view.id), created_at: view.created_at.map(text) }
+    }
+}
+
+impl TryFrom<Project> for engine::ProjectView {
+    type Error = Unreadable;
+
+    fn try_from(view: Project) -> Result<Self, Unreadable> {
+        let created_at = parse_option("created_at", view.created_at)?;
+        Ok(engine::ProjectView { id: ProjectId::from_stored(view.project_id), created_at })
     }
 }
 
@@ -86,6 +97,36 @@ impl From<engine::ConversationView> for Conversation {
     }
 }
 
+impl Conversation {
+    /// What the engine said about a conversation of a project, which an answer names outside.
+    pub fn read(self, project: &ProjectId) -> Result<engine::ConversationView, Unreadable> {
+        let config = reading::json("config", &self.config)?;
+        let root = Root { system_prompt: self.system_prompt, config };
+        let metadata = match reading::json("metadata", &self.metadata)? {
+            Json::Object(object) if object.is_empty() => Json::Null,
+            metadata => metadata,
+        };
+        let derived_from = |from: DerivedFrom| {
+            Ok(tine_store::DerivedFrom {
+                conversation: ConversationId::from_stored(from.conversation_id),
+                turn: parse_option("turn_id", from.turn_id)?,
+            })
+        };
+        Ok(engine::ConversationView {
+            project: project.clone(),
+            id: ConversationId::from_stored(self.conversation_id),
+            root_hash: parse("root_hash", &self.root_hash)?,
+            root: (!self.purged).then_some(root),
+            title: self.title,
+            metadata,
+            created_at: parse("created_at", &self.created_at)?,
+            derived_from: self.derived_from.map(derived_from).transpose()?,
+            archived: self.archived,
+            changed_at: parse("changed_at", &self.changed_at)?,
+        })
+    }
+}
+
 fn object_or_empty(json: &Json) -> Raw {
     if json.is_null() { raw_text("{}".to_owned()) } else { raw(json) }
 }
@@ -104,5 +145,13 @@ pub struct Derived {
 impl From<engine::Derived> for Derived {
     fn from(done: engine::Derived) -> Self {
         Derived { conversation: done.conversation.into(), created: done.created, turns: done.turns }
+    }
+}
+
+impl Derived {
+    /// What the engine said about a derivation in a project.
+    pub fn read(self, project: &ProjectId) -> Result<engine::Derived, Unreadable> {
+        let conversation = self.conversation.read(project)?;
+        Ok(engine::Derived { conversation, created: self.created, turns: self.turns })
     }
 }

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::Kind;
+use tine_core::{ConversationId, Kind, Name};
 use tine_engine as engine;
 
+use super::reading::{Unreadable, parse_option};
 use super::text;
 use crate::render::{OpenCall, RenderError};
 
@@ -38,6 +39,15 @@ pub struct Particulars {
     /// Later operations that build on the one that should be undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depended_on_by: Vec<u64>,
+    /// The operation that deleted the turn that was named: undoing it brings the turn back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_by: Option<u64>,
+    /// The title that is set already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub present_title: Option<String>,
+    /// Whether the root was named where a turn was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_root: bool,
     /// Tool calls without results that keep a path from being rendered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_calls: Vec<OpenCalls>,
@@ -100,30 +110,62 @@ impl Error {
 impl From<&engine::Error> for Error {
     fn from(error: &engine::Error) -> Self {
         let mut view = Error::new(error.kind(), error.to_string());
-        match error {
-            engine::Error::Message { index, .. } => view.particulars.message_index = Some(*index),
-            engine::Error::Ambiguous { candidates, .. } => {
-                view.particulars.candidates = candidates.iter().map(Candidate::from).collect();
-            }
-            engine::Error::Conflict { branch, actual, actual_hash, .. }
-            | engine::Error::Stale { branch, actual, actual_hash } => {
-                view.particulars.actual_tip = Some(ActualTip {
-                    branch: text(branch),
-                    turn_id: actual.map(text),
-                    turn_hash: actual_hash.map(text),
-                });
-            }
-            engine::Error::Referenced { references } => {
-                let pointer = |found: &engine::ReferenceFound| Pointer {
-                    what: found.what.to_owned(),
-                    name: found.name.clone(),
-                };
-                view.particulars.references = references.iter().map(pointer).collect();
-            }
-            engine::Error::DependedOn { by, .. } => view.particulars.depended_on_by = by.clone(),
-            _ => {}
-        }
+        view.particulars = error.particulars().into();
         view
+    }
+}
+
+impl From<engine::Particulars> for Particulars {
+    fn from(found: engine::Particulars) -> Self {
+        let pointer = |it: engine::ReferenceFound| Pointer { what: it.what, name: it.name };
+        Particulars {
+            message_index: found.message_index,
+            candidates: found.candidates.iter().map(Candidate::from).collect(),
+            actual_tip: found.actual_tip.map(|tip| ActualTip {
+                branch: text(tip.branch),
+                turn_id: tip.turn.map(text),
+                turn_hash: tip.hash.map(text),
+            }),
+            references: found.references.into_iter().map(pointer).collect(),
+            depended_on_by: found.depended_on_by,
+            deleted_by: found.deleted_by,
+            present_title: found.present_title,
+            is_root: found.is_root,
+            open_calls: Vec::new(),
+            needed_tokens: None,
+        }
+    }
+}
+
+impl TryFrom<Particulars> for engine::Particulars {
+    type Error = Unreadable;
+
+    fn try_from(view: Particulars) -> Result<Self, Unreadable> {
+        let candidate = |it: Candidate| {
+            Ok(engine::Candidate {
+                conversation: ConversationId::from_stored(it.conversation_id),
+                turn: parse_option("turn_id", it.turn_id)?,
+                hash: parse_option("turn_hash", it.turn_hash)?,
+            })
+        };
+        let tip = |it: ActualTip| {
+            Ok(engine::ActualTip {
+                branch: Name::from_stored(it.branch),
+                turn: parse_option("turn_id", it.turn_id)?,
+                hash: parse_option("turn_hash", it.turn_hash)?,
+            })
+        };
+        let found = |it: Pointer| engine::ReferenceFound { what: it.what, name: it.name };
+        Ok(engine::Particulars {
+            message_index: view.message_index,
+            candidates: view.candidates.into_iter().map(candidate).collect::<Result<_, _>>()?,
+            actual_tip: view.actual_tip.map(tip).transpose()?,
+            references: view.references.into_iter().map(found).collect(),
+            depended_on_by: view.depended_on_by,
+            deleted_by: view.deleted_by,
+            present_title: view.present_title,
+            is_root: view.is_root,
+        })
     }
 }
 

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tine_core::{ConversationId, TurnId};
+use tine_core::{ConversationId, ProjectId, TurnId};
 use tine_engine as engine;
+use tine_store::FeedPosition;
 
+use super::reading::{Unreadable, parse, parse_all};
 use super::{Raw, text, texts};
 
 /// One entry of the operation log.
@@ -48,6 +50,24 @@ impl From<engine::OperationView> for Operation {
     }
 }
 
+impl TryFrom<Operation> for engine::OperationView {
+    type Error = Unreadable;
+
+    fn try_from(view: Operation) -> Result<Self, Unreadable> {
+        Ok(engine::OperationView {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            seq: view.seq,
+            kind: view.kind,
+            actor: view.actor,
+            at: parse("at", &view.at)?,
+            summary: view.summary,
+            detail: view.detail.map(|detail| detail.get().to_owned()),
+            hash: parse("hash", &view.hash)?,
+            undone: view.undone,
+        })
+    }
+}
+
 /// One entry of the change feed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
@@ -70,6 +90,34 @@ impl From<engine::FeedEntry> for Event {
     }
 }
 
+impl Event {
+    /// Reads an entry as it was sent. In two steps, because what is flattened cannot be passed on
+    /// byte for byte by a reader that takes the fields one by one.
+    pub fn from_text(text: &str) -> Result<Self, Unreadable> {
+        #[derive(Deserialize)]
+        struct Place {
+            position: u64,
+            project_id: String,
+        }
+        let unreadable = |error| Unreadable::new("event", error);
+        let place: Place = serde_json::from_str(text).map_err(unreadable)?;
+        let operation = serde_json::from_str(text).map_err(unreadable)?;
+        Ok(Event { position: place.position, project_id: place.project_id, operation })
+    }
+}
+
+impl TryFrom<Event> for engine::FeedEntry {
+    type Error = Unreadable;
+
+    fn try_from(view: Event) -> Result<Self, Unreadable> {
+        Ok(engine::FeedEntry {
+            position: FeedPosition(view.position),
+            project: ProjectId::from_stored(view.project_id),
+            operation: view.operation.try_into()?,
+        })
+    }
+}
+
 /// What an undo or redo did.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Undone {
@@ -84,6 +132,12 @@ pub struct Undone {
 impl From<engine::Undone> for Undone {
     fn from(done: engine::Undone) -> Self {
         Undone { target: done.target, kind: done.kind, seq: done.seq }
+    }
+}
+
+impl From<Undone> for engine::Undone {
+    fn from(view: Undone) -> Self {
+        engine::Undone { target: view.target, kind: view.kind, seq: view.seq }
     }
 }
 
@@ -122,5 +176,21 @@ impl From<engine::Purged> for Purged {
             operations: done.operations,
             confirm: done.confirm,
         }
+    }
+}
+
+impl TryFrom<Purged> for engine::Purged {
+    type Error = Unreadable;
+
+    fn try_from(view: Purged) -> Result<Self, Unreadable> {
+        let holder = |it: Holder| {
+            Ok((ConversationId::from_stored(it.conversation_id), parse("turn_id", &it.turn_id)?))
+        };
+        Ok(engine::Purged {
+            turns: parse_all("turns", view.turns)?,
+            other_holders: view.other_holders.into_iter().map(holder).collect::<Result<_, _>>()?,
+            operations: view.operations,
+            confirm: view.confirm,
+        })
     }
 }

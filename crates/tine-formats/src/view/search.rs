@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::{ConversationId, Name};
 use tine_engine as engine;
 
+use super::reading::{Unreadable, each, parse, role};
 use super::{text, texts};
 
 /// A page of hits, best first.
@@ -89,5 +91,38 @@ impl From<engine::SearchHit> for SearchHit {
             score: hit.score as f64 / 100.0,
             window: SearchWindow { turn_id: text(hit.turn), branch },
         }
+    }
+}
+
+impl TryFrom<SearchPage> for engine::SearchPage {
+    type Error = Unreadable;
+
+    fn try_from(view: SearchPage) -> Result<Self, Unreadable> {
+        Ok(engine::SearchPage { hits: each(view.hits)?, next: view.next })
+    }
+}
+
+impl TryFrom<SearchHit> for engine::SearchHit {
+    type Error = Unreadable;
+
+    fn try_from(view: SearchHit) -> Result<Self, Unreadable> {
+        Ok(engine::SearchHit {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            conversation_title: view.conversation_title,
+            archived: view.archived,
+            turn: parse("turn_id", &view.turn_id)?,
+            hash: parse("turn_hash", &view.turn_hash)?,
+            role: role(&view.role)?,
+            created_at: parse("created_at", &view.created_at)?,
+            depth: view.depth,
+            title: view.title,
+            tags: view.tags,
+            branches: view.branches.into_iter().map(Name::from_stored).collect(),
+            branch_count: view.branch_count,
+            snippet: view.snippet,
+            highlights: view.highlights.into_iter().map(|[from, to]| (from, to)).collect(),
+            // Hundredths, which a number of this size holds exactly.
+            score: (view.score * 100.0).round() as i64,
+        })
     }
 }

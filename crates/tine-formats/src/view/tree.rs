@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::{ConversationId, Name};
 use tine_engine as engine;
 
+use super::reading::{self, Unreadable, each, parse, parse_all, parse_option};
 use super::{Raw, Turn, presence, raw, text, texts};
 
 /// The root of a conversation, which every rendering shows as the system message.
@@ -18,6 +20,15 @@ pub struct Root {
 impl From<tine_store::Root> for Root {
     fn from(root: tine_store::Root) -> Self {
         Root { system_prompt: root.system_prompt, config: raw(&root.config) }
+    }
+}
+
+impl TryFrom<Root> for tine_store::Root {
+    type Error = Unreadable;
+
+    fn try_from(view: Root) -> Result<Self, Unreadable> {
+        let config = reading::json("config", &view.config)?;
+        Ok(tine_store::Root { system_prompt: view.system_prompt, config })
     }
 }
 
@@ -48,6 +59,20 @@ impl From<engine::PathPage> for Path {
     }
 }
 
+impl TryFrom<Path> for engine::PathPage {
+    type Error = Unreadable;
+
+    fn try_from(view: Path) -> Result<Self, Unreadable> {
+        Ok(engine::PathPage {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            root: view.root.map(tine_store::Root::try_from).transpose()?,
+            to: parse_option("to", view.to)?,
+            turns: each(view.turns)?,
+            next: view.next,
+        })
+    }
+}
+
 /// The turns around one turn.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
@@ -72,6 +97,20 @@ impl From<engine::Window> for Window {
             more_before: window.more_before,
             more_after: window.more_after,
         }
+    }
+}
+
+impl TryFrom<Window> for engine::Window {
+    type Error = Unreadable;
+
+    fn try_from(view: Window) -> Result<Self, Unreadable> {
+        Ok(engine::Window {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            turns: each(view.turns)?,
+            focus: view.focus,
+            more_before: view.more_before,
+            more_after: view.more_after,
+        })
     }
 }
 
@@ -135,6 +174,32 @@ impl From<engine::TopologyRow> for TopologyRow {
     }
 }
 
+impl TryFrom<TopologyRow> for engine::TopologyRow {
+    type Error = Unreadable;
+
+    fn try_from(view: TopologyRow) -> Result<Self, Unreadable> {
+        let names = |names: Vec<String>| names.into_iter().map(Name::from_stored).collect();
+        Ok(engine::TopologyRow {
+            id: parse("turn_id", &view.turn_id)?,
+            hash: parse("turn_hash", &view.turn_hash)?,
+            parent: parse_option("parent_id", view.parent_id)?,
+            children: parse_all("children", view.children)?,
+            role: reading::role(&view.role)?,
+            level: view.level,
+            created_at: parse("created_at", &view.created_at)?,
+            preview: view.preview,
+            title: view.title,
+            tags: view.tags,
+            descendants: view.descendants,
+            branches: names(view.branches),
+            bookmarks: names(view.bookmarks),
+            status: reading::status(&view.status)?,
+            presence: reading::presence(&view.presence)?,
+            purged: view.purged,
+        })
+    }
+}
+
 /// A topology, or a page of one: parents before children, first children first.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
@@ -159,6 +224,20 @@ impl From<engine::TopologyPage> for Topology {
             turns: page.rows.into_iter().map(TopologyRow::from).collect(),
             next: page.next,
         }
+    }
+}
+
+impl TryFrom<Topology> for engine::TopologyPage {
+    type Error = Unreadable;
+
+    fn try_from(view: Topology) -> Result<Self, Unreadable> {
+        Ok(engine::TopologyPage {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            first: parse_all("first", view.first)?,
+            total: view.total,
+            rows: each(view.turns)?,
+            next: view.next,
+        })
     }
 }
 
@@ -189,5 +268,20 @@ impl From<engine::Tail> for Tail {
             preview: tail.preview,
             created_at: text(tail.created_at),
         }
+    }
+}
+
+impl TryFrom<Tail> for engine::Tail {
+    type Error = Unreadable;
+
+    fn try_from(view: Tail) -> Result<Self, Unreadable> {
+        Ok(engine::Tail {
+            leaf: parse("leaf_id", &view.leaf_id)?,
+            leaf_hash: parse("leaf_hash", &view.leaf_hash)?,
+            first: parse("first_id", &view.first_id)?,
+            turns: view.turns,
+            preview: view.preview,
+            created_at: parse("created_at", &view.created_at)?,
+        })
     }
 }

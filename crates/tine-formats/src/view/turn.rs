@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::{Body, ConversationId};
 use tine_engine as engine;
-use tine_store::Content;
+use tine_store::{Content, Origin};
 
-use super::{Raw, raw, raw_text, text};
+use super::reading::{self, Unreadable, parse, parse_option};
+use super::{Raw, raw, raw_text, text, unlimited};
 
 /// A turn.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +97,53 @@ impl From<(engine::TurnView, engine::Outcome)> for Turn {
     fn from((view, outcome): (engine::TurnView, engine::Outcome)) -> Self {
         let outcome = Some(outcome_name(outcome).to_owned());
         Turn { outcome, ..Turn::from(view) }
+    }
+}
+
+impl TryFrom<Turn> for engine::TurnView {
+    type Error = Unreadable;
+
+    fn try_from(view: Turn) -> Result<Self, Unreadable> {
+        let role = reading::role(&view.role)?;
+        let content = match (&view.content, &view.message_digest) {
+            (Some(raw), _) => {
+                let content = reading::json("content", raw)?;
+                let body = Body::from_content(content, role, &unlimited());
+                Content::Kept(body.map_err(|error| Unreadable::new("content", error))?)
+            }
+            (None, Some(digest)) => Content::Purged(parse("message_digest", digest)?),
+            (None, None) => return Err(Unreadable::new("content", "it is not there")),
+        };
+        Ok(engine::TurnView {
+            conversation: ConversationId::from_stored(view.conversation_id),
+            id: parse("turn_id", &view.turn_id)?,
+            hash: parse("turn_hash", &view.turn_hash)?,
+            parent_hash: parse_option("parent_turn_hash", view.parent_turn_hash)?,
+            parent: parse_option("parent_id", view.parent_id)?,
+            depth: view.depth,
+            role,
+            content,
+            tool_call_id: view.tool_call_id,
+            created_at: parse("created_at", &view.created_at)?,
+            status: reading::status(&view.status)?,
+            metadata: reading::metadata(&view.metadata)?,
+            origin: Origin {
+                edited_from: parse_option("edited_from", view.edited_from)?,
+                derived_from: parse_option("derived_from", view.derived_from)?,
+                part_of: parse_option("part_of", view.part_of)?,
+            },
+            continues: parse_option("continues", view.continues)?,
+            presence: reading::presence(&view.presence)?,
+        })
+    }
+}
+
+impl TryFrom<Turn> for (engine::TurnView, engine::Outcome) {
+    type Error = Unreadable;
+
+    fn try_from(view: Turn) -> Result<Self, Unreadable> {
+        let outcome = reading::outcome(view.outcome.as_deref())?;
+        Ok((view.try_into()?, outcome))
     }
 }
 

@@ -200,7 +200,7 @@ impl Speaker {
 fn message_bytes(message: &Message) -> Raw {
     let mut object = Object::new();
     object.insert("role", message.role.as_str().into());
-    object.insert("content", blocks(&message.body));
+    object.insert("content", content(&message.body));
     if let Some(call) = &message.tool_call_id {
         object.insert("tool_call_id", call.as_str().into());
     }
@@ -214,9 +214,15 @@ fn message_bytes(message: &Message) -> Raw {
     raw(&Json::from(object))
 }
 
-fn blocks(body: &Body) -> Json {
-    let text = body.to_blocks_string();
-    json::parse(text.as_bytes(), json::MAX_DEPTH).expect("a body's blocks are JSON")
+/// What a body was made from: a plain text as such, so that it is no larger than it was.
+fn content(body: &Body) -> Json {
+    match body {
+        Body::Text(text) if !text.is_empty() => text.as_str().into(),
+        body => {
+            let blocks = body.to_blocks_string();
+            json::parse(blocks.as_bytes(), json::MAX_DEPTH).expect("a body's blocks are JSON")
+        }
+    }
 }
 
 request! {
@@ -265,7 +271,7 @@ impl EditTurn {
 impl From<engine::Edit> for EditTurn {
     fn from(request: engine::Edit) -> Self {
         EditTurn {
-            content: raw(&blocks(&request.body)),
+            content: raw(&content(&request.body)),
             branch: request.branch,
             reuse: Some(request.reuse),
             conversation_id: request.turn.conversation.map(|id| id.to_string()),

@@ -13,7 +13,8 @@ const TAG: &str = "Store";
 parameters!(Of {
     /// Also the totals of this conversation.
     conversation_id: Option<String>,
-    /// Also tokens and cost by conversation, branch and model; always with a conversation.
+    /// Also tokens and cost by conversation, branch and model; without a word about it, those of
+    /// a conversation that is named.
     usage: Option<bool>,
 });
 
@@ -32,7 +33,7 @@ fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<view::Stats>> {
     let limits = asked.engine().limits();
     let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
     let mut stats = view::Stats::from(asked.engine().stats(&asked.call, id.as_ref())?);
-    if id.is_some() || query.usage.unwrap_or(false) {
+    if query.usage.unwrap_or(id.is_some()) {
         stats = stats.with_usage(asked.engine().usage(&asked.call, id.as_ref())?);
     }
     Ok(Reply::ok(answer(asked, stats)))

@@ -1,7 +1,7 @@
 //! Turns: appending, reading, editing.
 
 use axum::http::Method;
-use tine_core::ConversationId;
+use tine_core::{ConversationId, Kind};
 use tine_engine::{
     Delete, DeleteMode, Fork, ForkPoint, Outcome, PathQuery, Purge, PurgeTarget, Selection,
     TopologyQuery, TurnRef, WindowQuery,
@@ -69,6 +69,10 @@ parameters!(PathTo {
     last: Option<u64>,
     /// The turns around it instead, half before and half behind.
     window: Option<u64>,
+    /// The same with a number of turns before it …
+    before: Option<u64>,
+    /// … and one of turns behind it.
+    after: Option<u64>,
     /// The branch whose line a window follows behind the turn.
     branch: Option<String>,
     /// Goes on behind an earlier page.
@@ -316,10 +320,20 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
     let TurnRef { conversation, turn: to } =
         turn(asked, &query.turn, query.conversation_id.as_deref())?;
     let size = |what, value: Option<u64>| value.map(|value| wire::size(what, value)).transpose();
-    if let Some(window) = size("the window", query.window)? {
+    let around = match (size("the window", query.window)?, query.before, query.after) {
+        (None, None, None) => None,
+        (Some(window), None, None) => Some((window / 2, window.saturating_sub(window / 2 + 1))),
+        (None, before, after) => {
+            let (before, after) = (size("before", before)?, size("after", after)?);
+            Some((before.unwrap_or(0), after.unwrap_or(0)))
+        }
+        (Some(_), ..) => {
+            let why = "give either `window` or `before` and `after`, not both";
+            return Err(Problem::new(Kind::Invalid, why));
+        }
+    };
+    if let Some((before, after)) = around {
         let turn = TurnRef { conversation, turn: to };
-        let before = window / 2;
-        let after = window.saturating_sub(before + 1);
         let request = WindowQuery { turn, branch: query.branch, before, after };
         let found = engine.window(&asked.call, request)?;
         return Ok(Reply::bytes(view::bytes::window(asked.project(), &found)));

@@ -1,7 +1,8 @@
 //! `tine demo`: an example to look at and play with.
 //!
 //! It never touches the user's own store: without `--store` it has a store of its own. `--fresh`
-//! deletes only a store that carries the mark of having been made here.
+//! deletes only a store that carries the mark of having been made here. Over a server the story
+//! is told in memory and sent as a bundle, so that it is the same there, hash for hash.
 
 mod story;
 
@@ -11,17 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use tine_client::Client;
 use tine_core::{ConversationId, Kind};
-use tine_engine::{Engine, Error, SystemEntropy};
+use tine_engine::{Engine, SystemEntropy};
+use tine_formats::bundle::write_bundle;
 use tine_formats::view;
-use tine_store::EmbeddedStore;
 use tine_store::embedded::{DATABASE_FILE, Mode, OpenOptions};
+use tine_store::{EmbeddedStore, MemoryStore};
 
-use crate::arguments::Globals;
+use crate::arguments::{Globals, only_here};
 use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::failure::{Failure, Result};
 use crate::places;
-use crate::session::{self, Session};
+use crate::session::{self, Place, Session};
 use crate::terminal::Paging;
 
 use self::story::StoryClock;
@@ -48,7 +51,10 @@ pub(crate) struct DemoArgs {
 }
 
 pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
-    let folder = match globals.store {
+    if let Some(client) = session::client(globals)? {
+        return over_server(globals, args, client);
+    }
+    let folder = match globals.named_store() {
         Some(_) => session::store_folder(globals)?,
         None => places::demo_store()?,
     };
@@ -64,17 +70,44 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     let clock = Arc::new(StoryClock::default());
     let told = Arc::clone(&clock);
     let engine = Engine::with(Arc::new(store), clock, Arc::new(SystemEntropy), session::limits());
-    let session = Session::over(engine, globals)?;
+    let session = Session::over(Place::Here(engine.clone()), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
-    match session.engine.conversation(&session.call, &id) {
-        Ok(_) => {}
-        Err(Error::NotFound { .. }) => story::tell(&session, &told, &id)?,
-        Err(error) => return Err(error.into()),
+    if !is_there(&session, &id)? {
+        story::tell(&engine, &session.call, &told, &id)?;
     }
-    show(&session, &id, &folder)
+    show(&session, &id, &format!("TINE_STORE={}", quoted(&folder)))
 }
 
-fn show(session: &Session, id: &ConversationId, folder: &Path) -> Result<()> {
+fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()> {
+    if args.fresh {
+        let instead = "`tine purge --whole -c tokyo-trip` erases the example";
+        return Err(only_here("tine demo --fresh", client.address(), instead));
+    }
+    let place = format!("TINE_SERVER={}", client.address());
+    let session = Session::over(Place::There(client), globals)?;
+    let id = ConversationId::new(CONVERSATION, session.limits())?;
+    if let (Place::There(client), false) = (&session.engine, is_there(&session, &id)?) {
+        let clock = Arc::new(StoryClock::default());
+        let told = Arc::clone(&clock);
+        let (store, entropy) = (Arc::new(MemoryStore::new()), Arc::new(SystemEntropy));
+        let engine = Engine::with(store, clock, entropy, session::limits());
+        story::tell(&engine, &session.call, &told, &id)?;
+        let mut bundle = Vec::new();
+        write_bundle(&engine, &session.call, std::slice::from_ref(&id), &mut bundle)?;
+        client.import(Some(&session.call.project), &mut bundle.as_slice())?;
+    }
+    show(&session, &id, &place)
+}
+
+fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
+    match session.engine.conversation(&session.call, id) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == Kind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
     let topology = whole_topology(session, id, None, false)?;
     if session.answered_json(|| view::Topology::from(topology.clone()))? {
         return Ok(());
@@ -85,7 +118,7 @@ fn show(session: &Session, id: &ConversationId, folder: &Path) -> Result<()> {
     session.screen.text(Paging::Direct, |out| {
         write_tree(out, session, Some(&head), &topology, main, None)?;
         writeln!(out, "\n{}", paint.bold("Try next:"))?;
-        writeln!(out, "  export TINE_STORE={} TINE_CONVERSATION={id}", quoted(folder))?;
+        writeln!(out, "  export {place} TINE_CONVERSATION={id}")?;
         for (command, what) in NEXT {
             writeln!(out, "  {command:<40} {}", paint.dim(what))?;
         }

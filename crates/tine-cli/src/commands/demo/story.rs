@@ -16,7 +16,6 @@ use tine_engine::{
 };
 
 use crate::failure::Result;
-use crate::session::Session;
 
 /// 2024-01-15T10:30:00Z.
 const BEGINNING_MS: i64 = 1_705_314_600_000;
@@ -50,9 +49,14 @@ struct Teller<'a> {
 }
 
 /// Makes the conversation and everything in it.
-pub(super) fn tell(session: &Session, clock: &StoryClock, id: &ConversationId) -> Result<()> {
-    let call = Call { actor: "demo".to_owned(), ..session.call.clone() };
-    let teller = Teller { engine: &session.engine, call, clock, id };
+pub(super) fn tell(
+    engine: &Engine,
+    call: &Call,
+    clock: &StoryClock,
+    id: &ConversationId,
+) -> Result<()> {
+    let call = Call { actor: "demo".to_owned(), ..call.clone() };
+    let teller = Teller { engine, call, clock, id };
     teller.begin()?;
     teller.flights_and_hotel()?;
     teller.autumn()?;

@@ -1,0 +1,123 @@
+//! `tine watch`: every change as it happens, until Ctrl-C.
+//!
+//! Over a server its events are followed, over a store its feed is looked at, so that changes of
+//! other processes are seen too. Either way each operation comes exactly once and in order.
+
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use tine_core::{Kind, ProjectId};
+use tine_engine::{Engine, FeedEntry, FeedFilter};
+use tine_formats::view;
+use tine_store::FeedPosition;
+use tine_store::embedded::Mode;
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::session::{Place, Session};
+use crate::terminal::precise_time;
+use crate::terminal::text::{cut, visible};
+
+/// How often a store is asked for what is new.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Operations read at once.
+const ENTRIES: usize = 128;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --project all projects are watched, without -c all conversations. Each line of --json
+holds its position: --after goes on behind it.
+
+Examples:
+  tine watch
+  tine watch -c trip
+  tine watch --after 0 --json       everything from the beginning, and on from there
+  tine watch --server http://127.0.0.1:8000")]
+pub(crate) struct WatchArgs {
+    /// Begin behind this position; 0 is the beginning [default: what comes from now on]
+    #[arg(long, value_name = "POSITION")]
+    after: Option<u64>,
+}
+
+pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
+    let session = Session::open(globals, Mode::Existing)?;
+    end_on_interrupt()?;
+    let project = globals.project.is_some().then(|| session.call.project.clone());
+    let conversation = session.named_conversation().cloned();
+    let filter = FeedFilter { project, conversation };
+    let after = args.after.map(FeedPosition);
+    match &session.engine {
+        Place::Here(engine) => look(&session, engine, &filter, after),
+        Place::There(client) => {
+            let mut follower = client.follow(filter, after)?;
+            loop {
+                let entry = follower.wait()?;
+                write(&session, entry)?;
+            }
+        }
+    }
+}
+
+/// Looks at the feed of a store again and again.
+fn look(
+    session: &Session,
+    engine: &Engine,
+    filter: &FeedFilter,
+    after: Option<FeedPosition>,
+) -> Result<()> {
+    let mut at = match after {
+        Some(at) => at,
+        None => engine.feed_end()?,
+    };
+    loop {
+        let (entries, now) = match engine.feed(at, filter, ENTRIES) {
+            Err(error) if error.kind() == Kind::Busy => (Vec::new(), at),
+            read => read?,
+        };
+        at = at.max(now);
+        if entries.is_empty() {
+            thread::sleep(LOOK);
+        }
+        for entry in entries {
+            write(session, entry)?;
+        }
+    }
+}
+
+fn write(session: &Session, entry: FeedEntry) -> Result<()> {
+    let screen = &session.screen;
+    if screen.json {
+        return screen.document(&view::Event::from(entry));
+    }
+    let (paint, operation) = (screen.paint, entry.operation);
+    let mut place = operation.conversation.to_string();
+    if entry.project != ProjectId::default() {
+        place = format!("{}/{place}", entry.project);
+    }
+    let place = cut(&place, 24);
+    let room = screen.columns.map_or(200, |columns| columns.saturating_sub(60));
+    screen.line(&format!(
+        "{}  {}  {}  {}",
+        paint.dim(&precise_time(operation.at)),
+        paint.bold(&visible(&place)),
+        cut(&format!("{}: {}", operation.kind, operation.summary), room.max(20)),
+        paint.dim(&cut(&operation.actor, 16)),
+    ))
+}
+
+/// Whoever presses Ctrl-C has seen enough: that is how this ends, not how it fails.
+fn end_on_interrupt() -> Result<()> {
+    let internal = |error: std::io::Error| {
+        Failure::refused(Kind::Internal, format!("Ctrl-C cannot be waited for: {error}"))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(internal)?;
+    thread::spawn(move || {
+        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+            std::process::exit(0);
+        }
+    });
+    Ok(())
+}

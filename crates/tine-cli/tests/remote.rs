@@ -1,0 +1,194 @@
+//! The command over a server. The whole suite runs a second time with every store behind a
+//! `tine serve`, and what only works on the store's own machine says so.
+
+use std::process::Command;
+
+use tine_core::Kind;
+
+use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish};
+
+/// Tests that make no sense over a server, and why.
+const ONLY_HERE: [(&str, &str); 7] = [
+    ("bad_input::a_bad_call_makes_no_store", "a server has made its store before the first call"),
+    (
+        "bad_input::a_store_of_a_newer_format_is_refused_and_left_alone",
+        "it alters the store's file, which a server holds open",
+    ),
+    (
+        "exit_codes::a_damaged_store_is_corrupt",
+        "it alters the store's file, which a server holds open",
+    ),
+    (
+        "demo::the_demonstration_shows_a_tree_and_what_to_try_next",
+        "it names the store's folder; a test below shows the same over a server",
+    ),
+    (
+        "demo::without_a_store_the_demonstration_has_one_of_its_own",
+        "a server is a store that was named",
+    ),
+    ("demo::fresh_deletes_only_what_the_demonstration_made", "no file is deleted over a server"),
+    (
+        "transfer::a_backup_is_a_store_of_its_own",
+        "a folder cannot be copied over a server; a test below shows the refusal",
+    ),
+];
+
+#[test]
+fn the_suite_passes_over_servers_as_it_does_over_stores() {
+    if std::env::var_os(THROUGH_SERVERS).is_some() {
+        return;
+    }
+    let suite = || {
+        let mut suite = Command::new(std::env::current_exe().expect("this test has a file"));
+        suite.env(THROUGH_SERVERS, "1").env("INSTA_UPDATE", "no").env_remove("TINE_STORE");
+        suite
+    };
+    let listed = suite().args(["--list", "--format", "terse"]).output().expect("it runs");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let mut second = suite();
+    second.args(["--exact", "--test-threads", "2"]);
+    for (name, why) in ONLY_HERE {
+        assert!(listed.contains(&format!("{name}: test")), "{name} ({why}) is gone");
+        second.args(["--skip", name]);
+    }
+    let ran = second.output().expect("it runs");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let passed = |line: &&str| line.ends_with("... ok");
+    let (all, passed) = (listed.lines().count(), said.lines().filter(passed).count());
+    assert_eq!(passed + ONLY_HERE.len(), all, "{said}");
+}
+
+/// A home whose commands go to its server, whatever the rest of the suite does.
+struct Remote {
+    home: Home,
+    server: Server,
+}
+
+impl Remote {
+    fn new(more: &[&str]) -> Self {
+        let home = Home::new();
+        let server = Server::start(&home.path("store"), "127.0.0.1:0", more);
+        Remote { home, server }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.home.command(arguments);
+        command.env_remove("TINE_STORE").env("TINE_SERVER", &self.server.url);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        finish(&mut self.command(arguments), b"")
+    }
+}
+
+fn check_refused(ran: &Ran, kind: Kind, word: &str) {
+    assert_eq!(ran.code, i32::from(kind.exit_code()), "{ran:?}");
+    assert!(ran.err.starts_with("error: ") && ran.err.contains(word), "{}", ran.err);
+}
+
+#[test]
+fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
+    let remote = Remote::new(&[]);
+    let calls: [(&[&str], &str); 6] = [
+        (&["backup", "copy"], "tine export --all"),
+        (&["pack"], "packs by itself"),
+        (&["token", "list"], "--store PATH"),
+        (&["serve"], "--store PATH"),
+        (&["demo", "--fresh"], "tine purge"),
+        (&["completions", "bash", "--server", &remote.server.url], "leave --server away"),
+    ];
+    for (arguments, instead) in calls {
+        let ran = remote.run(arguments);
+        check_refused(&ran, Kind::Unsupported, instead);
+        assert!(ran.err.contains(&remote.server.url), "{}", ran.err);
+    }
+    assert_eq!(remote.run(&["completions", "bash"]).code, 0, "the environment is no reason");
+}
+
+#[test]
+fn the_demonstration_is_the_same_over_a_server_hash_for_hash() {
+    let (here, there) = (Home::new(), Remote::new(&[]));
+    let here = finish(here.command(&["demo"]).args(["--store", "demo"]), b"");
+    let first = there.run(&["demo"]);
+    let tree = |out: &str| out.split("Try next").next().unwrap_or_default().to_owned();
+    assert_eq!(tree(&first.out), tree(&here.out), "{first:?}");
+    assert!(first.out.contains(&format!("export TINE_SERVER={} ", there.server.url)));
+    assert_eq!(there.run(&["demo"]).out, first.out, "running it again just shows it");
+    assert!(there.run(&["verify"]).out.contains("all is well"));
+}
+
+#[test]
+fn arguments_say_more_than_the_environment_and_neither_may_say_both() {
+    let remote = Remote::new(&[]);
+    assert_eq!(remote.run(&["new", "there"]).code, 0);
+    assert_eq!(remote.run(&["new", "here", "--store", "other"]).code, 0);
+    assert!(remote.run(&["ls"]).out.contains("there"));
+    assert!(remote.run(&["ls", "--store", "other"]).out.contains("here"));
+    let url = remote.server.url.as_str();
+    let both = remote.run(&["ls", "--store", "other", "--server", url]);
+    check_refused(&both, Kind::Invalid, "cannot be used with");
+    let both = finish(remote.command(&["ls"]).env("TINE_STORE", "other"), b"");
+    check_refused(&both, Kind::Invalid, "both set");
+    let argument = finish(remote.command(&["ls", "--server", url]).env("TINE_STORE", "other"), b"");
+    assert!(argument.out.contains("there"));
+    let empty =
+        finish(remote.command(&["ls"]).env("TINE_SERVER", "").env("TINE_STORE", "other"), b"");
+    assert!(empty.out.contains("here"), "an empty name is none: {empty:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_busy_and_an_address_that_is_none_invalid() {
+    let remote = Remote::new(&[]);
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let free = format!("http://{}", listen.local_addr().expect("it has one"));
+    drop(listen);
+    check_refused(&remote.run(&["ls", "--server", &free]), Kind::Busy, "is it running?");
+    for address in ["127.0.0.1:8000", "ftp://localhost", "http://"] {
+        let ran = remote.run(&["ls", "--server", address]);
+        check_refused(&ran, Kind::Invalid, "http://127.0.0.1:8000");
+    }
+}
+
+#[test]
+fn a_token_comes_from_a_file_or_the_environment_and_reaches_as_far_as_it_says() {
+    let remote = Remote::new(&[]);
+    let here = |arguments: &[&str]| {
+        let mut all = arguments.to_vec();
+        all.extend(["--store", "store"]);
+        let ran = remote.run(&all);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out.trim().to_owned()
+    };
+    let writes = here(&["token", "create", "phone"]);
+    let reads = here(&["token", "create", "reader", "--read"]);
+    let with = |token: &str, arguments: &[&str]| {
+        finish(remote.command(arguments).env("TINE_TOKEN", token), b"")
+    };
+    assert_eq!(with(&writes, &["new", "trip"]).code, 0);
+    assert_eq!(with(&reads, &["ls"]).code, 0);
+    check_refused(&with(&reads, &["new", "other"]), Kind::Forbidden, "may only read");
+    check_refused(&with("tine_guessed", &["ls"]), Kind::Unauthorized, "not valid");
+    check_refused(&with(&writes, &["ls", "--project", "p"]), Kind::Forbidden, "does not reach");
+    let file = remote.home.write("token.txt", format!("{reads}\n"));
+    let ran = with("tine_guessed", &["ls", "--token-file", &file]);
+    assert!(ran.out.contains("trip"), "a file counts more than the environment: {ran:?}");
+}
+
+#[test]
+fn numbers_that_no_double_holds_go_there_and_back_digit_by_digit() {
+    let remote = Remote::new(&[]);
+    let message = r#"{"role":"user","content":[{"big":12345678901234567890123,"type":"x"}],
+        "metadata":{"custom_data":{"id":9007199254740993}}}"#;
+    let file = remote.home.write("message.json", message);
+    let config = r#"{"seed":18446744073709551617}"#;
+    assert_eq!(remote.run(&["new", "exact", "--config", config]).code, 0);
+    assert_eq!(remote.run(&["append", "-m", &file]).code, 0);
+    let shown = remote.run(&["show", "main", "--json"]).out;
+    assert!(shown.contains("12345678901234567890123"), "{shown}");
+    assert!(shown.contains("9007199254740993"), "{shown}");
+    assert!(remote.run(&["show", "root", "--json"]).out.contains("18446744073709551617"));
+    let log = remote.run(&["ops", "--json"]);
+    assert_eq!(log.code, 0, "{log:?}");
+}

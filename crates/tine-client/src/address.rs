@@ -1,0 +1,58 @@
+//! Paths and queries: whatever a name holds, it stays one piece of its address.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Everything but what RFC 3986 leaves alone.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A path below `/api/v1`, and its query.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    text: String,
+    asked: bool,
+}
+
+impl Address {
+    /// The path of these pieces.
+    pub(crate) fn of(pieces: &[&str]) -> Self {
+        let mut text = String::from("/api/v1");
+        for piece in pieces {
+            text.push('/');
+            text.extend(utf8_percent_encode(piece, ENCODED));
+        }
+        Address { text, asked: false }
+    }
+
+    /// The same with one more parameter.
+    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.text.push(if self.asked { '&' } else { '?' });
+        self.asked = true;
+        self.text.push_str(name);
+        self.text.push('=');
+        self.text.extend(utf8_percent_encode(&value.to_string(), ENCODED));
+        self
+    }
+
+    /// The same with one more parameter, if it has a value.
+    pub(crate) fn with_option(self, name: &str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn a_name_stays_one_piece_whatever_it_holds() {
+        let address = Address::of(&["turns", "a/b?c#d é", "path"]).with("limit", 3).with("q", "&=");
+        assert_eq!(address.as_str(), "/api/v1/turns/a%2Fb%3Fc%23d%20%C3%A9/path?limit=3&q=%26%3D");
+    }
+}

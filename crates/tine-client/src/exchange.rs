@@ -1,0 +1,387 @@
+//! One request and its answer, again where that is safe.
+//!
+//! A request that reads, or that has a key, is sent again after a pause when the connection broke
+//! or the server said that it is busy. Everything else is sent once: nobody knows whether a call
+//! without an answer was carried out.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tine_core::Kind;
+use tine_engine::{Call, Error, Particulars, Refusal, Result};
+use tine_formats::view;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, AsSendBody, Body};
+
+use crate::address::Address;
+use crate::refusal;
+
+/// How long it may take to reach the server.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long an ordinary answer may take to begin.
+const ANSWER: Duration = Duration::from_secs(120);
+
+/// How long an answer may take that looks at a whole store.
+const LONG_ANSWER: Duration = Duration::from_secs(6 * 3_600);
+
+/// How long a single read or write may take once bytes flow.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// How often a request is sent in all.
+const TRIES: u32 = 5;
+
+/// The pause before the second try; it doubles from there.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause, also when the server asks for a longer one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The largest answer that is taken.
+const ANSWER_BYTES: u64 = 4 << 30;
+
+/// The largest refusal that is read.
+const REFUSAL_BYTES: u64 = 4 << 20;
+
+/// How long to wait for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Ordinary,
+    /// The server looks at a whole store.
+    Long,
+}
+
+/// What is asked.
+pub(crate) struct Ask<'a> {
+    pub(crate) method: Method,
+    pub(crate) address: Address,
+    pub(crate) call: Option<&'a Call>,
+    /// A JSON body; requests that change something have one, if only an empty one.
+    pub(crate) body: Option<Vec<u8>>,
+    /// Whether it changes nothing.
+    pub(crate) reads: bool,
+    pub(crate) patience: Patience,
+}
+
+/// A server, and the connections to it.
+pub(crate) struct Exchange {
+    agent: Agent,
+    address: String,
+    token: Option<HeaderValue>,
+}
+
+impl Exchange {
+    pub(crate) fn with(address: &str) -> Result<Self> {
+        let address = address.trim().trim_end_matches('/');
+        let secure = address.starts_with("https://");
+        let named = address.split_once("://").is_some_and(|(_, host)| !host.is_empty());
+        if !named || !(secure || address.starts_with("http://")) {
+            let why = format!(
+                "`{address}` is not the address of a server; give one such as http://127.0.0.1:8000"
+            );
+            return Err(refusal(Kind::Invalid, why));
+        }
+        let tls = if secure { tls()? } else { TlsConfig::default() };
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .user_agent(concat!("tine/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT))
+            .timeout_per_write(Some(SILENCE))
+            .timeout_recv_response(Some(ANSWER))
+            .tls_config(tls)
+            .build();
+        Ok(Exchange { agent: config.into(), address: address.to_owned(), token: None })
+    }
+
+    pub(crate) fn with_token(self, token: &str) -> Result<Self> {
+        let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
+        let mut value =
+            value.map_err(|_| refusal(Kind::Invalid, "the token holds characters no token has"))?;
+        value.set_sensitive(true);
+        Ok(Exchange { token: Some(value), ..self })
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Asks, and reads the answer.
+    pub(crate) fn ask<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T> {
+        Ok(self.ask_whether_made(ask)?.0)
+    }
+
+    /// Asks, reads the answer, and says whether something was made for it.
+    pub(crate) fn ask_whether_made<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<(T, bool)> {
+        let (status, answer) = self.answer(ask)?;
+        Ok((read_json(&answer)?, status == StatusCode::CREATED))
+    }
+
+    fn answer(&self, ask: &Ask<'_>) -> Result<(StatusCode, Vec<u8>)> {
+        let keyed = ask.call.is_some_and(|call| call.idempotency_key.is_some());
+        let again = ask.reads || keyed;
+        let mut pauses = Pauses::default();
+        loop {
+            let failed = match self.once(ask) {
+                Ok(response) if response.status().is_success() => {
+                    let status = response.status();
+                    let body = response.into_body().into_with_config().limit(ANSWER_BYTES);
+                    match body.read_to_vec() {
+                        Ok(bytes) => return Ok((status, bytes)),
+                        Err(error) => self.broken(&error, again),
+                    }
+                }
+                Ok(response) => {
+                    let status = response.status();
+                    let wanted = retry_after(response.headers());
+                    let error = refused(response);
+                    if !matches!(status.as_u16(), 429 | 503) {
+                        return Err(error);
+                    }
+                    pauses.at_least(wanted);
+                    error
+                }
+                Err(error) => self.broken(&error, again),
+            };
+            match pauses.next().filter(|_| again) {
+                Some(pause) => sleep(pause),
+                None => return Err(failed),
+            }
+        }
+    }
+
+    fn once(&self, ask: &Ask<'_>) -> std::result::Result<Response<Body>, ureq::Error> {
+        let request = self.request(&ask.method, &ask.address, ask.call)?;
+        match &ask.body {
+            None => self.run(request, (), ask.patience),
+            Some(body) => {
+                let request = match body.is_empty() {
+                    true => request,
+                    false => request.header(CONTENT_TYPE, "application/json"),
+                };
+                self.run(request, body, ask.patience)
+            }
+        }
+    }
+
+    /// A request with its sender, without a body.
+    fn request(
+        &self,
+        method: &Method,
+        address: &Address,
+        call: Option<&Call>,
+    ) -> std::result::Result<http::request::Builder, ureq::Error> {
+        let uri = format!("{}{}", self.address, address.as_str());
+        let mut request = Request::builder().method(method).uri(uri);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let text = |text: &str| HeaderValue::from_bytes(text.as_bytes()).map_err(http::Error::from);
+        if let Some(call) = call {
+            request = request.header("x-tine-actor", text(&call.actor)?);
+            // A body carries the key itself: there, spaces at its ends survive.
+            if let Some(key) = call.idempotency_key.as_ref().filter(|_| *method == Method::DELETE) {
+                request = request.header("idempotency-key", text(key)?);
+            }
+            if let Some(seen) = call.if_branch {
+                request = request.header("if-match", format!("\"{}.{}\"", seen.id, seen.version));
+            }
+        }
+        Ok(request)
+    }
+
+    fn run(
+        &self,
+        request: http::request::Builder,
+        body: impl AsSendBody,
+        patience: Patience,
+    ) -> std::result::Result<Response<Body>, ureq::Error> {
+        let answer = match patience {
+            Patience::Ordinary => ANSWER,
+            Patience::Long => LONG_ANSWER,
+        };
+        let request = self.agent.configure_request(request.body(body)?);
+        self.agent.run(request.timeout_recv_response(Some(answer)).build())
+    }
+
+    /// Asks for an answer that is read as it comes, each piece within a time.
+    pub(crate) fn stream(
+        &self,
+        address: &Address,
+        call: Option<&Call>,
+        headers: &[(&'static str, String)],
+        silence: Duration,
+    ) -> Result<impl Read + use<>> {
+        let broken = |error: ureq::Error| self.broken(&error, true);
+        let mut request = self.request(&Method::GET, address, call).map_err(broken)?;
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(()).map_err(|error| broken(error.into()))?;
+        let request = self.agent.configure_request(request).timeout_per_read(Some(silence)).build();
+        let response = self.agent.run(request).map_err(broken)?;
+        match response.status().is_success() {
+            true => Ok(response.into_body().into_reader()),
+            false => Err(refused(response)),
+        }
+    }
+
+    /// Sends what is read, and reads the answer once all of it was sent.
+    pub(crate) fn send<T: DeserializeOwned>(
+        &self,
+        address: &Address,
+        content_type: &'static str,
+        input: &mut dyn Read,
+    ) -> Result<T> {
+        let broken = |error: ureq::Error| self.broken(&error, false);
+        let request = self.request(&Method::POST, address, None).map_err(broken)?;
+        let request = request.header(CONTENT_TYPE, content_type).header(ACCEPT, "application/json");
+        let mut input = input;
+        let body = ureq::SendBody::from_reader(&mut input);
+        let response = self.run(request, body, Patience::Long).map_err(broken)?;
+        if !response.status().is_success() {
+            return Err(refused(response));
+        }
+        let body = response.into_body().into_with_config().limit(ANSWER_BYTES);
+        read_json(&body.read_to_vec().map_err(broken)?)
+    }
+
+    /// Why there was no answer.
+    fn broken(&self, error: &ureq::Error, again: bool) -> Error {
+        let address = &self.address;
+        let unreached = matches!(
+            error,
+            ureq::Error::HostNotFound
+                | ureq::Error::ConnectionFailed
+                | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve)
+        ) || matches!(error, ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused);
+        match error {
+            ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl => {
+                refusal(Kind::Invalid, format!("this cannot be sent to {address}: {error}"))
+            }
+            _ if unreached => refusal(
+                Kind::Busy,
+                format!("the server at {address} cannot be reached ({error}); is it running?"),
+            ),
+            _ if again => refusal(
+                Kind::Busy,
+                format!("the server at {address} did not answer ({error}); try again"),
+            ),
+            _ => refusal(
+                Kind::Busy,
+                format!(
+                    "the server at {address} did not answer ({error}); look whether the change was \
+                     made before you make it again, or give it a key"
+                ),
+            ),
+        }
+    }
+}
+
+/// The certificates that this machine trusts.
+fn tls() -> Result<TlsConfig> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        let why = "this machine has no certificates by which a server could be known; \
+                   SSL_CERT_FILE names a file of them";
+        return Err(refusal(Kind::Invalid, why));
+    }
+    let certificates = found.certs.iter().map(|it| Certificate::from_der(it.as_ref()).to_owned());
+    let roots = RootCerts::Specific(Arc::new(certificates.collect()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build())
+}
+
+/// How long to pause before each further try.
+#[derive(Default)]
+pub(crate) struct Pauses {
+    taken: u32,
+    least: Duration,
+}
+
+impl Pauses {
+    fn at_least(&mut self, wanted: Option<Duration>) {
+        self.least = wanted.unwrap_or_default().min(LONGEST_PAUSE);
+    }
+
+    /// The next pause; none when it was tried often enough.
+    fn next(&mut self) -> Option<Duration> {
+        self.taken += 1;
+        let growing = FIRST_PAUSE * (1 << (self.taken - 1).min(10));
+        let pause = growing.max(std::mem::take(&mut self.least));
+        (self.taken < TRIES).then_some(pause)
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        refusal(Kind::Internal, format!("the server's answer cannot be read: {error}"))
+    })
+}
+
+/// A refusal as the server words it.
+#[derive(Deserialize)]
+struct Problem {
+    code: String,
+    detail: String,
+    #[serde(flatten)]
+    particulars: view::Particulars,
+}
+
+fn refused(response: Response<Body>) -> Error {
+    let status = response.status();
+    let body = response.into_body().into_with_config().limit(REFUSAL_BYTES).read_to_vec();
+    let problem: Option<Problem> = body.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let Some(problem) = problem else {
+        let why = format!("the server answered {status}, and not as Tine does");
+        return refusal(kind_of(status), why);
+    };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.code() == problem.code);
+    let particulars = Particulars::try_from(problem.particulars).unwrap_or_default();
+    Error::Relayed(Box::new(Refusal {
+        kind: kind.unwrap_or_else(|| kind_of(status)),
+        message: problem.detail,
+        particulars,
+    }))
+}
+
+/// What a status means that somebody between here and the server gave.
+fn kind_of(status: StatusCode) -> Kind {
+    match status.as_u16() {
+        401 | 407 => Kind::Unauthorized,
+        403 => Kind::Forbidden,
+        413 => Kind::TooLarge,
+        429 | 502 | 503 | 504 => Kind::Busy,
+        _ => Kind::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Pauses;
+
+    #[test]
+    fn pauses_grow_heed_the_server_and_end() {
+        let mut pauses = Pauses::default();
+        assert_eq!(pauses.next(), Some(Duration::from_millis(100)));
+        pauses.at_least(Some(Duration::from_secs(2)));
+        assert_eq!(pauses.next(), Some(Duration::from_secs(2)));
+        assert_eq!(pauses.next(), Some(Duration::from_millis(400)));
+        pauses.at_least(Some(Duration::from_secs(3_600)));
+        assert_eq!(pauses.next(), Some(Duration::from_secs(10)));
+        assert_eq!(pauses.next(), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! A Tine engine elsewhere.
+//!
+//! A [`Client`] has the operations of an engine ([`tine_engine::Operations`]) and asks a server
+//! for them: it sends the bodies of [`tine_formats::wire`] and reads the forms of
+//! [`tine_formats::view`]. Whoever works over `dyn Operations` does not notice the difference.
+//!
+//! Invariants:
+//!
+//! - A refusal comes back with the same kind, sentence and particulars as from an engine in this
+//!   process.
+//! - A call is sent again only where that is safe: when it reads, or when it has a key.
+//! - Free-form JSON is passed on as bytes and read by the strict reader; no digit is lost.
+//! - Waiting has an end: every connection, answer and pause has a bound.
+//!
+//! Deliberately absent: rules of the tree, and a second set of wire types.
+//!
+//! ```no_run
+//! use tine_client::Client;
+//! use tine_engine::{Call, Operations, PathQuery};
+//! use tine_core::{ConversationId, Limits};
+//!
+//! let client = Client::new("http://127.0.0.1:8000")?;
+//! let trip = ConversationId::new("trip", &Limits::default())?;
+//! let path = client.path(&Call::by("somebody"), PathQuery::of(trip))?;
+//! println!("{} turns", path.turns.len());
+//! # Ok::<(), tine_engine::Error>(())
+//! ```
+
+mod address;
+mod exchange;
+mod follow;
+mod operations;
+mod pages;
+mod transfer;
+
+use tine_core::{Kind, Limits};
+use tine_engine::{Error, Particulars, Refusal, Result};
+
+pub use follow::Follower;
+pub use transfer::Bundle;
+
+use crate::exchange::Exchange;
+
+/// An engine elsewhere.
+pub struct Client {
+    exchange: Exchange,
+    limits: Limits,
+}
+
+impl Client {
+    /// A client of the server at an address such as `http://127.0.0.1:8000`.
+    pub fn new(address: &str) -> Result<Self> {
+        Ok(Client { exchange: Exchange::with(address)?, limits: Limits::default() })
+    }
+
+    /// The same with a token, sent with every request.
+    pub fn with_token(self, token: &str) -> Result<Self> {
+        Ok(Client { exchange: self.exchange.with_token(token)?, ..self })
+    }
+
+    /// The same with other limits. Pages may be larger than the server's: they are put together
+    /// from as many as it takes.
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Client { limits, ..self }
+    }
+
+    /// Where the server is.
+    pub fn address(&self) -> &str {
+        self.exchange.address()
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+/// A refusal that was not the server's own.
+fn refusal(kind: Kind, message: impl Into<String>) -> Error {
+    let (message, particulars) = (message.into(), Particulars::default());
+    Error::Relayed(Box::new(Refusal { kind, message, particulars }))
+}

@@ -1,0 +1,547 @@
+//! The engine's operations, each as one request (or as many as its pages take).
+
+use http::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
+use tine_engine::{
+    Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
+    DeleteMode, Deleted, Derive, Derived, Edit, Edited, Fork, ForkPoint, Listing, MetadataPatch,
+    MoveBranch, NewConversation, OperationView, Operations, Page, PathPage, PathQuery, ProjectView,
+    Purge, PurgeTarget, Purged, Result, SearchPage, SearchQuery, Selection, SplitDone, SplitTurn,
+    Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone, UsageTotals, Verified,
+    Window, WindowQuery,
+};
+use tine_formats::view::{self, Items, Unreadable};
+use tine_formats::wire;
+
+use crate::address::Address;
+use crate::exchange::{Ask, Patience};
+use crate::{Client, pages, refusal};
+
+/// The conversation in which names are looked up.
+const WITHIN: &str = "conversation_id";
+
+impl Client {
+    fn get<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
+        let address = address.with("project_id", &call.project);
+        self.exchange.ask(&Ask {
+            method: Method::GET,
+            address,
+            call: Some(call),
+            body: None,
+            reads: true,
+            patience: Patience::Ordinary,
+        })
+    }
+
+    /// Sends a body that carries the call's key itself.
+    fn send<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        method: Method,
+        address: Address,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        self.send_patiently(call, method, address, body, Patience::Ordinary)
+    }
+
+    fn send_patiently<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        method: Method,
+        address: Address,
+        body: &impl Serialize,
+        patience: Patience,
+    ) -> Result<T> {
+        let body = serde_json::to_vec(body).map_err(|error| {
+            refusal(Kind::Internal, format!("the request cannot be written: {error}"))
+        })?;
+        self.exchange.ask(&Ask {
+            method,
+            address: address.with("project_id", &call.project),
+            call: Some(call),
+            body: Some(body),
+            reads: false,
+            patience,
+        })
+    }
+
+    fn remove<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
+        let address = address.with("project_id", &call.project);
+        self.exchange.ask(&Ask {
+            method: Method::DELETE,
+            address,
+            call: Some(call),
+            body: None,
+            reads: false,
+            patience: Patience::Ordinary,
+        })
+    }
+
+    /// The turns at one of a turn's lists.
+    fn turns(&self, call: &Call, turn: &TurnRef, list: &str) -> Result<Vec<TurnView>> {
+        let found: Items<view::Turn> = self.get(call, turn_at(turn, &[list]))?;
+        found.items.into_iter().map(|turn| read(turn.try_into())).collect()
+    }
+
+    fn turn_back(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>,
+        verb: &str,
+    ) -> Result<Undone> {
+        let operation = operation.map_or_else(|| "latest".to_owned(), |it| it.to_string());
+        let address = Address::of(&["operations", &operation, verb]).with(WITHIN, conversation);
+        let done: view::Undone = self.send(call, Method::POST, address, &nothing(call))?;
+        Ok(done.into())
+    }
+
+    fn move_branch(&self, call: &Call, request: MoveBranch, verb: &str) -> Result<BranchView> {
+        let address = branch_at(&request.conversation, &request.branch, &[verb]);
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::MoveBranch { idempotency_key, ..request.into() };
+        let moved: view::Branch = self.send(call, Method::POST, address, &body)?;
+        read(moved.try_into())
+    }
+
+    /// One page of a listing, out of as many as it takes.
+    fn listing<T: DeserializeOwned, U>(
+        &self,
+        call: &Call,
+        address: &Address,
+        page: Page,
+        mut one: impl FnMut(T) -> std::result::Result<U, Unreadable>,
+    ) -> Result<Listing<U>> {
+        let mut items = Vec::new();
+        let next = pages::walk(page.limit, page.cursor, &self.limits, |cursor, rows| {
+            let address = address.clone().with_option("cursor", cursor).with("limit", rows);
+            let found: Items<T> = self.get(call, address)?;
+            let found = read(found.try_map(&mut one))?;
+            let count = found.items.len();
+            items.extend(found.items);
+            Ok((count, found.next))
+        })?;
+        Ok(Listing { items, next })
+    }
+}
+
+/// An answer that could not be read is the server's fault.
+pub(crate) fn read<T>(read: std::result::Result<T, Unreadable>) -> Result<T> {
+    read.map_err(|error| refusal(Kind::Internal, error.to_string()))
+}
+
+fn nothing(call: &Call) -> wire::Nothing {
+    wire::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
+}
+
+fn conversation_at(id: &ConversationId, rest: &[&str]) -> Address {
+    let mut pieces = vec!["conversations", id.as_str()];
+    pieces.extend(rest);
+    Address::of(&pieces)
+}
+
+fn branch_at(conversation: &ConversationId, branch: &str, rest: &[&str]) -> Address {
+    let mut pieces = vec!["branches", branch];
+    pieces.extend(rest);
+    conversation_at(conversation, &pieces)
+}
+
+fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
+    let mut pieces = vec!["turns", turn.turn.as_str()];
+    pieces.extend(rest);
+    Address::of(&pieces).with_option(WITHIN, turn.conversation.as_ref())
+}
+
+impl Operations for Client {
+    fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
+        let body = wire::NewProject { project_id: id.to_string() };
+        let (made, new): (view::Project, _) = self.exchange.ask_whether_made(&Ask {
+            method: Method::POST,
+            address: Address::of(&["projects"]),
+            call: None,
+            body: Some(serde_json::to_vec(&body).unwrap_or_default()),
+            reads: true,
+            patience: Patience::Ordinary,
+        })?;
+        Ok((read(made.try_into())?, new))
+    }
+
+    fn projects(&self) -> Result<Vec<ProjectView>> {
+        let found: Items<view::Project> = self.exchange.ask(&Ask {
+            method: Method::GET,
+            address: Address::of(&["projects"]),
+            call: None,
+            body: None,
+            reads: true,
+            patience: Patience::Ordinary,
+        })?;
+        found.items.into_iter().map(|project| read(project.try_into())).collect()
+    }
+
+    fn project(&self, id: &ProjectId) -> Result<ProjectView> {
+        let found: view::Project = self.exchange.ask(&Ask {
+            method: Method::GET,
+            address: Address::of(&["projects", id.as_str()]),
+            call: None,
+            body: None,
+            reads: true,
+            patience: Patience::Ordinary,
+        })?;
+        read(found.try_into())
+    }
+
+    fn create_conversation(
+        &self,
+        call: &Call,
+        request: NewConversation,
+    ) -> Result<ConversationView> {
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::NewConversation { idempotency_key, ..request.into() };
+        let address = Address::of(&["conversations"]);
+        let made: view::Conversation = self.send(call, Method::POST, address, &body)?;
+        read(made.read(&call.project))
+    }
+
+    fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
+        let address = conversation_at(&request.conversation, &["derive"]);
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::Derive { idempotency_key, ..request.into() };
+        let done: view::Derived = self.send(call, Method::POST, address, &body)?;
+        read(done.read(&call.project))
+    }
+
+    fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
+        let found: view::Conversation = self.get(call, conversation_at(id, &[]))?;
+        read(found.read(&call.project))
+    }
+
+    fn conversations(
+        &self,
+        call: &Call,
+        include_archived: bool,
+        page: Page,
+    ) -> Result<Listing<ConversationView>> {
+        let address = Address::of(&["conversations"]).with("archived", include_archived);
+        self.listing(call, &address, page, |it: view::Conversation| it.read(&call.project))
+    }
+
+    fn patch_conversation(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        patch: ConversationPatch,
+    ) -> Result<ConversationView> {
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::ConversationPatch { idempotency_key, ..patch.into() };
+        let address = conversation_at(id, &[]);
+        let done: view::Conversation = self.send(call, Method::PATCH, address, &body)?;
+        read(done.read(&call.project))
+    }
+
+    fn append(&self, call: &Call, request: Append) -> Result<Appended> {
+        let address = conversation_at(&request.conversation, &["turns"]);
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::Append { idempotency_key, ..request.into() };
+        let done: view::Appended = self.send(call, Method::POST, address, &body)?;
+        read(done.try_into())
+    }
+
+    fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
+        let found: view::Turn = self.get(call, turn_at(&turn, &[]))?;
+        read(found.try_into())
+    }
+
+    fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
+        self.turns(call, &turn, "children")
+    }
+
+    fn siblings(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
+        self.turns(call, &turn, "siblings")
+    }
+
+    fn versions(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
+        self.turns(call, &turn, "versions")
+    }
+
+    fn path(&self, call: &Call, query: PathQuery) -> Result<PathPage> {
+        let turn = match query.to {
+            Some(to) => to,
+            None => Reference::parse("main")?,
+        };
+        let turn = TurnRef { conversation: query.conversation, turn };
+        let last = match query.selection {
+            Selection::Whole => None,
+            Selection::Last(last) => Some(last),
+        };
+        let address = turn_at(&turn, &["path"]).with_option("last", last);
+        let mut whole: Option<PathPage> = None;
+        let next = pages::walk(query.limit, query.cursor, &self.limits, |cursor, rows| {
+            let address = address.clone().with_option("cursor", cursor).with("limit", rows);
+            let page: view::Path = self.get(call, address)?;
+            let page: PathPage = read(page.try_into())?;
+            let (count, next) = (page.turns.len(), page.next.clone());
+            match &mut whole {
+                None => whole = Some(page),
+                Some(whole) => whole.turns.extend(page.turns),
+            }
+            Ok((count, next))
+        })?;
+        let whole = whole.ok_or_else(|| refusal(Kind::Internal, "a path has no page"))?;
+        Ok(PathPage { next, ..whole })
+    }
+
+    fn window(&self, call: &Call, query: WindowQuery) -> Result<Window> {
+        let address = turn_at(&query.turn, &["path"])
+            .with("before", query.before)
+            .with("after", query.after)
+            .with_option("branch", query.branch);
+        let found: view::Window = self.get(call, address)?;
+        read(found.try_into())
+    }
+
+    fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
+        let address = conversation_at(&query.conversation, &["topology"])
+            .with_option("under", query.under.as_ref().map(Reference::as_str))
+            .with("deleted", query.include_deleted);
+        let mut whole: Option<TopologyPage> = None;
+        let next = pages::walk(query.limit, query.cursor, &self.limits, |cursor, rows| {
+            let address = address.clone().with_option("cursor", cursor).with("limit", rows);
+            let page: view::Topology = self.get(call, address)?;
+            let page: TopologyPage = read(page.try_into())?;
+            let (count, next) = (page.rows.len(), page.next.clone());
+            match &mut whole {
+                None => whole = Some(page),
+                Some(whole) => whole.rows.extend(page.rows),
+            }
+            Ok((count, next))
+        })?;
+        let whole = whole.ok_or_else(|| refusal(Kind::Internal, "a topology has no page"))?;
+        Ok(TopologyPage { next, ..whole })
+    }
+
+    fn search(&self, call: &Call, request: SearchQuery) -> Result<SearchPage> {
+        let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));
+        let address = Address::of(&["search"])
+            .with("q", request.words)
+            .with_option("conversation_id", request.conversation)
+            .with_option("branch", request.branch)
+            .with_option("role", request.role.map(Role::as_str))
+            .with_option("since", request.from)
+            .with_option("until", request.to)
+            .with_option("tag", tags)
+            .with("archived", request.archived)
+            .with_option("cursor", request.cursor)
+            .with_option("limit", request.limit);
+        let found: view::SearchPage = self.get(call, address)?;
+        read(found.try_into())
+    }
+
+    fn tails(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<Tail>> {
+        let found: Items<view::Tail> = self.get(call, conversation_at(conversation, &["tails"]))?;
+        found.items.into_iter().map(|tail| read(tail.try_into())).collect()
+    }
+
+    fn branches(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<BranchView>> {
+        let address = conversation_at(conversation, &["branches"]);
+        let found: Items<view::Branch> = self.get(call, address)?;
+        found.items.into_iter().map(|branch| read(branch.try_into())).collect()
+    }
+
+    fn branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+    ) -> Result<BranchView> {
+        let found: view::Branch = self.get(call, branch_at(conversation, branch, &[]))?;
+        read(found.try_into())
+    }
+
+    fn rename_branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+        name: Name,
+    ) -> Result<BranchView> {
+        let body = wire::BranchPatch {
+            name: name.to_string(),
+            idempotency_key: call.idempotency_key.clone(),
+            ..wire::BranchPatch::default()
+        };
+        let address = branch_at(conversation, branch, &[]);
+        let done: view::Branch = self.send(call, Method::PATCH, address, &body)?;
+        read(done.try_into())
+    }
+
+    fn delete_branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+    ) -> Result<()> {
+        let _: view::Branch = self.remove(call, branch_at(conversation, branch, &[]))?;
+        Ok(())
+    }
+
+    fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
+        let (turn, inclusive) = match request.point {
+            ForkPoint::At(turn) => (turn, true),
+            ForkPoint::Before(turn) => (turn, false),
+        };
+        let body = wire::ForkTurn {
+            name: request.name.map(|name| name.to_string()),
+            inclusive: Some(inclusive),
+            idempotency_key: call.idempotency_key.clone(),
+            ..wire::ForkTurn::default()
+        };
+        let turn = TurnRef { conversation: request.conversation, turn };
+        let made: view::Branch = self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)?;
+        read(made.try_into())
+    }
+
+    fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
+        self.move_branch(call, request, "revert")
+    }
+
+    fn restore(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
+        self.move_branch(call, request, "restore")
+    }
+
+    fn edit(&self, call: &Call, request: Edit) -> Result<Edited> {
+        let address = turn_at(&request.turn, &["edit"]);
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::EditTurn { idempotency_key, ..request.into() };
+        let done: view::Edited = self.send(call, Method::POST, address, &body)?;
+        read(done.try_into())
+    }
+
+    fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
+        let body = wire::SplitTurn {
+            offset: request.offset as u64,
+            idempotency_key: call.idempotency_key.clone(),
+            ..wire::SplitTurn::default()
+        };
+        let address = turn_at(&request.turn, &["split"]);
+        let done: view::SplitDone = self.send(call, Method::POST, address, &body)?;
+        read(done.try_into())
+    }
+
+    fn delete(&self, call: &Call, request: Delete) -> Result<Deleted> {
+        let mode = match request.mode {
+            DeleteMode::Cascade => "cascade",
+            DeleteMode::Reparent => "reparent",
+        };
+        let address = turn_at(&request.turn, &[])
+            .with("mode", mode)
+            .with("force", request.force)
+            .with("dry_run", request.dry_run);
+        let done: view::Deleted = self.remove(call, address)?;
+        read(done.try_into())
+    }
+
+    fn patch_metadata(&self, call: &Call, turn: TurnRef, patch: MetadataPatch) -> Result<TurnView> {
+        let idempotency_key = call.idempotency_key.clone();
+        let body = wire::MetadataPatch { idempotency_key, ..patch.into() };
+        let address = turn_at(&turn, &["metadata"]);
+        let done: view::Turn = self.send(call, Method::PATCH, address, &body)?;
+        read(done.try_into())
+    }
+
+    fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
+        let body = wire::PutBookmark {
+            turn: turn.turn.as_str().to_owned(),
+            conversation_id: turn.conversation.map(|id| id.to_string()),
+            idempotency_key: call.idempotency_key.clone(),
+            ..wire::PutBookmark::default()
+        };
+        let address = Address::of(&["bookmarks", name.as_str()]);
+        let done: view::Bookmark = self.send(call, Method::PUT, address, &body)?;
+        read(done.try_into())
+    }
+
+    fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()> {
+        let _: view::Bookmark = self.remove(call, Address::of(&["bookmarks", name.as_str()]))?;
+        Ok(())
+    }
+
+    fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
+        let found: view::Bookmark = self.get(call, Address::of(&["bookmarks", name.as_str()]))?;
+        read(found.try_into())
+    }
+
+    fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>> {
+        self.listing(call, &Address::of(&["bookmarks"]), page, |it: view::Bookmark| it.try_into())
+    }
+
+    fn undo(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>,
+    ) -> Result<Undone> {
+        self.turn_back(call, conversation, operation, "undo")
+    }
+
+    fn redo(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>,
+    ) -> Result<Undone> {
+        self.turn_back(call, conversation, operation, "redo")
+    }
+
+    fn operations(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        page: Page,
+    ) -> Result<Listing<OperationView>> {
+        let address = Address::of(&["operations"]).with(WITHIN, conversation);
+        self.listing(call, &address, page, |it: view::Operation| it.try_into())
+    }
+
+    fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
+        let body = wire::Purge {
+            confirm: request.confirm,
+            idempotency_key: call.idempotency_key.clone(),
+            ..wire::Purge::default()
+        };
+        let address = match &request.target {
+            PurgeTarget::Turn(turn) => turn_at(turn, &["purge"]),
+            PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
+        };
+        let done: view::Purged =
+            self.send_patiently(call, Method::POST, address, &body, Patience::Long)?;
+        read(done.try_into())
+    }
+
+    fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats> {
+        let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
+        let found: view::Stats = self.get(call, address.with("usage", false))?;
+        Ok(found.into())
+    }
+
+    fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
+        let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
+        let found: view::Stats = self.get(call, address.with("usage", true))?;
+        let usage = found.usage;
+        let usage = usage.ok_or_else(|| refusal(Kind::Internal, "the answer tells no usage"))?;
+        Ok(usage.into())
+    }
+
+    fn verify(&self) -> Result<Verified> {
+        let found: view::Verified = self.exchange.ask(&Ask {
+            method: Method::POST,
+            address: Address::of(&["verify"]),
+            call: None,
+            body: Some(Vec::new()),
+            reads: true,
+            patience: Patience::Long,
+        })?;
+        Ok(found.into())
+    }
+}

@@ -1,0 +1,41 @@
+//! Pages of any size out of pages of the server's size.
+
+use tine_core::Limits;
+use tine_engine::{Error, Result};
+
+/// How many rows a server gives at once.
+pub(crate) fn server_rows() -> usize {
+    Limits::default().page_rows
+}
+
+/// How many rows are wanted; the same refusals as from an engine.
+pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
+    let most = limits.page_rows;
+    match limit {
+        None => Ok(most),
+        Some(0) => Err(Error::Invalid("a page holds at least one row; `limit` is 0".to_owned())),
+        Some(given) if given > most => {
+            Err(Error::TooLarge { what: "rows in a page", limit: most, given })
+        }
+        Some(wanted) => Ok(wanted),
+    }
+}
+
+/// Reads pages until there are enough rows. `read` gets a cursor and a number of rows; it takes a
+/// page in, and answers how many rows it had and where to go on.
+pub(crate) fn walk(
+    limit: Option<usize>,
+    cursor: Option<String>,
+    limits: &Limits,
+    mut read: impl FnMut(Option<String>, usize) -> Result<(usize, Option<String>)>,
+) -> Result<Option<String>> {
+    let (mut left, mut cursor) = (wanted(limit, limits)?, cursor);
+    loop {
+        let (rows, next) = read(cursor.take(), left.min(server_rows()))?;
+        left = left.saturating_sub(rows);
+        match next {
+            Some(next) if left > 0 => cursor = Some(next),
+            next => return Ok(next),
+        }
+    }
+}

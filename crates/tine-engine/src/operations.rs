@@ -1,0 +1,157 @@
+//! Every operation behind one trait, so that a surface can work over an engine in its own
+//! process or over one elsewhere without knowing which.
+//!
+//! Invariants:
+//!
+//! - An operation has the name, the arguments, the answer and the refusals of the [`Engine`]'s
+//!   own method. Whoever implements the trait elsewhere relays; no rule is written twice.
+//! - The trait is object-safe: surfaces take `&dyn Operations`.
+//!
+//! Deliberately absent: what streams (bundles, the change feed), and what only whoever holds the
+//! store itself can do (packing, backing up).
+
+use tine_core::{ConversationId, Name, ProjectId};
+
+use crate::answers::*;
+use crate::requests::*;
+use crate::{Engine, Result};
+
+/// Declares the trait, and hands each of its methods on to the engine's own.
+macro_rules! operations {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;
+    )*) => {
+        /// What can be done with conversations, here or elsewhere.
+        pub trait Operations: Send + Sync {
+            $($(#[$doc])* fn $name(&self $(, $argument: $type)*) -> $answer;)*
+        }
+
+        impl Operations for Engine {
+            $(fn $name(&self $(, $argument: $type)*) -> $answer {
+                Engine::$name(self $(, $argument)*)
+            })*
+        }
+    };
+}
+
+operations! {
+    /// Makes a project, or finds it; answers whether it is new.
+    fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)>;
+    /// All projects, in order of id.
+    fn projects(&self) -> Result<Vec<ProjectView>>;
+    /// One project.
+    fn project(&self, id: &ProjectId) -> Result<ProjectView>;
+
+    /// Begins a conversation.
+    fn create_conversation(&self, call: &Call, request: NewConversation) -> Result<ConversationView>;
+    /// Takes a conversation over under another root.
+    fn derive(&self, call: &Call, request: Derive) -> Result<Derived>;
+    /// One conversation.
+    fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView>;
+    /// Conversations of the project in the order in which they were made.
+    fn conversations(
+        &self,
+        call: &Call,
+        include_archived: bool,
+        page: Page
+    ) -> Result<Listing<ConversationView>>;
+    /// Changes title, metadata or visibility.
+    fn patch_conversation(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        patch: ConversationPatch
+    ) -> Result<ConversationView>;
+
+    /// Appends messages.
+    fn append(&self, call: &Call, request: Append) -> Result<Appended>;
+    /// One turn, shown or not.
+    fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView>;
+    /// The turns that follow a turn.
+    fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>>;
+    /// The turns that follow a turn's parent, itself among them.
+    fn siblings(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>>;
+    /// What a turn was edited from, and what was edited from it.
+    fn versions(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>>;
+    /// The path from the root to a turn, one page of it.
+    fn path(&self, call: &Call, query: PathQuery) -> Result<PathPage>;
+    /// The turns before and behind a turn on one line.
+    fn window(&self, call: &Call, query: WindowQuery) -> Result<Window>;
+    /// The tree without its content, one page of it.
+    fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage>;
+    /// Turns that say what is looked for, best first, one page of them.
+    fn search(&self, call: &Call, request: SearchQuery) -> Result<SearchPage>;
+    /// Lines that no branch leads to.
+    fn tails(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<Tail>>;
+
+    /// All branches of a conversation, in order of name.
+    fn branches(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<BranchView>>;
+    /// One branch, by name or id.
+    fn branch(&self, call: &Call, conversation: &ConversationId, branch: &str) -> Result<BranchView>;
+    /// Gives a branch another name; its id stays.
+    fn rename_branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str,
+        name: Name
+    ) -> Result<BranchView>;
+    /// Removes a branch; its turns stay.
+    fn delete_branch(&self, call: &Call, conversation: &ConversationId, branch: &str) -> Result<()>;
+    /// Makes a branch at a turn, or before it.
+    fn fork(&self, call: &Call, request: Fork) -> Result<BranchView>;
+    /// Moves a branch back; what that leaves behind is kept.
+    fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView>;
+    /// Moves a branch forward again.
+    fn restore(&self, call: &Call, request: MoveBranch) -> Result<BranchView>;
+
+    /// Makes another version of a turn; the old one stays.
+    fn edit(&self, call: &Call, request: Edit) -> Result<Edited>;
+    /// Shows a turn as two.
+    fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone>;
+    /// Deletes a turn, or says what that would do.
+    fn delete(&self, call: &Call, request: Delete) -> Result<Deleted>;
+    /// Changes a turn's metadata.
+    fn patch_metadata(&self, call: &Call, turn: TurnRef, patch: MetadataPatch) -> Result<TurnView>;
+
+    /// Puts a bookmark on a turn.
+    fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView>;
+    /// Removes a bookmark; its turn stays.
+    fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()>;
+    /// One bookmark.
+    fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView>;
+    /// All bookmarks of the project, in order of name.
+    fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>>;
+
+    /// Undoes an operation; without a number, the newest that holds.
+    fn undo(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>
+    ) -> Result<Undone>;
+    /// Does an undone operation again; without a number, the one undone last.
+    fn redo(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>
+    ) -> Result<Undone>;
+    /// The log of a conversation, newest first.
+    fn operations(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        page: Page
+    ) -> Result<Listing<OperationView>>;
+    /// Erases what a turn or a conversation says, or says what that would do.
+    fn purge(&self, call: &Call, request: Purge) -> Result<Purged>;
+
+    /// Totals of the store, and of a conversation if one is named.
+    fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats>;
+    /// Tokens and cost of a conversation, or of all of the project.
+    fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals>;
+    /// Recomputes every hash of the store.
+    fn verify(&self) -> Result<Verified>;
+}
