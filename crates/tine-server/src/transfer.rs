@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use crate::access::{Access, Caller};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::route::{Wanted, check_content};
 
 /// The media type of a bundle.
 pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
@@ -51,13 +52,15 @@ pub(crate) struct ImportedInto {
 pub(crate) async fn export(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Caller>>,
-    Query(wanted): Query<Exported>,
+    Wanted(wanted): Wanted<Exported>,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
     let limits = app.engine.limits().clone();
     let project = wire::project(wanted.project_id.as_deref(), &limits)?;
     caller.check(&project, Access::Read)?;
-    let call = Call::by(caller.name(&app.options.actor)).in_project(project);
+    let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
+    let call = Call::by(actor).in_project(project);
+    let room = app.transfer_room.take()?;
     let wanted = wanted.conversation_id.map(|id| ConversationId::new(id, &limits));
     let wanted = wanted.transpose().map_err(Error::from)?;
     let engine = app.engine.clone();
@@ -84,12 +87,14 @@ pub(crate) async fn export(
     let (engine, call, ids) =
         found.await.map_err(|_| Problem::new(Kind::Internal, "the export met a defect"))??;
     tokio::task::spawn_blocking(move || {
+        let _room = room;
         let mut out = Pieces { sender: sender.clone(), piece: Vec::with_capacity(PIECE) };
         let written = write_bundle(&engine, &call, &ids, &mut out)
             .map_err(|error| io::Error::other(error.to_string()))
             .and_then(|_| out.flush());
         if let Err(error) = written {
             // The stream breaks off, and without its last line the bundle is refused.
+            tracing::error!(%error, "an export broke off");
             sender.blocking_send(Err(error)).ok();
         }
     });
@@ -151,7 +156,7 @@ impl Read for Incoming {
 pub(crate) async fn import(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Caller>>,
-    Query(into): Query<ImportedInto>,
+    Wanted(into): Wanted<ImportedInto>,
     request: Request,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
@@ -164,6 +169,8 @@ pub(crate) async fn import(
         Some(project) => caller.check(project, Access::Write)?,
         None => caller.check_store(Access::Write)?,
     }
+    check_content(request.headers(), MEDIA_TYPE)?;
+    let room = app.transfer_room.take()?;
     let (sender, receiver) = mpsc::channel(4);
     let patience = app.options.body_timeout;
     tokio::spawn(async move {
@@ -183,6 +190,7 @@ pub(crate) async fn import(
     });
     let engine = app.engine.clone();
     let done = tokio::task::spawn_blocking(move || {
+        let _room = room;
         let mut input = BufReader::new(Incoming { receiver, piece: Bytes::new() });
         let done = read_bundle(&engine, project.as_ref(), &mut input)?;
         let project = project.unwrap_or_default();
