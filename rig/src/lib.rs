@@ -10,6 +10,7 @@
 //! - [`power`]: images of a power loss, also during checkpoints, recovery and the work after it.
 //! - [`faults`]: every n-th call fails, once or for ever.
 //! - [`kill`]: kill −9 at any moment, over the workload and over the command itself.
+//! - [`server`]: kill −9 over the server, while clients append over HTTP.
 //! - [`canary`]: seeded defects, each of which one of the above has to catch.
 //!
 //! Nothing here is part of the product, and no switch in the product is there for this.
@@ -31,6 +32,7 @@ pub mod programs;
 mod recorded;
 pub mod report;
 pub mod request;
+pub mod server;
 pub mod shim;
 pub mod state;
 pub mod workload;

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
 use tine_rig::shim::{Layer, Shim};
-use tine_rig::{Fault, canary, faults, kill, power};
+use tine_rig::{Fault, canary, faults, kill, power, server};
 
 /// Takes the power away from Tine, and looks whether anything acknowledged is lost.
 ///
@@ -30,6 +30,8 @@ enum Command {
     Faults(faults::Options),
     /// Processes are ended at any moment
     Kill(kill::Options),
+    /// The server is ended at any moment while clients append over HTTP
+    KillServer(server::Options),
     /// Seeded defects, each of which has to be caught
     Canary(canary::Options),
     /// Runs a program whose syncs take longer, to measure it as on a slower disk
@@ -70,6 +72,7 @@ fn main() -> Result<ExitCode, Fault> {
         Command::Power(options) => (power::run(&programs, options)?, "images", options.seed),
         Command::Faults(options) => (faults::run(&programs, options)?, "runs", options.seed),
         Command::Kill(options) => (kill::run(&programs, options)?, "cycles", options.seed),
+        Command::KillServer(options) => (server::run(&programs, options)?, "cycles", options.seed),
         Command::Canary(options) => return canaries(&programs, options, started),
         Command::Slow(slow) => return slow.run(),
     };

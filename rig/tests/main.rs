@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
-use tine_rig::{canary, faults, kill, power};
+use tine_rig::{canary, faults, kill, power, server};
 
 fn programs() -> Programs {
     let workload = Path::new(env!("CARGO_BIN_EXE_tine-rig-workload"));
@@ -61,6 +61,15 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
     let tally = kill::run(&programs(), &options).expect("the rig works");
     assert_clean(&tally);
     assert_eq!(tally.cases, 20);
+}
+
+#[test]
+fn a_killed_server_loses_nothing_that_it_answered() {
+    let options = server::Options { cycles: 5, seed: 20_260_101, longest: 400 };
+    let tally = server::run(&programs(), &options).expect("the rig works");
+    assert_clean(&tally);
+    assert_eq!(tally.cases, 5);
+    assert!(tally.calls > 0, "nobody was answered");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Kind};
@@ -119,7 +119,7 @@ pub(crate) async fn events(
         let bytes = follower.next().await?;
         Some((Ok::<_, Infallible>(bytes), follower))
     });
-    let mut response = Response::new(Body::from_stream(body));
+    let mut response = Response::new(Body::from_stream(body.fuse()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -27,7 +27,7 @@ pub(crate) struct Operation {
     pub(crate) body_required: bool,
     /// Whether it changes nothing although it is no GET.
     pub(crate) reads: bool,
-    /// Operations that go on with what this one answers: name, parameters.
+    /// Operations that go on in the same project with what this one answers.
     pub(crate) links: &'static [Link],
 }
 
@@ -155,7 +155,10 @@ impl Description {
             .links
             .iter()
             .map(|link| {
-                let parameters = json!({ link.parameter: link.from });
+                let parameters = json!({
+                    link.parameter: link.from,
+                    "project_id": "$response.body#/project_id",
+                });
                 (link.to.to_owned(), json!({ "operationId": link.to, "parameters": parameters }))
             })
             .collect();

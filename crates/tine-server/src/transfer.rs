@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -101,7 +101,8 @@ pub(crate) async fn export(
     let body = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
     });
-    let mut response = Response::new(Body::from_stream(body));
+    // Compression asks once more behind the end.
+    let mut response = Response::new(Body::from_stream(body.fuse()));
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)

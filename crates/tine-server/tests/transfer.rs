@@ -18,6 +18,9 @@ fn an_export_imports_elsewhere_and_exports_again_byte_for_byte() {
     one.say("b", "日本語 18446744073709551615").expect(201);
     let bundle = one.get("/api/v1/export").expect(200);
     assert_eq!(bundle.header("content-type"), Some("application/x-ndjson"));
+    // Compressed, it is the same bundle, whole.
+    let zipped = one.and("accept-encoding", "zstd").get("/api/v1/export").expect(200);
+    assert!(zstd::decode_all(&zipped.body[..]).expect("zstd") == bundle.body);
     let done = import(&other, "/api/v1/import", &bundle.body).expect(200).json();
     assert_eq!(done["conversations"], 2);
     assert!(other.get("/api/v1/export").expect(200).body == bundle.body);
