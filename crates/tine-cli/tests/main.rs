@@ -11,4 +11,5 @@ mod harness;
 mod output;
 mod reading;
 mod rendering;
+mod serving;
 mod transfer;
