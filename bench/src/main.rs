@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--keep] [--folder DIR]`
 //!
+//! `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
+//! their rate: what `scripts/bench-http` compares the server with.
+//!
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
 //! machine and the moment. `--million` adds a store of a million turns; `--search`
@@ -46,6 +49,18 @@ fn main() -> Result<(), Error> {
         Some(at) => PathBuf::from(arguments.get(at + 1).ok_or("--folder needs a folder")?),
         None => std::env::temp_dir(),
     };
+    let number = |name: &str| -> Result<Option<usize>, Error> {
+        let at = arguments.iter().position(|argument| argument == name);
+        let given = at.and_then(|at| arguments.get(at + 1));
+        Ok(given.map(|text| text.parse()).transpose()?)
+    };
+    if let Some(writers) = number("--writers")? {
+        let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(10))?);
+        let rate =
+            append_at_once(&folder.join(format!("keyed-{writers}")), writers, seconds, true)?;
+        println!("{rate:.0} appends/s");
+        return Ok(());
+    }
     let million = arguments.iter().any(|argument| argument == "--million");
     let scale = match quick {
         true => Scale { appends: 500, depth: 2_000, seconds: Duration::from_millis(300) },
@@ -102,30 +117,8 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
     row("durable append with a key, 1 writer", keyed.describe(), keyed.ratio(&bare_one));
 
     for writers in [8, 64] {
-        let engine =
-            Arc::new(Engine::new(EmbeddedStore::open(&folder.join(format!("w{writers}")))?));
-        let done = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..writers)
-                .map(|writer| {
-                    let (engine, call) = (Arc::clone(&engine), call.clone());
-                    scope.spawn(move || -> Result<usize, String> {
-                        let id = conversation(&engine, &call, &format!("w{writer}"))
-                            .map_err(|error| error.to_string())?;
-                        time_for(scale.seconds, |number| {
-                            engine.append(&call, Append::to(id.clone(), vec![message(number)]))?;
-                            Ok(())
-                        })
-                        .map_err(|error| error.to_string())
-                    })
-                })
-                .collect();
-            let mut done = 0;
-            for thread in threads {
-                done += thread.join().map_err(|_| "a writer panicked")??;
-            }
-            Ok::<usize, Error>(done)
-        })?;
-        let rate = per_second(done, scale.seconds);
+        let rate =
+            append_at_once(&folder.join(format!("w{writers}")), writers, scale.seconds, false)?;
         let ratio = rate / one.rate();
         row(
             &format!("durable append, {writers} writers"),
@@ -134,6 +127,43 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+/// Threads that append, each to a conversation of its own; appends in a second, all together.
+fn append_at_once(
+    store: &Path,
+    writers: usize,
+    duration: Duration,
+    keyed: bool,
+) -> Result<f64, Error> {
+    let engine = Arc::new(Engine::new(EmbeddedStore::open(store)?));
+    let done = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..writers)
+            .map(|writer| {
+                let engine = Arc::clone(&engine);
+                scope.spawn(move || -> Result<usize, String> {
+                    let call = Call::by("bench");
+                    let id = conversation(&engine, &call, &format!("w{writer}"))
+                        .map_err(|error| error.to_string())?;
+                    time_for(duration, |number| {
+                        let call = match keyed {
+                            true => call.clone().with_key(format!("writer-{writer}-{number}")),
+                            false => call.clone(),
+                        };
+                        engine.append(&call, Append::to(id.clone(), vec![message(number)]))?;
+                        Ok(())
+                    })
+                    .map_err(|error| error.to_string())
+                })
+            })
+            .collect();
+        let mut done = 0;
+        for thread in threads {
+            done += thread.join().map_err(|_| "a writer panicked")??;
+        }
+        Ok::<usize, Error>(done)
+    })?;
+    Ok(per_second(done, duration))
 }
 
 /// A whole list sent again with one new message, as chat-completion clients do.

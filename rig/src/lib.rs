@@ -11,6 +11,7 @@
 //! - [`faults`]: every n-th call fails, once or for ever.
 //! - [`kill`]: kill −9 at any moment, over the workload and over the command itself.
 //! - [`crowd`]: many processes and threads at once, and an order that explains what they saw.
+//! - [`server`]: kill −9 over the server, while clients append over HTTP.
 //! - [`canary`]: seeded defects, each of which one of the above has to catch.
 //!
 //! Nothing here is part of the product, and no switch in the product is there for this.
@@ -33,6 +34,7 @@ pub mod programs;
 mod recorded;
 pub mod report;
 pub mod request;
+pub mod server;
 pub mod shim;
 pub mod state;
 mod unsound;

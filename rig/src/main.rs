@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
 use tine_rig::shim::{Layer, Shim};
-use tine_rig::{Fault, canary, crowd, faults, kill, power};
+use tine_rig::{Fault, canary, crowd, faults, kill, power, server};
 
 /// Takes the power away from Tine, and looks whether anything acknowledged is lost.
 ///
@@ -32,6 +32,8 @@ enum Command {
     Kill(kill::Options),
     /// Many processes and threads at once, each answer explained
     Crowd(crowd::Options),
+    /// The server is ended at any moment while clients append over HTTP
+    KillServer(server::Options),
     /// Seeded defects, each of which has to be caught
     Canary(canary::Options),
     /// Runs a program whose syncs take longer, to measure it as on a slower disk
@@ -73,6 +75,7 @@ fn main() -> Result<ExitCode, Fault> {
         Command::Faults(options) => (faults::run(&programs, options)?, "runs", options.seed),
         Command::Kill(options) => (kill::run(&programs, options)?, "cycles", options.seed),
         Command::Crowd(options) => (crowd::run(&programs, options)?, "rounds", options.seed),
+        Command::KillServer(options) => (server::run(&programs, options)?, "cycles", options.seed),
         Command::Canary(options) => return canaries(&programs, options, started),
         Command::Slow(slow) => return slow.run(),
     };

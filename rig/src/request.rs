@@ -143,7 +143,9 @@ impl Request {
                 *full = format!("{done:?}");
                 answer.say(format_args!("{} {}", done.name, done.turn));
             }
-            Request::Unbookmark(name) => engine.delete_bookmark(call, &name)?,
+            Request::Unbookmark(name) => {
+                *full = format!("{:?}", engine.delete_bookmark(call, &name)?);
+            }
             Request::Metadata(turn, patch) => {
                 let done = engine.patch_metadata(call, turn, patch)?;
                 *full = format!("{done:?}");

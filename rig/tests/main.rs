@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tine_rig::programs::Programs;
 use tine_rig::report::Tally;
-use tine_rig::{canary, crowd, faults, kill, power};
+use tine_rig::{canary, crowd, faults, kill, power, server};
 
 fn programs() -> Programs {
     let workload = Path::new(env!("CARGO_BIN_EXE_tine-rig-workload"));
@@ -80,6 +80,15 @@ fn one_order_of_the_calls_explains_all_that_a_crowd_was_told() {
     assert_clean(&tally);
     assert_eq!(tally.cases, 4, "each way to take part once");
     assert!(tally.calls >= 2_000, "only {} calls", tally.calls);
+}
+
+#[test]
+fn a_killed_server_loses_nothing_that_it_answered() {
+    let options = server::Options { cycles: 5, seed: 20_260_101, longest: 400 };
+    let tally = server::run(&programs(), &options).expect("the rig works");
+    assert_clean(&tally);
+    assert_eq!(tally.cases, 5);
+    assert!(tally.calls > 0, "nobody was answered");
 }
 
 #[test]

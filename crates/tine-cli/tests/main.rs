@@ -16,5 +16,6 @@ mod reading;
 mod remote;
 mod rendering;
 mod search;
+mod serving;
 mod transfer;
 mod watching;

@@ -381,9 +381,9 @@ impl Operations for Client {
         call: &Call,
         conversation: &ConversationId,
         branch: &str,
-    ) -> Result<()> {
-        let _: view::Branch = self.remove(call, branch_at(conversation, branch, &[]))?;
-        Ok(())
+    ) -> Result<BranchView> {
+        let gone: view::Branch = self.remove(call, branch_at(conversation, branch, &[]))?;
+        read(gone.try_into())
     }
 
     fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
@@ -462,9 +462,9 @@ impl Operations for Client {
         read(done.try_into())
     }
 
-    fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()> {
-        let _: view::Bookmark = self.remove(call, Address::of(&["bookmarks", name.as_str()]))?;
-        Ok(())
+    fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
+        let gone: view::Bookmark = self.remove(call, Address::of(&["bookmarks", name.as_str()]))?;
+        read(gone.try_into())
     }
 
     fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {

@@ -95,7 +95,7 @@ impl Usage {
         let nanos = (dollars * NANOS).round();
         // Out of this range it is no cost.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        (0.0..9e15).contains(&nanos).then_some(nanos as u64).unwrap_or(0)
+        if (0.0..9e15).contains(&nanos) { nanos as u64 } else { 0 }
     }
 }
 

@@ -30,17 +30,20 @@ impl Engine {
         Ok(view)
     }
 
-    /// Removes a bookmark.
-    pub fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()> {
+    /// Removes a bookmark, and tells where it was.
+    pub fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
         let payload = |name: &Name| object([("name", text(name))]);
-        self.mutate(call, "delete_bookmark", name.clone(), payload, |mutation, name| {
-            let known = mutation.reader().bookmark(&mutation.call.project, name)?;
-            let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
-            let owner = resolve::conversation_of(mutation.reader(), known.conversation)?;
-            mutation.open(owner)?;
-            mutation.change_bookmark(Some(&known), None)
-        })?;
-        Ok(())
+        let (gone, _) =
+            self.mutate(call, "delete_bookmark", name.clone(), payload, |mutation, name| {
+                let known = mutation.reader().bookmark(&mutation.call.project, name)?;
+                let known = known.ok_or_else(|| Error::not_found("bookmark", name))?;
+                let owner = resolve::conversation_of(mutation.reader(), known.conversation)?;
+                mutation.open(owner)?;
+                let gone = views::bookmark(mutation.reader(), &known)?;
+                mutation.change_bookmark(Some(&known), None)?;
+                Ok(gone)
+            })?;
+        Ok(gone)
     }
 
     /// One bookmark.

@@ -54,18 +54,19 @@ impl Engine {
         Ok(view)
     }
 
-    /// Removes a branch. Its turns stay; those that no other branch leads to become tails.
+    /// Removes a branch, and tells how it was. Its turns stay; those that no other branch leads
+    /// to become tails.
     pub fn delete_branch(
         &self,
         call: &Call,
         conversation: &ConversationId,
         branch: &str,
-    ) -> Result<()> {
+    ) -> Result<BranchView> {
         let payload = |(conversation, branch): &(ConversationId, String)| {
             object([("conversation_id", text(conversation)), ("branch", branch.as_str().into())])
         };
         let request = (conversation.clone(), branch.to_owned());
-        self.mutate(
+        let (gone, _) = self.mutate(
             call,
             "delete_branch",
             request,
@@ -76,10 +77,12 @@ impl Engine {
                 mutation.open(found)?;
                 let old = resolve::branch(mutation.reader(), call, mutation.key(), branch)?;
                 mutation.check_seen(Some(&old), &old.name)?;
-                mutation.delete_branch(&old)
+                let gone = mutation.branch_view(&old)?;
+                mutation.delete_branch(&old)?;
+                Ok(gone)
             },
         )?;
-        Ok(())
+        Ok(gone)
     }
 }
 

@@ -97,8 +97,13 @@ operations! {
         branch: &str,
         name: Name
     ) -> Result<BranchView>;
-    /// Removes a branch; its turns stay.
-    fn delete_branch(&self, call: &Call, conversation: &ConversationId, branch: &str) -> Result<()>;
+    /// Removes a branch, and tells what it was; its turns stay.
+    fn delete_branch(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str
+    ) -> Result<BranchView>;
     /// Makes a branch at a turn, or before it.
     fn fork(&self, call: &Call, request: Fork) -> Result<BranchView>;
     /// Moves a branch back; what that leaves behind is kept.
@@ -117,8 +122,8 @@ operations! {
 
     /// Puts a bookmark on a turn.
     fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView>;
-    /// Removes a bookmark; its turn stays.
-    fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<()>;
+    /// Removes a bookmark, and tells what it was; its turn stays.
+    fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView>;
     /// One bookmark.
     fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView>;
     /// All bookmarks of the project, in order of name.

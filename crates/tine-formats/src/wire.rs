@@ -65,6 +65,13 @@ request! {
     Nothing {}
 }
 
+/// Reads a field that is there: also `null` says something.
+pub(crate) fn given<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Raw>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}
+
 /// Free-form JSON, read strictly.
 pub(crate) fn strict(raw: &Raw, limits: &Limits) -> Result<Json> {
     Ok(json::parse(raw.get().as_bytes(), limits.json_depth)?)

@@ -83,7 +83,27 @@ pub fn token_digest(word: &str) -> String {
 /// The valid tokens, read again when their file changes.
 pub(crate) struct Tokens {
     path: Option<PathBuf>,
-    known: Mutex<(Option<SystemTime>, TokenFile)>,
+    known: Mutex<(Option<Version>, TokenFile)>,
+}
+
+/// What tells one state of the file from the next. The time alone does not: two changes can fall
+/// into one tick of the clock.
+#[derive(Debug, PartialEq, Eq)]
+struct Version {
+    modified: SystemTime,
+    size_bytes: u64,
+    inode: u64,
+}
+
+impl Version {
+    fn of(path: &Path) -> Option<Version> {
+        let found = fs::metadata(path).ok()?;
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(&found);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Some(Version { modified: found.modified().ok()?, size_bytes: found.len(), inode })
+    }
 }
 
 impl Tokens {
@@ -92,20 +112,33 @@ impl Tokens {
     }
 
     fn find(&self, word: &str) -> Result<Option<Token>, Problem> {
+        // Digests of random words: how long a comparison takes tells nothing about the word.
+        self.with_digest(&token_digest(word))
+    }
+
+    fn with_digest(&self, digest: &str) -> Result<Option<Token>, Problem> {
         let Some(path) = &self.path else {
             return Ok(None);
         };
-        let changed = fs::metadata(path).and_then(|it| it.modified()).ok();
+        let version = Version::of(path);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0 != changed || changed.is_none() {
+        if known.0 != version || version.is_none() {
             let file = TokenFile::read(path).map_err(|error| {
                 Problem::new(Kind::Internal, format!("the tokens cannot be read: {error}"))
             })?;
-            *known = (changed, file);
+            *known = (version, file);
         }
-        // Digests of random words: how long a comparison takes tells nothing about the word.
-        let digest = token_digest(word);
         Ok(known.1.tokens.iter().find(|token| token.digest == digest).cloned())
+    }
+
+    /// Whether a caller that came in before may still do what it could do then.
+    pub(crate) fn still_admit(&self, caller: &Caller) -> bool {
+        match &caller.token {
+            None => true,
+            Some(token) => {
+                self.with_digest(&token.digest).is_ok_and(|it| it.as_ref() == Some(token))
+            }
+        }
     }
 }
 
@@ -116,9 +149,9 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The name that changes are recorded under.
-    pub(crate) fn name(&self, default: &str) -> String {
-        self.token.as_ref().map_or(default, |token| &token.name).to_owned()
+    /// The name that changes are recorded under, if there is a token.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.token.as_ref().map(|token| token.name.clone())
     }
 
     /// The one project that the caller reaches, if it is not all.
@@ -148,7 +181,8 @@ impl Caller {
         self.check_write(access)
     }
 
-    fn check_write(&self, access: Access) -> Result<(), Problem> {
+    /// Refuses a change by a caller that may only read.
+    pub(crate) fn check_write(&self, access: Access) -> Result<(), Problem> {
         match &self.token {
             Some(token) if access == Access::Write && !token.write => {
                 let why = format!("the token `{}` may only read", token.name);

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::access::Tokens;
 use crate::metrics::Metrics;
 use crate::rate::Rates;
+use crate::room::{BodyRoom, TransferRoom};
 
 /// How a server behaves.
 #[derive(Clone, Debug)]
@@ -23,14 +24,22 @@ pub struct Options {
     pub token_required: bool,
     /// Names under which the server may be addressed, besides the loopback's.
     pub hosts: Vec<String>,
+    /// Connections at once; further ones wait until one ends.
+    pub connections: usize,
     /// Requests in work at once.
     pub concurrency: usize,
+    /// Exports and imports at once; each holds a thread while its client takes its time.
+    pub transfers: usize,
+    /// Memory for large bodies, all together.
+    pub body_room_bytes: usize,
     /// Requests of one address in a second.
     pub rate: u32,
     /// How long a body may take to come.
     pub body_timeout: Duration,
-    /// How long a request's head may take to come.
+    /// How long a request's head may take to come; also how long a connection may be idle.
     pub head_timeout: Duration,
+    /// How long a client may leave an answer unread.
+    pub write_timeout: Duration,
     /// How long requests in work may go on after the server was told to stop.
     pub grace: Duration,
 }
@@ -42,10 +51,14 @@ impl Default for Options {
             tokens: None,
             token_required: false,
             hosts: Vec::new(),
+            connections: 10_000,
             concurrency: 1_024,
+            transfers: 16,
+            body_room_bytes: 512 << 20,
             rate: 50_000,
             body_timeout: Duration::from_secs(60),
             head_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(20),
         }
     }
@@ -59,6 +72,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
     pub(crate) room: Semaphore,
+    pub(crate) body_room: BodyRoom,
+    pub(crate) transfer_room: TransferRoom,
     /// The API's description.
     pub(crate) description: Value,
     /// How far the feed goes, as far as the server has seen.

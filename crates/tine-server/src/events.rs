@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use axum::response::Response;
+use futures_util::stream::{self, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Kind};
@@ -26,7 +26,9 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Caller};
 use crate::app::App;
+use crate::metrics::Gauge;
 use crate::problem::Problem;
+use crate::route;
 
 /// Entries read at once.
 const ENTRIES: usize = 128;
@@ -71,22 +73,9 @@ pub(crate) async fn events(
     State(app): State<Arc<App>>,
     caller: Option<axum::Extension<Caller>>,
     headers: HeaderMap,
-    query: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
-) -> Response {
-    let caller = caller.map(|axum::Extension(caller)| caller).unwrap_or_default();
-    match follow(app, &caller, &headers, query).await {
-        Ok(response) => response,
-        Err(problem) => problem.into_response(),
-    }
-}
-
-async fn follow(
-    app: Arc<App>,
-    caller: &Caller,
-    headers: &HeaderMap,
-    query: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
+    route::Wanted(wanted): route::Wanted<Wanted>,
 ) -> Result<Response, Problem> {
-    let Query(wanted) = query.map_err(|error| Problem::new(Kind::Invalid, error.body_text()))?;
+    let caller = caller.map(|axum::Extension(caller)| caller).unwrap_or_default();
     let limits = app.engine.limits();
     let project = match (&wanted.project_id, caller.only_project()) {
         (Some(id), _) => {
@@ -109,18 +98,20 @@ async fn follow(
         None => wanted.after,
     };
     let engine = app.engine.clone();
-    let at = match last {
-        Some(last) => FeedPosition(last),
-        None => {
-            let end = tokio::task::spawn_blocking(move || engine.feed_end()).await;
-            end.map_err(|_| Problem::new(Kind::Internal, "the feed could not be read"))??
-        }
-    };
+    let end = tokio::task::spawn_blocking(move || engine.feed_end()).await;
+    let end = end.map_err(|_| Problem::new(Kind::Internal, "the feed could not be read"))??;
+    let at = last.map_or(end, FeedPosition);
+    if at > end {
+        let why = format!("no event has the id {} yet; the last one has {}", at.0, end.0);
+        return Err(Problem::new(Kind::Invalid, why));
+    }
     let follower = Follower {
         filter: FeedFilter { project, conversation },
         at,
         feed: app.feed.clone(),
         stopping: app.stopping.clone(),
+        _counted: app.metrics.follower(),
+        caller,
         // Whoever is cut off before the first event knows from this where to go on.
         ready: VecDeque::from([Bytes::from(format!(": following\nid: {}\n\n", at.0))]),
         app,
@@ -129,7 +120,7 @@ async fn follow(
         let bytes = follower.next().await?;
         Some((Ok::<_, Infallible>(bytes), follower))
     });
-    let mut response = Response::new(Body::from_stream(body));
+    let mut response = Response::new(Body::from_stream(body.fuse()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -139,6 +130,8 @@ async fn follow(
 
 struct Follower {
     app: Arc<App>,
+    caller: Caller,
+    _counted: Gauge,
     filter: FeedFilter,
     at: FeedPosition,
     feed: watch::Receiver<u64>,
@@ -147,11 +140,13 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next piece to send; `None` when the server stops or the feed cannot be read.
+    /// The next piece to send; `None` when the server stops, the caller's token was taken back,
+    /// or the feed cannot be read.
     async fn next(&mut self) -> Option<Bytes> {
-        let app = Arc::clone(&self.app);
-        let _counted = app.metrics.follower();
         loop {
+            if !self.app.tokens.still_admit(&self.caller) {
+                return None;
+            }
             if let Some(piece) = self.ready.pop_front() {
                 return Some(piece);
             }

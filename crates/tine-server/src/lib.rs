@@ -16,6 +16,7 @@ mod openapi;
 mod problem;
 mod rate;
 mod reference;
+mod room;
 mod route;
 mod serve;
 mod transfer;

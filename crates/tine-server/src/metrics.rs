@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Upper bounds of the histogram's steps, in seconds.
@@ -14,8 +14,8 @@ const STEPS: [f64; 12] =
 #[derive(Default)]
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(String, String, u16), Durations>>,
-    in_work: AtomicI64,
-    followers: AtomicI64,
+    in_work: Arc<AtomicI64>,
+    followers: Arc<AtomicI64>,
 }
 
 #[derive(Clone, Default)]
@@ -26,27 +26,27 @@ struct Durations {
 }
 
 /// Counts something for as long as it lives.
-pub(crate) struct Gauge<'m>(&'m AtomicI64);
+pub(crate) struct Gauge(Arc<AtomicI64>);
 
-impl<'m> Gauge<'m> {
-    fn raise(counter: &'m AtomicI64) -> Self {
+impl Gauge {
+    fn raise(counter: &Arc<AtomicI64>) -> Self {
         counter.fetch_add(1, Ordering::Relaxed);
-        Gauge(counter)
+        Gauge(Arc::clone(counter))
     }
 }
 
-impl Drop for Gauge<'_> {
+impl Drop for Gauge {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Metrics {
-    pub(crate) fn request(&self) -> Gauge<'_> {
+    pub(crate) fn request(&self) -> Gauge {
         Gauge::raise(&self.in_work)
     }
 
-    pub(crate) fn follower(&self) -> Gauge<'_> {
+    pub(crate) fn follower(&self) -> Gauge {
         Gauge::raise(&self.followers)
     }
 

@@ -4,7 +4,7 @@ use axum::http::Method;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use tine_core::Kind;
+use tine_core::{Kind, Limits};
 use tine_formats::view::{Answer, Imported};
 
 use crate::problem::{MEDIA_TYPE, Problem};
@@ -27,7 +27,7 @@ pub(crate) struct Operation {
     pub(crate) body_required: bool,
     /// Whether it changes nothing although it is no GET.
     pub(crate) reads: bool,
-    /// Operations that go on with what this one answers: name, parameters.
+    /// Operations that go on in the same project with what this one answers.
     pub(crate) links: &'static [Link],
 }
 
@@ -107,7 +107,8 @@ impl Description {
                 "content": { "application/json": { "schema": schema } },
             })
         });
-        let parameters = self.parameters::<P>(path, about, body.is_some());
+        let changes = *method != Method::GET && !about.reads;
+        let parameters = self.parameters::<P>(path, about, changes);
         self.insert(method, path, about, parameters, body, answer);
     }
 
@@ -154,7 +155,10 @@ impl Description {
             .links
             .iter()
             .map(|link| {
-                let parameters = json!({ link.parameter: link.from });
+                let parameters = json!({
+                    link.parameter: link.from,
+                    "project_id": "$response.body#/project_id",
+                });
                 (link.to.to_owned(), json!({ "operationId": link.to, "parameters": parameters }))
             })
             .collect();
@@ -168,7 +172,7 @@ impl Description {
         }
         let problem = json!({ MEDIA_TYPE: { "schema": self.schema::<Problem>() } });
         let mut refusals: Vec<u16> = Kind::ALL.iter().map(|kind| kind.http_status()).collect();
-        refusals.extend([406, 408, 415, 421, 429]);
+        refusals.extend([405, 408, 415, 421, 429]);
         if about.conditional {
             refusals.push(412);
         }
@@ -181,10 +185,10 @@ impl Description {
                 .map(|kind| kind.code())
                 .collect();
             let what = match status {
-                406 => "not acceptable".to_owned(),
+                405 => "the path does not know the method".to_owned(),
                 408 => "the body came too slowly".to_owned(),
                 412 => "`conflict`: the branch has changed since".to_owned(),
-                415 => "the body is not JSON".to_owned(),
+                415 => "the body is of another type, or compressed".to_owned(),
                 421 => "the request was meant for another host".to_owned(),
                 429 => "too many requests".to_owned(),
                 _ => kinds.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", "),
@@ -223,12 +227,14 @@ impl Description {
                 let in_path = path.contains(&format!("{{{name}}}"));
                 let mut schema = schema.clone();
                 let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+                let mut schema = not_null(schema);
+                bounded(name, &mut schema);
                 json!({
                     "name": name,
                     "in": if in_path { "path" } else { "query" },
                     "required": in_path || required.contains(&Value::from(name.as_str())),
                     "description": about.unwrap_or_default(),
-                    "schema": not_null(schema),
+                    "schema": schema,
                 })
             })
             .collect();
@@ -268,6 +274,23 @@ impl Description {
                 "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
             },
         })
+    }
+}
+
+/// What a parameter's name says about its values.
+fn bounded(name: &str, schema: &mut Value) {
+    let limits = Limits::default();
+    match name {
+        "conversation_id" | "project_id" | "project" => {
+            schema["minLength"] = 1.into();
+            schema["maxLength"] = limits.name_bytes.into();
+            schema["pattern"] = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$".into();
+        }
+        "limit" | "window" => {
+            schema["minimum"] = 1.into();
+            schema["maximum"] = limits.page_rows.into();
+        }
+        _ => {}
     }
 }
 

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
+use http_body_util::{BodyExt, LengthLimitError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +28,7 @@ use crate::access::{Access, Caller};
 use crate::app::App;
 use crate::openapi::{Description, Operation};
 use crate::problem::Problem;
+use crate::room::Held;
 
 /// What a function answers.
 pub(crate) type Answered<R> = Result<Reply<R>, Problem>;
@@ -35,6 +38,10 @@ pub(crate) type Handler<P, B, R> = fn(&Asked, P, B) -> Answered<R>;
 
 /// Parameters of path and query.
 pub(crate) trait Parameters: DeserializeOwned + JsonSchema + Send + 'static {
+    /// Whether a call that names no project is about the default one. Where it is not, the
+    /// function itself looks how far its caller reaches.
+    const IN_PROJECT: bool = true;
+
     /// The project that the query names.
     fn project_id(&self) -> Option<&str> {
         None
@@ -44,6 +51,7 @@ pub(crate) trait Parameters: DeserializeOwned + JsonSchema + Send + 'static {
 /// Who asks, and for which project.
 pub(crate) struct Asked {
     pub(crate) app: Arc<App>,
+    pub(crate) caller: Caller,
     pub(crate) call: Call,
     /// Whether the request named a state of the branch that it is about.
     pub(crate) conditional: bool,
@@ -160,27 +168,35 @@ impl Routes {
                 let (mut parts, body) = request.into_parts();
                 let asked = async {
                     let parameters = parameters::<P>(&mut parts).await?;
-                    let body = match has_body {
+                    let (body, room) = match has_body {
                         true => read_json::<B>(&app, &parts.headers, body, required).await?,
-                        false => B::default(),
+                        false => (B::default(), None),
                     };
                     let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
-                    let project = match (parameters.project_id(), body.project_id()) {
+                    let named = match (parameters.project_id(), body.project_id()) {
                         (Some(one), Some(other)) if one != other => {
                             let why = "the query and the body name different projects";
                             return Err(Problem::new(Kind::Invalid, why));
                         }
-                        (one, other) => wire::project(one.or(other), app.engine.limits())?,
+                        (one, other) => one.or(other),
                     };
+                    let project = wire::project(named, app.engine.limits())?;
                     let access = if reads { Access::Read } else { Access::Write };
-                    caller.check(&project, access)?;
+                    match named.is_some() || P::IN_PROJECT {
+                        true => caller.check(&project, access)?,
+                        false => caller.check_write(access)?,
+                    }
                     let call = call(&app, &caller, project, &parts.headers, &body)?;
                     let conditional = call.if_branch.is_some();
-                    Ok((Asked { app, call, conditional }, parameters, body))
+                    Ok((Asked { app, caller, call, conditional }, parameters, body, room))
                 };
                 match asked.await {
-                    Ok((asked, parameters, body)) => {
-                        blocking(move || respond(&asked, handler(&asked, parameters, body))).await
+                    Ok((asked, parameters, body, room)) => {
+                        let answer =
+                            blocking(move || respond(&asked, handler(&asked, parameters, body)));
+                        let answer = answer.await;
+                        drop(room);
+                        answer
                     }
                     Err(problem) => problem.into_response(),
                 }
@@ -194,9 +210,13 @@ impl Routes {
 pub(crate) async fn blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     match tokio::task::spawn_blocking(work).await {
         Ok(response) => response,
-        Err(_) => Problem::new(Kind::Internal, "the request met a defect; it is in the log")
-            .into_response(),
+        Err(_) => defect(),
     }
+}
+
+/// The answer to a request on which the server itself failed.
+pub(crate) fn defect() -> Response {
+    Problem::new(Kind::Internal, "the request met a defect; it is in the log").into_response()
 }
 
 fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
@@ -225,7 +245,7 @@ fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
 }
 
 /// Reads path and query as one set of parameters.
-async fn parameters<P: Parameters>(parts: &mut axum::http::request::Parts) -> Result<P, Problem> {
+async fn parameters<P: DeserializeOwned>(parts: &mut Parts) -> Result<P, Problem> {
     let path = RawPathParams::from_request_parts(parts, &()).await;
     let path = path.map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
     let pairs: Vec<(&str, &str)> = path.iter().collect();
@@ -240,20 +260,67 @@ async fn parameters<P: Parameters>(parts: &mut axum::http::request::Parts) -> Re
         .map_err(|error| Problem::new(Kind::Invalid, format!("the parameters: {error}")))
 }
 
-/// Reads a whole body, up to the limit.
-pub(crate) async fn read_body(app: &App, body: Body) -> Result<Bytes, Problem> {
+/// The parameters of a route that is no function over the engine.
+pub(crate) struct Wanted<P>(pub(crate) P);
+
+impl<P: DeserializeOwned, S: Sync> FromRequestParts<S> for Wanted<P> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(Wanted(parameters(parts).await?))
+    }
+}
+
+/// Refuses a body that is not sent as it should be: its type, and no compression.
+pub(crate) fn check_content(headers: &HeaderMap, wanted: &'static str) -> Result<(), Problem> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let kind = text(header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let refused = |why: String| {
+        Err(Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+    };
+    if !kind.eq_ignore_ascii_case(wanted) {
+        return refused(format!("the body must be sent with `Content-Type: {wanted}`"));
+    }
+    match text(header::CONTENT_ENCODING) {
+        None | Some("" | "identity") => Ok(()),
+        Some(_) => refused("a body is sent as it is, without Content-Encoding".to_owned()),
+    }
+}
+
+/// Reads a body without keeping it.
+async fn discard(mut body: Body) {
+    while let Some(Ok(_)) = body.frame().await {}
+}
+
+/// Reads a whole body, up to the limit. One that says that it is longer is not read at all.
+async fn read_body(app: &App, headers: &HeaderMap, body: Body) -> Result<(Bytes, Held), Problem> {
     let limit = app.engine.limits().body_bytes;
+    let too_large = || {
+        let why = format!("the body: at most {limit} bytes; nothing was stored");
+        Problem::new(Kind::TooLarge, why)
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let length = length.and_then(|length| length.parse::<usize>().ok());
+    if length.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let room = match app.body_room.take(length.unwrap_or(limit)) {
+        Ok(room) => room,
+        Err(full) => {
+            // A client that is still sending would not hear the answer.
+            tokio::time::timeout(app.options.body_timeout, discard(body)).await.ok();
+            return Err(full);
+        }
+    };
     let read = tokio::time::timeout(app.options.body_timeout, to_bytes(body, limit));
     match read.await {
-        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Ok(bytes)) => Ok((bytes, room)),
         Ok(Err(error)) => {
-            let too_large = std::error::Error::source(&error)
-                .is_some_and(|source| source.to_string().contains("length limit"));
-            Err(match too_large {
-                true => Problem::new(
-                    Kind::TooLarge,
-                    format!("the body: at most {limit} bytes; nothing was stored"),
-                ),
+            let over = std::error::Error::source(&error)
+                .is_some_and(|source| source.is::<LengthLimitError>());
+            Err(match over {
+                true => too_large(),
                 false => Problem::new(Kind::Invalid, format!("the body broke off: {error}")),
             })
         }
@@ -267,21 +334,19 @@ async fn read_json<B: DeserializeOwned + Default>(
     headers: &HeaderMap,
     body: Body,
     required: bool,
-) -> Result<B, Problem> {
-    let bytes = read_body(app, body).await?;
+) -> Result<(B, Option<Held>), Problem> {
+    let (bytes, room) = read_body(app, headers, body).await?;
     if bytes.is_empty() && !required {
-        return Ok(B::default());
+        return Ok((B::default(), None));
     }
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
-        let why = "the body must be JSON: send it with `Content-Type: application/json`";
-        return Err(
-            Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-        );
+    check_content(headers, "application/json")?;
+    // What reads the fields would also take a list of them in order; a request is no such list.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|byte| *byte != b'{') {
+        return Err(Problem::new(Kind::Invalid, "the body must be a JSON object"));
     }
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Problem::new(Kind::Invalid, format!("the body: {error}")))
+    let body = serde_json::from_slice(&bytes)
+        .map_err(|error| Problem::new(Kind::Invalid, format!("the body: {error}")))?;
+    Ok((body, Some(room)))
 }
 
 fn call(
@@ -297,8 +362,9 @@ fn call(
         let text = text.map_err(|_| Problem::new(Kind::Invalid, format!("{name} is not UTF-8")))?;
         Ok(Some(text.to_owned()))
     };
-    let actor = header("x-tine-actor")?.filter(|actor| !actor.is_empty());
-    let actor = actor.unwrap_or_else(|| caller.name(&app.options.actor));
+    // Whoever has a token is recorded under its name and no other.
+    let claimed = header("x-tine-actor")?.filter(|actor| !actor.is_empty());
+    let actor = caller.name().or(claimed).unwrap_or_else(|| app.options.actor.clone());
     let mut call = Call::by(actor).in_project(project);
     call.idempotency_key = match (header("idempotency-key")?, body.idempotency_key()) {
         (Some(one), Some(other)) if one != other => {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -19,6 +20,8 @@ use tine_core::Kind;
 use tine_engine::{Call, Engine};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_io_timeout::TimeoutStream;
+use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
@@ -28,7 +31,8 @@ use crate::metrics::Metrics;
 use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::rate::Rates;
-use crate::{api, events, reference, transfer};
+use crate::room::{BodyRoom, TransferRoom};
+use crate::{api, events, reference, route, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -56,9 +60,16 @@ impl Stopper {
 
 impl Server {
     /// Binds to an address.
-    pub async fn bind(engine: Engine, listen: SocketAddr, options: Options) -> io::Result<Self> {
+    pub async fn bind(
+        engine: Engine,
+        listen: SocketAddr,
+        mut options: Options,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
+        if !address.ip().is_unspecified() {
+            options.hosts.push(address.ip().to_string());
+        }
         let (feed, feed_end) = watch::channel(0);
         let (stop, stopping) = watch::channel(false);
         let (router, description) = routes();
@@ -68,6 +79,8 @@ impl Server {
             metrics: Metrics::default(),
             rates: Rates::new(options.rate),
             room: Semaphore::new(options.concurrency),
+            body_room: BodyRoom::new(options.body_room_bytes),
+            transfer_room: TransferRoom::new(options.transfers),
             description,
             feed: feed_end,
             stopping,
@@ -76,6 +89,7 @@ impl Server {
         let worth =
             SizeAbove::new(COMPRESSED_FROM).and(NotForContentType::const_new("text/event-stream"));
         let router = router
+            .layer(CatchPanicLayer::custom(|_| route::defect()))
             .layer(CompressionLayer::new().compress_when(worth))
             .layer(from_fn_with_state(Arc::clone(&app), admit))
             .with_state(Arc::clone(&app));
@@ -99,9 +113,15 @@ impl Server {
         let mut stopping = stop.subscribe();
         // Each connection holds a sender; when the last is gone, all have ended.
         let (open, mut all_closed) = mpsc::channel::<()>(1);
+        let places = Arc::new(Semaphore::new(app.options.connections));
+        let accept = async || {
+            let place = Arc::clone(&places).acquire_owned().await;
+            let place = place.expect("the places are never closed");
+            listener.accept().await.map(|(stream, peer)| (stream, peer, place))
+        };
         while !*stopping.borrow_and_update() {
-            let (stream, peer) = tokio::select! {
-                accepted = listener.accept() => match accepted {
+            let (stream, peer, place) = tokio::select! {
+                accepted = accept() => match accepted {
                     Ok(accepted) => accepted,
                     Err(error) => {
                         // Out of descriptors, or a client that has gone: the others go on.
@@ -117,7 +137,7 @@ impl Server {
             let (app, router, open) = (Arc::clone(&app), router.clone(), open.clone());
             tokio::spawn(async move {
                 connection(&app, router, stream, peer).await;
-                drop(open);
+                drop((open, place));
             });
         }
         drop((listener, open));
@@ -131,21 +151,30 @@ impl Server {
 }
 
 async fn connection(app: &App, router: Router, stream: tokio::net::TcpStream, peer: SocketAddr) {
+    let asked = Arc::new(AtomicBool::new(false));
+    let asking = Arc::clone(&asked);
     let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        asking.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(Peer(peer.ip()));
         let mut router = router.clone();
         async move { tower::Service::call(&mut router, request.map(Body::new)).await }
     });
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(app.options.write_timeout));
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(app.options.head_timeout)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
     let mut served = std::pin::pin!(served);
     let mut stopping = app.stopping.clone();
     let ended = loop {
         tokio::select! {
             ended = served.as_mut() => break ended,
             changed = stopping.changed() => {
+                // A connection that has not asked for anything yet would be waited for.
+                if !asked.load(Ordering::Relaxed) {
+                    return;
+                }
                 if changed.is_err() || *stopping.borrow() {
                     served.as_mut().graceful_shutdown();
                     break served.await;
@@ -265,6 +294,8 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("x-request-id", id);
     }
+    let as_it_says = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, as_it_says);
     response
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, RawQuery, Request, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt, stream};
+use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use crate::access::{Access, Caller};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::route::{Wanted, check_content};
 
 /// The media type of a bundle.
 pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
@@ -76,10 +77,12 @@ pub(crate) async fn export(
 ) -> Result<Response, Problem> {
     let wanted = Exported::read(query.as_deref().unwrap_or_default())?;
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits().clone();
+    let limits = *app.engine.limits();
     let project = wire::project(wanted.project_id.as_deref(), &limits)?;
     caller.check(&project, Access::Read)?;
-    let call = Call::by(caller.name(&app.options.actor)).in_project(project);
+    let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
+    let call = Call::by(actor).in_project(project);
+    let room = app.transfer_room.take()?;
     let wanted = wanted.conversation_id.into_iter().map(|id| ConversationId::new(id, &limits));
     let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
     let engine = app.engine.clone();
@@ -100,12 +103,14 @@ pub(crate) async fn export(
     let (engine, call, ids) =
         found.await.map_err(|_| Problem::new(Kind::Internal, "the export met a defect"))??;
     tokio::task::spawn_blocking(move || {
+        let _room = room;
         let mut out = Pieces { sender: sender.clone(), piece: Vec::with_capacity(PIECE) };
         let written = write_bundle(&engine, &call, &ids, &mut out)
             .map_err(|error| io::Error::other(error.to_string()))
             .and_then(|_| out.flush());
         if let Err(error) = written {
             // The stream breaks off, and without its last line the bundle is refused.
+            tracing::error!(%error, "an export broke off");
             sender.blocking_send(Err(error)).ok();
         }
     });
@@ -113,8 +118,7 @@ pub(crate) async fn export(
         receiver.recv().await.map(|piece| (piece, receiver))
     });
     // Compression asks once more behind the end.
-    let body = body.fuse();
-    let mut response = Response::new(Body::from_stream(body));
+    let mut response = Response::new(Body::from_stream(body.fuse()));
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
@@ -169,11 +173,11 @@ impl Read for Incoming {
 pub(crate) async fn import(
     State(app): State<Arc<App>>,
     caller: Option<Extension<Caller>>,
-    Query(into): Query<ImportedInto>,
+    Wanted(into): Wanted<ImportedInto>,
     request: Request,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits().clone();
+    let limits = *app.engine.limits();
     let project = match (&into.project_id, caller.only_project()) {
         (Some(id), _) => Some(wire::project(Some(id), &limits)?),
         (None, only) => only,
@@ -182,6 +186,8 @@ pub(crate) async fn import(
         Some(project) => caller.check(project, Access::Write)?,
         None => caller.check_store(Access::Write)?,
     }
+    check_content(request.headers(), MEDIA_TYPE)?;
+    let room = app.transfer_room.take()?;
     let (sender, receiver) = mpsc::channel(4);
     let patience = app.options.body_timeout;
     tokio::spawn(async move {
@@ -204,6 +210,7 @@ pub(crate) async fn import(
     });
     let engine = app.engine.clone();
     let done = tokio::task::spawn_blocking(move || {
+        let _room = room;
         let mut input = BufReader::new(Incoming { receiver, piece: Bytes::new() });
         let done = read_bundle(&engine, project.as_ref(), &mut input)?;
         let project = project.unwrap_or_default();

@@ -118,8 +118,7 @@ fn rename(session: &Session, old: &str, new: &str) -> Result<()> {
 
 fn delete(session: &Session, name: &str) -> Result<()> {
     let conversation: ConversationId = session.conversation()?;
-    let gone = session.engine.branch(&session.call, &conversation, name)?;
-    session.engine.delete_branch(&session.call, &conversation, name)?;
+    let gone = session.engine.delete_branch(&session.call, &conversation, name)?;
     if session.answered_json(|| view::Branch::from(gone.clone()))? {
         return Ok(());
     }

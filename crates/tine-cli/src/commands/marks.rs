@@ -37,9 +37,7 @@ pub(crate) fn bookmark(session: &Session, args: &BookmarkArgs) -> Result<()> {
         }
         (None, Some(name)) => {
             let name = session.name(name)?;
-            let gone = session.engine.bookmark(&session.call, &name)?;
-            session.engine.delete_bookmark(&session.call, &name)?;
-            gone
+            session.engine.delete_bookmark(&session.call, &name)?
         }
     };
     if session.answered_json(|| view::Bookmark::from(done.clone()))? {

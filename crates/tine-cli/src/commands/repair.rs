@@ -19,7 +19,7 @@ use tine_store::{Content, EmbeddedStore};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Session, limits, store_folder};
+use crate::session::{Place, Session, limits, store_folder};
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
@@ -65,11 +65,11 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     let damaged = open(&scratch.0, Mode::Existing)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::new(open(to, Mode::Create)?), clock, entropy, limits());
-    let session = Session::over(engine, globals)?;
+    let session = Session::over(Place::Here(engine.clone()), globals)?;
 
     let mut list = List { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };
     let mut failed = None;
-    let done = session.engine.repair(&session.call, &damaged, &salvaged.lost, &mut |record| {
+    let done = engine.repair(&session.call, &damaged, &salvaged.lost, &mut |record| {
         list.add(record).map_err(|error| {
             let why = format!("{} cannot be written: {error}", list.path.display());
             failed = Some(why.clone());

@@ -94,6 +94,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         tokens: Some(token_file(&folder)),
         token_required: !listen.ip().is_loopback(),
         hosts: args.host,
+        connections: connections(),
         concurrency: args.concurrency,
         rate: args.rate,
         grace: Duration::from_secs(args.grace),
@@ -157,6 +158,24 @@ async fn pack_now_and_then(store: Arc<EmbeddedStore>) {
             Err(error) => tracing::error!(%error, "packing met a defect"),
         }
     }
+}
+
+/// Descriptors that are not for connections: the store, its readers, the log.
+const KEPT_DESCRIPTORS: u64 = 256;
+
+/// As many connections as the system allows, up to the default: without a descriptor left, the
+/// store could not be read any more.
+fn connections() -> usize {
+    let wanted = Options::default().connections;
+    #[cfg(unix)]
+    let wanted = match rlimit::increase_nofile_limit(wanted as u64 + KEPT_DESCRIPTORS) {
+        Ok(allowed) => {
+            let left = allowed.saturating_sub(KEPT_DESCRIPTORS).max(1);
+            usize::try_from(left).map_or(wanted, |left| left.min(wanted))
+        }
+        Err(_) => wanted,
+    };
+    wanted
 }
 
 fn address(text: &str) -> Result<SocketAddr> {

@@ -6,7 +6,7 @@ use tine_core::json::{self, Json, Object};
 use tine_core::{Body, Limits, Message, Reference, Role};
 use tine_engine::{self as engine, Error, Result, TurnRef};
 
-use super::{Patch, conversation_id, reference, request, size, strict};
+use super::{Patch, conversation_id, given, reference, request, size, strict};
 use crate::view::{Raw, raw};
 
 /// Who speaks.
@@ -317,11 +317,11 @@ request! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tags: Option<Vec<String>>,
         /// Replaces it; `null` clears it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<serde_json::Value>")]
         custom_data: Option<Raw>,
         /// Replaces it; `null` clears it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>")]
         source_info: Option<Raw>,
         /// Replaces a title that is set already.

@@ -52,7 +52,6 @@ fn put(asked: &Asked, path: One, body: wire::PutBookmark) -> Answered<Answer<vie
 
 fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Bookmark>> {
     let name = name(&path.name, asked.engine().limits())?;
-    let gone = asked.engine().bookmark(&asked.call, &name)?;
-    asked.engine().delete_bookmark(&asked.call, &name)?;
+    let gone = asked.engine().delete_bookmark(&asked.call, &name)?;
     Ok(Reply::ok(answer(asked, gone.into())))
 }

@@ -6,7 +6,6 @@ use tine_formats::{view, wire};
 
 use super::{List, answer, conversation, name, parameters};
 use crate::openapi::Operation;
-use crate::problem::Problem;
 use crate::route::{Answered, Asked, NoBody, Reply, Routes, etag};
 
 const TAG: &str = "Branches";
@@ -80,14 +79,9 @@ fn create(asked: &Asked, path: All, body: wire::NewBranch) -> Answered<Answer<vi
     Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
 }
 
-fn find(asked: &Asked, path: &One) -> Result<tine_engine::BranchView, Problem> {
-    let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    Ok(asked.engine().branch(&asked.call, &id, &path.branch)?)
-}
-
 fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Branch>> {
-    let found = find(asked, &path)?;
-    Ok(branch(asked, found))
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    Ok(branch(asked, asked.engine().branch(&asked.call, &id, &path.branch)?))
 }
 
 fn rename(asked: &Asked, path: One, body: wire::BranchPatch) -> Answered<Answer<view::Branch>> {
@@ -99,8 +93,8 @@ fn rename(asked: &Asked, path: One, body: wire::BranchPatch) -> Answered<Answer<
 }
 
 fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Branch>> {
-    let gone = find(asked, &path)?;
-    asked.engine().delete_branch(&asked.call, &gone.conversation, &path.branch)?;
+    let id = conversation(&path.conversation_id, asked.engine().limits())?;
+    let gone = asked.engine().delete_branch(&asked.call, &id, &path.branch)?;
     Ok(Reply::ok(answer(asked, gone.into())))
 }
 

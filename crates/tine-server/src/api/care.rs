@@ -5,6 +5,7 @@ use tine_formats::view::Answer;
 use tine_formats::{view, wire};
 
 use super::{Nowhere, answer, conversation, parameters};
+use crate::access::Access;
 use crate::openapi::Operation;
 use crate::route::{Answered, Asked, NoBody, Reply, Routes};
 
@@ -40,5 +41,6 @@ fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<view::Stats>> {
 }
 
 fn verify(asked: &Asked, _: Nowhere, _: wire::Nothing) -> Answered<view::Verified> {
+    asked.caller.check_store(Access::Read)?;
     Ok(Reply::ok(asked.engine().verify()?.into()))
 }

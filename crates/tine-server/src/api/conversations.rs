@@ -6,7 +6,7 @@ use tine_formats::{view, wire};
 
 use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
 use crate::openapi::{Link, Operation};
-use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+use crate::route::{Answered, Asked, NoBody, Parameters, Reply, Routes};
 
 const TAG: &str = "Conversations";
 
@@ -33,10 +33,19 @@ parameters!(One {
     conversation_id: String,
 });
 
-parameters!(ProjectPath {
+/// A project by its place in the path.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProjectPath {
     /// The project.
     project: String,
-});
+}
+
+impl Parameters for ProjectPath {
+    fn project_id(&self) -> Option<&str> {
+        Some(&self.project)
+    }
+}
 
 parameters!(Conversations {
     /// Goes on behind an earlier page.
@@ -112,13 +121,14 @@ fn create_project(asked: &Asked, _: Nowhere, _: wire::NewProject) -> Answered<vi
 }
 
 fn list_projects(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<view::Items<view::Project>> {
-    let found = asked.engine().projects()?;
+    let only = asked.caller.only_project();
+    let mut found = asked.engine().projects()?;
+    found.retain(|project| only.as_ref().is_none_or(|only| *only == project.id));
     Ok(Reply::ok(view::Items::all(found.into_iter().map(Into::into).collect())))
 }
 
-fn get_project(asked: &Asked, path: ProjectPath, _: NoBody) -> Answered<view::Project> {
-    let id = wire::project(Some(&path.project), asked.engine().limits())?;
-    Ok(Reply::ok(asked.engine().project(&id)?.into()))
+fn get_project(asked: &Asked, _: ProjectPath, _: NoBody) -> Answered<view::Project> {
+    Ok(Reply::ok(asked.engine().project(asked.project())?.into()))
 }
 
 fn create(

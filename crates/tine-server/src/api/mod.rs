@@ -72,7 +72,9 @@ impl Listed {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nowhere {}
 
-impl Parameters for Nowhere {}
+impl Parameters for Nowhere {
+    const IN_PROJECT: bool = false;
+}
 
 pub(crate) fn page(cursor: Option<String>, limit: Option<u64>) -> Result<Page, Problem> {
     let limit = limit.map(|limit| tine_formats::wire::size("the limit", limit)).transpose()?;

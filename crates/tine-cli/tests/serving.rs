@@ -1,0 +1,143 @@
+//! `tine serve` and `tine token`, as processes beside one another.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::Home;
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server as a process.
+struct Serving {
+    process: Child,
+    address: String,
+}
+
+impl Serving {
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--log", "error"];
+        all.extend(arguments);
+        let mut command = home.command(&all);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the server starts");
+        let said = process.stderr.take().expect("its standard error");
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line).expect("a line");
+        let (_, address) = line.trim().rsplit_once("http://").expect("an address");
+        Serving { address: address.to_owned(), process }
+    }
+
+    fn on_loopback(home: &Home) -> Self {
+        Serving::start(home, &["--listen", "127.0.0.1:0"])
+    }
+
+    fn connect(&self) -> TcpStream {
+        let port = self.address.rsplit_once(':').expect("a port").1;
+        let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream
+    }
+
+    /// Asks, and answers the status and the body.
+    fn ask(&self, head: &str, body: &str) -> (u16, Value) {
+        let mut stream = self.connect();
+        let request = format!(
+            "{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+
+    fn get(&self, path: &str, token: &str) -> u16 {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}"), "").0
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+#[test]
+fn a_change_by_the_command_reaches_the_followers_of_the_server() {
+    let home = Home::with_trip();
+    let serving = Serving::on_loopback(&home);
+    let mut stream = serving.connect();
+    stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("a request");
+    let mut lines = BufReader::new(stream).lines();
+    let mut until = |text: &str| {
+        lines.by_ref().map(|line| line.expect("a line")).find(|line| line.starts_with(text))
+    };
+    until(": following").expect("the server follows");
+    home.ok(&["append", "from another process"]);
+    let committed = Instant::now();
+    let data = until("data: ").expect("an event");
+    // The promise is 200 ms; a busy machine gets more.
+    assert!(committed.elapsed() < Duration::from_secs(2), "{:?}", committed.elapsed());
+    assert!(data.contains("\"kind\":\"append\""), "{data}");
+}
+
+#[test]
+fn what_the_server_took_the_command_sees_and_the_other_way_round() {
+    let home = Home::with_trip();
+    let serving = Serving::on_loopback(&home);
+    let body = r#"{"role":"user","content":"over HTTP"}"#;
+    let (status, _) = serving.ask("POST /api/v1/conversations/trip/turns HTTP/1.1", body);
+    assert_eq!(status, 201);
+    assert!(home.ok(&["path", "main"]).contains("over HTTP"));
+    home.ok(&["append", "by the command"]);
+    let (_, turns) = serving.ask("GET /api/v1/conversations/trip/turns HTTP/1.1", "");
+    assert_eq!(turns["turns"][3]["content"][0]["text"], "by the command");
+}
+
+#[test]
+fn a_server_that_listens_elsewhere_wants_a_token_which_the_command_makes_and_takes_back() {
+    let home = Home::with_trip();
+    let serving = Serving::start(&home, &["--listen", "0.0.0.0:0", "--host", "tine.example"]);
+    let path = "/api/v1/conversations/trip";
+    assert_eq!(serving.ask(&format!("GET {path} HTTP/1.1"), "").0, 401);
+    let word = home.ok(&["token", "create", "phone", "--read"]).trim().to_owned();
+    assert_eq!(serving.get(path, &word), 200);
+    let append = format!("POST {path}/turns HTTP/1.1\r\nAuthorization: Bearer {word}");
+    assert_eq!(serving.ask(&append, r#"{"role":"user","content":"x"}"#).0, 403);
+    home.ok(&["token", "revoke", "phone"]);
+    assert_eq!(serving.get(path, &word), 401);
+    let kept = std::fs::read_to_string(home.path("store/tokens.json")).expect("the tokens' file");
+    assert!(!kept.contains(&word));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_tokens_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::with_trip();
+    home.ok(&["token", "create", "phone"]);
+    let found = std::fs::metadata(home.path("store/tokens.json")).expect("the tokens' file");
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_told_to_stop_ends_well() {
+    let home = Home::with_trip();
+    let mut serving = Serving::on_loopback(&home);
+    assert_eq!(serving.ask("GET /healthz HTTP/1.1", "").0, 200);
+    let id = serving.process.id().to_string();
+    let told = std::process::Command::new("kill").args(["-TERM", &id]).status().expect("kill");
+    assert!(told.success());
+    let ended = serving.process.wait().expect("the server ends");
+    assert!(ended.success(), "{ended}");
+}

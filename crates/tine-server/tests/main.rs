@@ -1,0 +1,19 @@
+//! The server from outside: a real one on a port of the loopback, over a store on disk, asked in
+//! plain HTTP.
+
+mod access;
+mod branches;
+mod changing;
+mod description;
+mod events;
+mod exactness;
+mod guide;
+mod harness;
+mod hostile;
+mod idempotency;
+mod limits;
+mod pages;
+mod reading;
+mod refusals;
+mod stopping;
+mod transfer;

@@ -1,0 +1,311 @@
+//! kill −9 over `tine serve`: what a client was answered must be there after every restart.
+//!
+//! Several clients append over HTTP, each to a conversation of its own and with a key for every
+//! message. The server is killed at any moment and started again on the same store. A client that
+//! got no answer sends the same request again; whatever the first one did, the message must end
+//! up in the store exactly once. The ledger is kept by this process from the answers alone.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Fault;
+use crate::chance::Chance;
+use crate::check;
+use crate::programs::{Programs, scratch};
+use crate::report::{Broken, Tally, Violation};
+use tine_core::{ConversationId, Limits};
+use tine_engine::{Call, Engine, Page, PathQuery};
+use tine_store::Content;
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Cycles of starting, killing and looking.
+    #[arg(long, default_value_t = 200)]
+    pub cycles: usize,
+    /// Where every choice comes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The longest time that a server is given, in milliseconds.
+    #[arg(long, default_value_t = 400)]
+    pub longest: usize,
+}
+
+/// Clients at once.
+const CLIENTS: usize = 6;
+/// Messages of all clients after which a new store is made.
+const MESSAGES: usize = 20_000;
+/// How long a server may take to start, or to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Kills and looks.
+pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
+    let mut tally = Tally::default();
+    let mut torment = Tormented::new()?;
+    for cycle in 0..options.cycles {
+        let mut chance = Chance::at(options.seed ^ 0x5e12, &[u64::try_from(cycle)?]);
+        let pause = chance.below(options.longest.max(1) * 1_000);
+        tally.cases += 1;
+        match torment.cycle(programs, Duration::from_micros(u64::try_from(pause)?))? {
+            Ok(calls) => tally.calls += calls,
+            Err(violation) => {
+                let replay = format!("kill-server --cycles {} --seed {}", cycle + 1, options.seed);
+                let what = format!("cycle {cycle}: {}", violation.what);
+                tally.broke(Violation { what, replay, ..violation });
+                torment = Tormented::new()?;
+            }
+        }
+        if torment.answered() > MESSAGES {
+            torment = Tormented::new()?;
+        }
+    }
+    Ok(tally)
+}
+
+/// A store and what its clients were told.
+struct Tormented {
+    scratch: tempfile::TempDir,
+    clients: Vec<Client>,
+}
+
+impl Tormented {
+    fn new() -> Result<Self, Fault> {
+        let clients = (0..CLIENTS).map(Client::new).collect();
+        Ok(Tormented { scratch: scratch()?, clients })
+    }
+
+    fn answered(&self) -> usize {
+        self.clients.iter().map(|client| client.answered.len()).sum()
+    }
+
+    /// Starts, lets the clients work, kills, looks; answers how many acknowledged calls were
+    /// looked for.
+    fn cycle(
+        &mut self,
+        programs: &Programs,
+        pause: Duration,
+    ) -> Result<Result<usize, Violation>, Fault> {
+        let (mut server, address) = self.start(programs)?;
+        let stop = AtomicBool::new(false);
+        let worked = std::thread::scope(|scope| {
+            let stop = &stop;
+            let clients = self.clients.iter_mut();
+            let working: Vec<_> =
+                clients.map(|client| scope.spawn(move || client.work(address, stop))).collect();
+            std::thread::sleep(pause);
+            let killed = server.kill();
+            stop.store(true, Ordering::SeqCst);
+            let worked: Vec<_> = working.into_iter().map(|it| it.join()).collect();
+            killed.map(|()| worked)
+        })?;
+        server.wait()?;
+        for outcome in worked {
+            if let Err(violation) = outcome.map_err(|_| "a client panicked")? {
+                return Ok(Err(violation));
+            }
+        }
+        Ok(self.look())
+    }
+
+    /// Starts the real server and waits until it says where it listens.
+    fn start(&self, programs: &Programs) -> Result<(Child, SocketAddr), Fault> {
+        let mut server = Command::new(&programs.command)
+            .env_clear()
+            .env("HOME", self.scratch.path())
+            .env("USER", "rig")
+            .env("TINE_STORE", self.scratch.path().join("store"))
+            .current_dir(self.scratch.path())
+            .args(["serve", "--listen", "127.0.0.1:0", "--log", "error"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let said = server.stderr.take().ok_or("the server has no standard error")?;
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line)?;
+        let address = line.trim().rsplit_once("http://").map(|(_, address)| address.parse());
+        match address {
+            Some(Ok(address)) => Ok((server, address)),
+            _ => {
+                server.kill()?;
+                Err(format!("the server did not start: {line}").into())
+            }
+        }
+    }
+
+    /// Every client's path is what it was told, in order, and behind it at most the one message
+    /// whose answer did not come.
+    fn look(&self) -> Result<usize, Violation> {
+        let engine = Engine::new(check::open(&self.scratch.path().join("store"), true)?);
+        check::verify(&engine)?;
+        for client in &self.clients {
+            client.look(&engine)?;
+        }
+        Ok(self.answered())
+    }
+}
+
+/// One client and what it was told.
+struct Client {
+    conversation: String,
+    made: bool,
+    /// The id of each message's turn, in order.
+    answered: Vec<String>,
+}
+
+impl Client {
+    fn new(number: usize) -> Self {
+        Client { conversation: format!("client-{number}"), made: false, answered: Vec::new() }
+    }
+
+    /// Appends until the server is gone. An answer that is neither success nor missing is a
+    /// broken promise.
+    fn work(&mut self, address: SocketAddr, stop: &AtomicBool) -> Result<(), Violation> {
+        let Ok(mut line) = Line::open(address) else { return Ok(()) };
+        while !stop.load(Ordering::SeqCst) {
+            let (path, body) = self.next();
+            let Some((status, answer)) = line.ask(&path, &body) else { return Ok(()) };
+            if !(200..300).contains(&status) {
+                let what = format!("{path} was answered with {status}: {answer}");
+                return Err(Violation::new(Broken::Crashed, what));
+            }
+            if !self.made {
+                self.made = true;
+                continue;
+            }
+            match answer.pointer("/turns/0/turn_id").and_then(Value::as_str) {
+                Some(turn) => self.answered.push(turn.to_owned()),
+                None => {
+                    let what = format!("an answer without a turn: {answer}");
+                    return Err(Violation::new(Broken::Crashed, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next request; the same again until it was answered.
+    fn next(&self) -> (String, Value) {
+        let (id, number) = (&self.conversation, self.answered.len());
+        if !self.made {
+            let body = json!({"conversation_id": id, "idempotency_key": format!("{id} begins")});
+            return ("/api/v1/conversations".to_owned(), body);
+        }
+        let body = json!({
+            "role": "user",
+            "content": text(number),
+            "reuse": false,
+            "idempotency_key": format!("{id} {number}"),
+        });
+        (format!("/api/v1/conversations/{id}/turns"), body)
+    }
+
+    fn look(&self, engine: &Engine) -> Result<(), Violation> {
+        let call = Call::by("rig");
+        let half = |error: tine_engine::Error| Violation::new(Broken::Half, error.to_string());
+        let id = ConversationId::new(&self.conversation, &Limits::default())
+            .map_err(|error| Violation::new(Broken::Half, error.to_string()))?;
+        if !self.made {
+            // It may be there all the same; nothing was promised.
+            return engine.conversations(&call, true, Page::default()).map(|_| ()).map_err(half);
+        }
+        let lost = |error: tine_engine::Error| Violation::new(Broken::Lost, error.to_string());
+        let mut query = PathQuery::of(id);
+        let mut found = Vec::new();
+        loop {
+            let page = engine.path(&call, query.clone()).map_err(lost)?;
+            found.extend(page.turns);
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => break,
+            }
+        }
+        for (number, turn) in self.answered.iter().enumerate() {
+            let there = found.get(number).map(|turn| turn.id.to_string());
+            if there.as_ref() != Some(turn) {
+                let what = format!(
+                    "{}: message {number} was acknowledged as {turn}, and {there:?} is there",
+                    self.conversation
+                );
+                return Err(Violation::new(Broken::Lost, what));
+            }
+        }
+        if found.len() > self.answered.len() + 1 {
+            let what = format!(
+                "{}: {} messages were sent at most, {} are there",
+                self.conversation,
+                self.answered.len() + 1,
+                found.len()
+            );
+            return Err(Violation::new(Broken::Repeated, what));
+        }
+        for (number, turn) in found.iter().enumerate() {
+            let said = match &turn.content {
+                Content::Kept(body) => body.text_only(),
+                Content::Purged(_) => None,
+            };
+            if said.as_deref() != Some(text(number).as_str()) {
+                let what = format!("{}: turn {number} says {said:?}", self.conversation);
+                return Err(Violation::new(Broken::Half, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a message says: enough to fill pages.
+fn text(number: usize) -> String {
+    format!("message {number} {}", "and so on ".repeat(number % 60))
+}
+
+/// A connection that asks one thing after another.
+struct Line {
+    stream: BufReader<TcpStream>,
+}
+
+impl Line {
+    fn open(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Line { stream: BufReader::new(stream) })
+    }
+
+    /// Asks and reads the whole answer; `None` when the server went away before it was complete.
+    fn ask(&mut self, path: &str, body: &Value) -> Option<(u16, Value)> {
+        let body = body.to_string();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes()).ok()?;
+        let (mut status, mut length, mut line) = (None, 0, String::new());
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            match line.trim_end() {
+                "" => break,
+                head => {
+                    if status.is_none() {
+                        status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+                    } else if let Some((name, value)) = head.split_once(": ")
+                        && name.eq_ignore_ascii_case("content-length")
+                    {
+                        length = value.parse().ok()?;
+                    }
+                }
+            }
+        }
+        let mut answer = vec![0; length];
+        self.stream.read_exact(&mut answer).ok()?;
+        Some((status?, serde_json::from_slice(&answer).ok()?))
+    }
+}
