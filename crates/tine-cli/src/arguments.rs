@@ -88,7 +88,8 @@ pub(crate) struct Globals {
 impl Globals {
     /// The store that is named, if one is. An argument counts more than the environment.
     pub(crate) fn named_store(&self) -> Option<PathBuf> {
-        self.store.clone().or_else(|| env::var_os("TINE_STORE").map(PathBuf::from))
+        let set = || env::var_os("TINE_STORE").filter(|path| !path.is_empty());
+        self.store.clone().or_else(|| set().map(PathBuf::from))
     }
 
     /// The server that is named, if one is; an empty name is none. An argument counts more than

@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
 use tine_engine::{
     Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
-    DeleteMode, Deleted, Derive, Derived, Edit, Edited, Fork, ForkPoint, Listing, MetadataPatch,
-    MoveBranch, NewConversation, OperationView, Operations, Page, PathPage, PathQuery, ProjectView,
-    Purge, PurgeTarget, Purged, Result, SearchPage, SearchQuery, Selection, SplitDone, SplitTurn,
-    Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone, UsageTotals, Verified,
-    Window, WindowQuery,
+    DeleteMode, Deleted, Derive, Derived, Edit, Edited, Error, Fork, ForkPoint, Listing,
+    MetadataPatch, MoveBranch, NewConversation, OperationView, Operations, Page, PathPage,
+    PathQuery, ProjectView, Purge, PurgeTarget, Purged, Result, SearchPage, SearchQuery, Selection,
+    SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone,
+    UsageTotals, Verified, Window, WindowQuery,
 };
 use tine_formats::view::{self, Items, Unreadable};
 use tine_formats::wire;
@@ -18,6 +18,9 @@ use tine_formats::wire;
 use crate::address::Address;
 use crate::exchange::{Ask, Patience};
 use crate::{Client, pages, refusal};
+
+/// Hits in a page when nobody says how many.
+const SEARCH_HITS: usize = 20;
 
 /// The conversation in which names are looked up.
 const WITHIN: &str = "conversation_id";
@@ -322,6 +325,11 @@ impl Operations for Client {
     }
 
     fn search(&self, call: &Call, request: SearchQuery) -> Result<SearchPage> {
+        // What no server takes need not be sent, and may not fit an address.
+        let (limit, given) = (self.limits.query_bytes, request.words.len());
+        if given > limit {
+            return Err(Error::TooLarge { what: "bytes in a search", limit, given });
+        }
         let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));
         let address = Address::of(&["search"])
             .with("q", request.words)
@@ -331,11 +339,18 @@ impl Operations for Client {
             .with_option("since", request.from)
             .with_option("until", request.to)
             .with_option("tag", tags)
-            .with("archived", request.archived)
-            .with_option("cursor", request.cursor)
-            .with_option("limit", request.limit);
-        let found: view::SearchPage = self.get(call, address)?;
-        read(found.try_into())
+            .with("archived", request.archived);
+        let mut hits = Vec::new();
+        let limit = request.limit.or(Some(SEARCH_HITS));
+        let next = pages::walk(limit, request.cursor, &self.limits, |cursor, rows| {
+            let address = address.clone().with_option("cursor", cursor).with("limit", rows);
+            let page: view::SearchPage = self.get(call, address)?;
+            let page: SearchPage = read(page.try_into())?;
+            let count = page.hits.len();
+            hits.extend(page.hits);
+            Ok((count, page.next))
+        })?;
+        Ok(SearchPage { hits, next })
     }
 
     fn tails(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<Tail>> {

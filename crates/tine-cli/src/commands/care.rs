@@ -36,6 +36,8 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     if let Some(folder) = &args.repair {
+        let instead = "repair it there, with --store PATH, while no server has it open";
+        globals.only_here("tine verify --repair", instead)?;
         return repair::repair(globals, folder);
     }
     let session = Session::open(globals, Mode::Existing)?;
