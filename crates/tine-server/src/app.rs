@@ -23,6 +23,8 @@ pub struct Options {
     pub token_required: bool,
     /// Names under which the server may be addressed, besides the loopback's.
     pub hosts: Vec<String>,
+    /// Whether secrets are taken out of what is appended and edited.
+    pub redact: bool,
     /// Requests in work at once.
     pub concurrency: usize,
     /// Requests of one address in a second.
@@ -42,6 +44,7 @@ impl Default for Options {
             tokens: None,
             token_required: false,
             hosts: Vec::new(),
+            redact: false,
             concurrency: 1_024,
             rate: 50_000,
             body_timeout: Duration::from_secs(60),
