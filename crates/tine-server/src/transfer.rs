@@ -76,7 +76,7 @@ pub(crate) async fn export(
 ) -> Result<Response, Problem> {
     let wanted = Exported::read(query.as_deref().unwrap_or_default())?;
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits().clone();
+    let limits = *app.engine.limits();
     let project = wire::project(wanted.project_id.as_deref(), &limits)?;
     caller.check(&project, Access::Read)?;
     let call = Call::by(caller.name(&app.options.actor)).in_project(project);
@@ -173,7 +173,7 @@ pub(crate) async fn import(
     request: Request,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits().clone();
+    let limits = *app.engine.limits();
     let project = match (&into.project_id, caller.only_project()) {
         (Some(id), _) => Some(wire::project(Some(id), &limits)?),
         (None, only) => only,

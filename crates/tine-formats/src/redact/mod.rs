@@ -33,6 +33,12 @@ pub type Redacted = BTreeMap<String, u64>;
 /// The kind of a value that only its name gives away.
 const NAMED: &str = "secret";
 
+/// Every kind that can be found.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    let others = ["jwt", "private_key", "authorization", "url_password", NAMED];
+    shapes::SHAPES.iter().map(|shape| shape.kind).chain(others)
+}
+
 /// Replaces the secrets in messages, and counts them by kind.
 ///
 /// ```

@@ -172,3 +172,11 @@ fn messages_are_counted_together_and_stay_valid() {
     }
     assert_eq!(messages[1].tool_call_id.as_deref(), Some("call-1"));
 }
+
+#[test]
+fn the_page_names_every_kind() {
+    let page = include_str!("../../../../docs/redaction.md");
+    for kind in redact::kinds() {
+        assert!(page.contains(&format!("`{kind}`")), "{kind} is not in docs/redaction.md");
+    }
+}
