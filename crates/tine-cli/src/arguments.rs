@@ -24,9 +24,11 @@ Examples:
   tine tree -c trip                         see it all
   tine fork main~2 --name other             go on from an earlier turn
   tine undo                                 take the last change back
+  tine watch --server http://127.0.0.1:8000 follow a server that `tine serve` runs
 
 Exit codes: 0 done · 1 internal · 2 invalid · 3 not_found · 4 ambiguous · 5 conflict
-  6 idempotency_mismatch · 7 protected · 8 unsupported · 9 too_large · 12 busy · 13 corrupt";
+  6 idempotency_mismatch · 7 protected · 8 unsupported · 9 too_large · 10 unauthorized
+  11 forbidden · 12 busy · 13 corrupt";
 
 /// Version control for conversations: every turn is kept, any turn can be forked, edited,
 /// reverted and verified.

@@ -13,6 +13,7 @@ mod exit_codes;
 mod harness;
 mod output;
 mod reading;
+mod redaction;
 mod remote;
 mod rendering;
 mod search;

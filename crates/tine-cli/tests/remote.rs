@@ -91,25 +91,25 @@ fn the_suite_passes_over_servers_as_it_does_over_stores() {
 }
 
 /// A home whose commands go to its server, whatever the rest of the suite does.
-struct Remote {
-    home: Home,
-    server: Server,
+pub struct Remote {
+    pub home: Home,
+    pub server: Server,
 }
 
 impl Remote {
-    fn new(more: &[&str]) -> Self {
+    pub fn new(more: &[&str]) -> Self {
         let home = Home::new();
         let server = Server::start(&home.path("store"), "127.0.0.1:0", more);
         Remote { home, server }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.home.command(arguments);
         command.env_remove("TINE_STORE").env("TINE_SERVER", &self.server.url);
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Ran {
         finish(&mut self.command(arguments), b"")
     }
 }

@@ -246,7 +246,8 @@ impl Operations for Client {
     fn append(&self, call: &Call, request: Append) -> Result<Appended> {
         let address = conversation_at(&request.conversation, &["turns"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Append { idempotency_key, ..request.into() };
+        let redacted = call.redacted.clone();
+        let body = wire::Append { idempotency_key, redacted, ..request.into() };
         let done: view::Appended = self.send(call, Method::POST, address, &body)?;
         read(done.try_into())
     }
@@ -428,7 +429,8 @@ impl Operations for Client {
     fn edit(&self, call: &Call, request: Edit) -> Result<Edited> {
         let address = turn_at(&request.turn, &["edit"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::EditTurn { idempotency_key, ..request.into() };
+        let redacted = call.redacted.clone();
+        let body = wire::EditTurn { idempotency_key, redacted, ..request.into() };
         let done: view::Edited = self.send(call, Method::POST, address, &body)?;
         read(done.try_into())
     }

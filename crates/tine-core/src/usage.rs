@@ -90,12 +90,12 @@ impl Usage {
         (self.priced > 0).then(|| self.cost_nanos as f64 / NANOS)
     }
 
-    /// A cost in US dollars as billionths, as [`Usage::cost_usd`] gave it; 0 for what is no cost.
-    pub fn nanos(dollars: f64) -> u64 {
+    /// A cost in US dollars as billionths, if it is a cost.
+    pub fn nanos(dollars: f64) -> Option<u64> {
         let nanos = (dollars * NANOS).round();
         // Out of this range it is no cost.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        if (0.0..9e15).contains(&nanos) { nanos as u64 } else { 0 }
+        (0.0..9e15).contains(&nanos).then_some(nanos as u64)
     }
 }
 
@@ -149,8 +149,5 @@ fn tokens(usage: &Json) -> Option<Usage> {
 
 fn cost(json: &Json) -> Option<u64> {
     let told = ["cost_usd", "total_cost_usd", "cost"].iter().find_map(|name| json.get(name))?;
-    let nanos = (told.as_number()?.as_f64() * NANOS).round();
-    // Out of this range it is no cost.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    (0.0..9e15).contains(&nanos).then_some(nanos as u64)
+    Usage::nanos(told.as_number()?.as_f64())
 }

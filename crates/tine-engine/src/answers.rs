@@ -1,5 +1,7 @@
 //! What a caller gets back, in plain types.
 
+use std::collections::BTreeMap;
+
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
     Status, Timestamp, TurnHash, TurnId, Usage,
@@ -121,6 +123,8 @@ pub struct Appended {
     pub replayed: bool,
     /// Whether that earlier work has been undone since.
     pub undone: bool,
+    /// How many secrets of each kind were taken out of what was sent.
+    pub redacted: BTreeMap<String, u64>,
 }
 
 /// A branch.
@@ -153,6 +157,8 @@ pub struct Edited {
     pub outcome: Outcome,
     /// The branch that moved, if one was given.
     pub branch: Option<BranchView>,
+    /// How many secrets of each kind were taken out of what was sent.
+    pub redacted: BTreeMap<String, u64>,
 }
 
 /// What a split did.

@@ -34,7 +34,8 @@ impl Engine {
             })?,
         };
         let (replayed, undone) = (replay.replayed, replay.undone);
-        Ok(Appended { turns, branch, forked, replayed, undone })
+        let redacted = call.redacted.clone();
+        Ok(Appended { turns, branch, forked, replayed, undone, redacted })
     }
 }
 

@@ -26,7 +26,8 @@ impl Engine {
         };
         let (receipt, _) = self.mutate(call, "edit", request, payload, edit)?;
         let turn = self.answered_turn(call, receipt.turn)?;
-        Ok(Edited { turn, outcome: receipt.outcome, branch: receipt.branch })
+        let (outcome, branch) = (receipt.outcome, receipt.branch);
+        Ok(Edited { turn, outcome, branch, redacted: call.redacted.clone() })
     }
 }
 

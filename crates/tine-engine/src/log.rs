@@ -103,6 +103,11 @@ impl Engine {
                 facts: Object::new(),
             };
             let receipt = rules(&mut mutation, &request)?;
+            if !call.redacted.is_empty() {
+                let counts =
+                    call.redacted.iter().map(|(kind, count)| (kind.clone(), (*count).into()));
+                mutation.fact_if_changed("redacted", counts.collect::<Object>());
+            }
             mutation.record(fingerprint, &receipt)?;
             Ok((receipt, Replay::default()))
         })

@@ -1,5 +1,7 @@
 //! What a caller asks for.
 
+use std::collections::BTreeMap;
+
 use tine_core::ids::NameError;
 use tine_core::{
     Body, BranchId, ConversationId, Json, Limits, Message, Name, ProjectId, Reference, Role,
@@ -17,6 +19,9 @@ pub struct Call {
     pub idempotency_key: Option<String>,
     /// The branch that the call is about must still be as the caller has seen it.
     pub if_branch: Option<BranchVersion>,
+    /// How many secrets of each kind were taken out of the content before it came here: noted
+    /// with the operation.
+    pub redacted: BTreeMap<String, u64>,
 }
 
 /// One state of a branch.
@@ -36,6 +41,7 @@ impl Call {
             actor: actor.into(),
             idempotency_key: None,
             if_branch: None,
+            redacted: BTreeMap::new(),
         }
     }
 
@@ -47,6 +53,11 @@ impl Call {
     /// The same call with a key.
     pub fn with_key(self, key: impl Into<String>) -> Self {
         Call { idempotency_key: Some(key.into()), ..self }
+    }
+
+    /// The same call, about content that secrets were taken out of.
+    pub fn with_redacted(self, redacted: BTreeMap<String, u64>) -> Self {
+        Call { redacted, ..self }
     }
 
     /// The same call, to be refused when its branch is not in that state any more.

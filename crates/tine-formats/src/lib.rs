@@ -1,13 +1,15 @@
 //! What goes into and comes out of Tine as text.
 //!
 //! [`bundle`] is Tine's own JSON Lines format: whole conversations with their hashes, out of one
-//! store and into another. [`render`] makes a path into the request of a provider. [`view`] holds
-//! the JSON forms of the engine's answers, [`wire`] those of requests.
+//! store and into another. [`render`] makes a path into the request of a provider. [`redact`] takes
+//! secrets out of what is about to be recorded. [`view`] holds the JSON forms of the engine's
+//! answers, [`wire`] those of requests.
 //!
 //! Nothing here decides what an operation means; that is the engine's. Nothing here opens a
 //! socket or knows a terminal.
 
 pub mod bundle;
+pub mod redact;
 pub mod render;
 pub mod view;
 pub mod wire;

@@ -4,5 +4,6 @@
 
 mod bundle;
 mod fuzz;
+mod redact;
 mod render;
 mod view;

@@ -26,6 +26,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Connections at once; further ones wait until one ends.
     pub connections: usize,
+    /// Whether secrets are taken out of what is appended and edited.
+    pub redact: bool,
     /// Requests in work at once.
     pub concurrency: usize,
     /// Exports and imports at once; each holds a thread while its client takes its time.
@@ -52,6 +54,7 @@ impl Default for Options {
             token_required: false,
             hosts: Vec::new(),
             connections: 10_000,
+            redact: false,
             concurrency: 1_024,
             transfers: 16,
             body_room_bytes: 512 << 20,

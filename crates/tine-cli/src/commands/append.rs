@@ -1,11 +1,13 @@
 //! `tine append`: saying something.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tine_core::{ConversationId, Kind, Limits, Message, Reference, Role, Status, Timestamp};
 use tine_engine::{Append, Appended, Error, NewConversation, OnConflict, Outcome};
+use tine_formats::redact::{self, Redacted};
 use tine_formats::view;
 use tine_store::embedded::Mode;
 
@@ -14,6 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{self, Source};
 use crate::session::{self, Session};
 use crate::terminal::Paging;
+use crate::terminal::text::visible;
 use crate::transcript;
 
 /// Stands behind turns that were not made again.
@@ -74,6 +77,9 @@ pub(crate) struct AppendArgs {
     /// When it was said, as RFC 3339 [default: now]
     #[arg(long, value_name = "TIME")]
     at: Option<Timestamp>,
+    /// Replace what has the shape of a secret before it is recorded
+    #[arg(long)]
+    redact: bool,
     /// Make the store and the conversation if they are not there
     #[arg(long)]
     create: bool,
@@ -93,7 +99,8 @@ fn role_parser() -> impl TypedValueParser<Value = Role> {
 pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     // Everything is read before a store or a conversation is made for it: a bad message leaves
     // nothing behind.
-    let messages = messages(&args, &session::limits())?;
+    let mut messages = messages(&args, &session::limits())?;
+    let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { Mode::Create } else { Mode::Existing };
     let session = &Session::open(globals, mode)?;
     let request = Append {
@@ -108,7 +115,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
         },
         reuse: !args.no_reuse,
     };
-    let call = session.call_with(args.key.as_deref());
+    let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
     let done = session.engine.append(&call, request)?;
     if session.answered_json(|| view::Appended::from(done.clone()))? {
         return Ok(());
@@ -178,6 +185,16 @@ fn report(session: &Session, done: &Appended) -> Result<()> {
         if done.undone {
             write!(out, " (undone since)")?;
         }
-        Ok(writeln!(out)?)
+        writeln!(out)?;
+        write_redacted(out, &done.redacted)
     })
+}
+
+/// What was taken out, if anything was.
+pub(crate) fn write_redacted(out: &mut dyn Write, redacted: &Redacted) -> Result<()> {
+    if redacted.is_empty() {
+        return Ok(());
+    }
+    let each = redacted.iter().map(|(kind, count)| format!("{count} {}", visible(kind)));
+    Ok(writeln!(out, "redacted: {}", each.collect::<Vec<_>>().join(", "))?)
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tine_core::{Body, Reference, Role};
 use tine_engine::{Delete, DeleteMode, Deleted, Edit, Outcome, SplitTurn, TurnRef};
+use tine_formats::redact::{self, Redacted};
 use tine_formats::view;
 
 use crate::arguments::reference;
+use crate::commands::append::write_redacted;
 use crate::commands::branches::ends_on;
 use crate::failure::Result;
 use crate::input::{self, Source};
@@ -40,6 +42,9 @@ pub(crate) struct EditArgs {
     /// Make one more version also if an equal one is there
     #[arg(long)]
     no_reuse: bool,
+    /// Replace what has the shape of a secret before it is recorded
+    #[arg(long)]
+    redact: bool,
     /// A key that makes the call safe to repeat
     #[arg(long)]
     key: Option<String>,
@@ -49,13 +54,16 @@ pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
     let named = session.turn(&args.turn)?;
     // What may be said depends on who says it.
     let original = session.engine.turn(&session.call, named)?;
+    let mut body = body(session, &args, original.role)?;
+    let redacted = if args.redact { redact::body(&mut body) } else { Redacted::new() };
     let request = Edit {
-        body: body(session, &args, original.role)?,
+        body,
         turn: TurnRef::within(original.conversation, original.id),
         branch: args.branch,
         reuse: !args.no_reuse,
     };
-    let done = session.engine.edit(&session.call_with(args.key.as_deref()), request)?;
+    let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
+    let done = session.engine.edit(&call, request)?;
     if session.answered_json(|| view::Edited::from(done.clone()))? {
         return Ok(());
     }
@@ -69,7 +77,7 @@ pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
             Some(branch) => writeln!(out, "{}", ends_on(session, branch))?,
             None => writeln!(out, "no branch moved; --branch NAME moves one here")?,
         }
-        Ok(())
+        write_redacted(out, &done.redacted)
     })
 }
 

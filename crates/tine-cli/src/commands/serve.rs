@@ -43,6 +43,10 @@ pub(crate) struct ServeArgs {
     /// Another name under which the server is addressed; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Replace what has the shape of a secret (keys, tokens, passwords in URLs …) in everything
+    /// that is appended or edited, before it is recorded
+    #[arg(long)]
+    redact: bool,
     /// Requests of one address in a second
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     rate: u32,
@@ -95,6 +99,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         token_required: !listen.ip().is_loopback(),
         hosts: args.host,
         connections: connections(),
+        redact: args.redact,
         concurrency: args.concurrency,
         rate: args.rate,
         grace: Duration::from_secs(args.grace),

@@ -170,7 +170,7 @@ impl From<Usage> for tine_core::Usage {
             cache_write: view.cache_write_tokens,
             reasoning: view.reasoning_tokens,
             priced: view.priced_turns,
-            cost_nanos: tine_core::Usage::nanos(view.cost_usd.unwrap_or_default()),
+            cost_nanos: view.cost_usd.and_then(tine_core::Usage::nanos).unwrap_or(0),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What changes the tree answers: turns appended, edited, split and deleted; branches, bookmarks.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::{ConversationId, Name};
@@ -23,6 +25,9 @@ pub struct Appended {
     pub replayed: bool,
     /// Whether that earlier work has been undone since.
     pub undone: bool,
+    /// How many secrets of each kind were taken out of what was sent, where any were.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub redacted: BTreeMap<String, u64>,
 }
 
 impl From<engine::Appended> for Appended {
@@ -35,6 +40,7 @@ impl From<engine::Appended> for Appended {
             forked: done.forked,
             replayed: done.replayed,
             undone: done.undone,
+            redacted: done.redacted,
         }
     }
 }
@@ -49,6 +55,7 @@ impl TryFrom<Appended> for engine::Appended {
             forked: view.forked,
             replayed: view.replayed,
             undone: view.undone,
+            redacted: view.redacted,
         })
     }
 }
@@ -113,11 +120,15 @@ pub struct Edited {
     pub turn: Turn,
     /// The branch that moved, if one was given.
     pub branch: Option<Branch>,
+    /// How many secrets of each kind were taken out of what was sent, where any were.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub redacted: BTreeMap<String, u64>,
 }
 
 impl From<engine::Edited> for Edited {
     fn from(done: engine::Edited) -> Self {
-        Edited { turn: (done.turn, done.outcome).into(), branch: done.branch.map(Branch::from) }
+        let (branch, redacted) = (done.branch.map(Branch::from), done.redacted);
+        Edited { turn: (done.turn, done.outcome).into(), branch, redacted }
     }
 }
 
@@ -127,7 +138,7 @@ impl TryFrom<Edited> for engine::Edited {
     fn try_from(view: Edited) -> Result<Self, Unreadable> {
         let (turn, outcome) = view.turn.try_into()?;
         let branch = view.branch.map(engine::BranchView::try_from).transpose()?;
-        Ok(engine::Edited { turn, outcome, branch })
+        Ok(engine::Edited { turn, outcome, branch, redacted: view.redacted })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Bodies about turns.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::json::{self, Json, Object};
@@ -111,6 +113,10 @@ request! {
         /// `false` makes distinct siblings even of equal messages.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reuse: Option<bool>,
+        /// How many secrets of each kind the sender has taken out already: noted with the
+        /// operation.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        redacted: BTreeMap<String, u64>,
     }
 }
 
@@ -197,6 +203,19 @@ impl Speaker {
     }
 }
 
+/// Checks what a sender says about secrets that it has taken out: kinds are short words, and few.
+pub fn redacted(counts: BTreeMap<String, u64>) -> Result<BTreeMap<String, u64>> {
+    let word = |kind: &String| {
+        (1..=32).contains(&kind.len())
+            && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    if counts.len() > 64 || !counts.keys().all(word) {
+        let why = "`redacted` counts secrets by kind, such as {\"github\": 1}";
+        return Err(Error::Invalid(why.to_owned()));
+    }
+    Ok(counts)
+}
+
 fn message_bytes(message: &Message) -> Raw {
     let mut object = Object::new();
     object.insert("role", message.role.as_str().into());
@@ -252,6 +271,10 @@ request! {
         /// `false` makes a sibling even of an equal one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reuse: Option<bool>,
+        /// How many secrets of each kind the sender has taken out already: noted with the
+        /// operation.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        redacted: BTreeMap<String, u64>,
         /// The conversation in which the turn's name is looked up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         conversation_id: Option<String>,

@@ -6,8 +6,9 @@ use tine_engine::{
     Delete, DeleteMode, Fork, ForkPoint, Outcome, PathQuery, Purge, PurgeTarget, Selection,
     TopologyQuery, TurnRef, WindowQuery,
 };
+use tine_formats::redact::Redacted;
 use tine_formats::view::{Answer, Items};
-use tine_formats::{render, view, wire};
+use tine_formats::{redact, render, view, wire};
 
 use super::{List, answer, conversation, name, parameters, reference, turn};
 use crate::openapi::{Link, Operation};
@@ -202,11 +203,24 @@ fn append(
     path: InConversation,
     body: wire::Append,
 ) -> Answered<Answer<view::Appended>> {
-    let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
-    let done = asked.engine().append(&asked.call, request)?;
+    let mut body = body;
+    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut request = body.into_request(&path.conversation_id, asked.engine().limits())?;
+    if asked.app.options.redact {
+        add(&mut redacted, redact::messages(&mut request.messages));
+    }
+    let done = asked.engine().append(&asked.call.clone().with_redacted(redacted), request)?;
     let new = done.turns.iter().any(|(_, outcome)| *outcome == Outcome::Created);
     let tag = etag(&done.branch);
     Ok(Reply::made(new && !done.replayed, answer(asked, done.into())).with_etag(tag))
+}
+
+/// Counts by kind, with more of them.
+fn add(redacted: &mut Redacted, more: Redacted) {
+    for (kind, count) in more {
+        let known = redacted.entry(kind).or_default();
+        *known = known.saturating_add(count);
+    }
 }
 
 fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<view::Path>> {
@@ -400,8 +414,13 @@ fn edit(asked: &Asked, path: One, body: wire::EditTurn) -> Answered<Answer<view:
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let engine = asked.engine();
     let role = engine.turn(&asked.call, turn.clone())?.role;
-    let request = body.into_request(turn, role, engine.limits())?;
-    let done = engine.edit(&asked.call, request)?;
+    let mut body = body;
+    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut request = body.into_request(turn, role, engine.limits())?;
+    if asked.app.options.redact {
+        add(&mut redacted, redact::body(&mut request.body));
+    }
+    let done = engine.edit(&asked.call.clone().with_redacted(redacted), request)?;
     Ok(Reply::made(done.outcome == Outcome::Created, answer(asked, done.into())))
 }
 
