@@ -123,7 +123,9 @@ impl Request {
                 let done = engine.set_bookmark(call, name, turn)?;
                 answer.say(format_args!("{} {}", done.name, done.turn));
             }
-            Request::Unbookmark(name) => engine.delete_bookmark(call, &name)?,
+            Request::Unbookmark(name) => {
+                engine.delete_bookmark(call, &name)?;
+            }
             Request::Metadata(turn, patch) => {
                 let done = engine.patch_metadata(call, turn, patch)?;
                 answer.turn(done.id, &done.hash);
