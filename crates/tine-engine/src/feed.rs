@@ -5,6 +5,7 @@
 //! whoever wrote it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use tine_core::{ConversationId, ProjectId};
 use tine_store::{ConversationKey, FeedPosition};
@@ -53,15 +54,15 @@ impl Engine {
                     }
                     at = position;
                     let key = operation.conversation;
-                    if !names.contains_key(&key) {
-                        let owner = resolve::conversation_of(records, key)?;
-                        names.insert(key, (owner.project, owner.id));
-                    }
-                    let Some((project, conversation)) = names.get(&key) else {
-                        continue;
+                    let (project, conversation) = match names.entry(key) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(unknown) => {
+                            let owner = resolve::conversation_of(records, key)?;
+                            unknown.insert((owner.project, owner.id))
+                        }
                     };
-                    let wanted = filter.project.as_ref().is_none_or(|it| it == project)
-                        && filter.conversation.as_ref().is_none_or(|it| it == conversation);
+                    let wanted = filter.project.as_ref().is_none_or(|it| it == &*project)
+                        && filter.conversation.as_ref().is_none_or(|it| it == &*conversation);
                     if wanted {
                         found.push(FeedEntry {
                             position,

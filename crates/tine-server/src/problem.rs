@@ -28,7 +28,7 @@ pub struct Problem {
     /// The stable code of the refusal's kind.
     code: String,
     #[serde(flatten)]
-    particulars: view::Particulars,
+    particulars: Box<view::Particulars>,
     #[serde(skip)]
     wait: Option<u32>,
 }
@@ -46,7 +46,7 @@ impl Problem {
             status: kind.http_status(),
             detail: error.message,
             code: error.code,
-            particulars: error.particulars,
+            particulars: Box::new(error.particulars),
             wait: (kind == Kind::Busy).then_some(1),
         }
     }

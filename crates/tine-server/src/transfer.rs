@@ -55,7 +55,7 @@ pub(crate) async fn export(
     Wanted(wanted): Wanted<Exported>,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits().clone();
+    let limits = *app.engine.limits();
     let project = wire::project(wanted.project_id.as_deref(), &limits)?;
     caller.check(&project, Access::Read)?;
     let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
@@ -161,7 +161,7 @@ pub(crate) async fn import(
     request: Request,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let limits = app.engine.limits().clone();
+    let limits = *app.engine.limits();
     let project = match (&into.project_id, caller.only_project()) {
         (Some(id), _) => Some(wire::project(Some(id), &limits)?),
         (None, only) => only,

@@ -17,7 +17,8 @@ struct Example {
 /// Reads the blocks marked `http`: a request, and behind a line of dashes the status and the part
 /// of the answer that the guide shows.
 fn examples(page: &str) -> Vec<Example> {
-    let blocks = page.split("```http\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let blocks =
+        page.split("```http\n").skip(1).map(|rest| rest.split("```").next().expect("a block"));
     blocks.map(example).collect()
 }
 
