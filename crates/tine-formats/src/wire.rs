@@ -41,9 +41,11 @@ macro_rules! request {
             $($(#[$field_meta])* pub $field: $type,)*
             /// The project; `default` without it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
             pub project_id: Option<String>,
             /// Makes the call safe to repeat, as the header `Idempotency-Key` does.
             #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
             pub idempotency_key: Option<String>,
         }
 

@@ -238,19 +238,19 @@ impl Description {
                 })
             })
             .collect();
-        let header = |name: &str, about: &str| {
+        let header = |name: &str, about: &str, pattern: &str| {
             json!({
                 "name": name, "in": "header", "required": false, "description": about,
-                "schema": { "type": "string" },
+                "schema": { "type": "string", "pattern": pattern },
             })
         };
         if changes {
             let about = "Makes the call safe to repeat: the first answer comes again.";
-            parameters.push(header("Idempotency-Key", about));
+            parameters.push(header("Idempotency-Key", about, "^[!-~]{1,512}$"));
         }
         if about.conditional {
             let about = "The branch's ETag: refused with 412 when the branch has changed since.";
-            parameters.push(header("If-Match", about));
+            parameters.push(header("If-Match", about, r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"#));
         }
         parameters
     }
