@@ -5,3 +5,4 @@
 mod bundle;
 mod redact;
 mod render;
+mod views;
