@@ -149,7 +149,8 @@ impl Exchange {
                 }
                 Err(error) => self.broken(&error, again),
             };
-            match pauses.next().filter(|_| again) {
+            let hope = again && failed.kind() == Kind::Busy;
+            match pauses.next().filter(|_| hope) {
                 Some(pause) => sleep(pause),
                 None => return Err(failed),
             }
@@ -262,6 +263,13 @@ impl Exchange {
                 | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve)
         ) || matches!(error, ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused);
         match error {
+            _ if is_mistrust(error) => refusal(
+                Kind::Invalid,
+                format!(
+                    "the server at {address} cannot be trusted ({error}); SSL_CERT_FILE names the \
+                     certificates of an authority of your own"
+                ),
+            ),
             ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl => {
                 refusal(Kind::Invalid, format!("this cannot be sent to {address}: {error}"))
             }
@@ -281,6 +289,17 @@ impl Exchange {
                 ),
             ),
         }
+    }
+}
+
+/// Whether the two ends could not agree on a secure connection.
+fn is_mistrust(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Tls(_) | ureq::Error::Pem(_) | ureq::Error::Rustls(_) => true,
+        ureq::Error::Io(io) => {
+            io.get_ref().is_some_and(|inner| inner.downcast_ref::<rustls::Error>().is_some())
+        }
+        _ => false,
     }
 }
 

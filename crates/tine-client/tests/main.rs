@@ -214,3 +214,22 @@ fn a_follower_may_begin_anywhere_and_keeps_details_byte_for_byte() {
     assert_eq!(entry.operation.detail.as_deref(), Some(r#"{"n":1.0}"#));
     assert!(script.asked()[0].contains("last-event-id: 0\r\n"));
 }
+
+#[test]
+fn a_server_that_cannot_be_trusted_is_asked_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("https://{}", listener.local_addr().expect("it has one"));
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it is taken");
+        // Whoever came again would be waiting now.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        listener.set_nonblocking(true).expect("it can be asked");
+        listener.accept().is_err()
+    });
+    let client = Client::new(&url).expect("this machine knows authorities");
+    let refused = client.conversation(&Call::by("x"), &trip()).expect_err("no TLS there");
+    assert_eq!(refused.kind(), Kind::Invalid);
+    assert!(refused.to_string().contains("cannot be trusted"), "{refused}");
+    assert!(server.join().expect("it ends"), "it was asked again");
+}

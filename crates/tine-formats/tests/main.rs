@@ -6,4 +6,5 @@ mod bundle;
 mod fuzz;
 mod redact;
 mod render;
-mod view;
+mod view_bytes;
+mod views;

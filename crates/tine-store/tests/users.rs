@@ -51,7 +51,20 @@ fn locks_on(file: &Path) -> Option<Vec<String>> {
     let mut locks: Vec<String> =
         told.map(|line| line.split_once(' ').unwrap().1.trim().to_owned()).collect();
     locks.sort();
+    locks.dedup();
     Some(locks)
+}
+
+/// How often the kernel is asked before its answer counts. It tells about locks piece by piece,
+/// so that locks which others take and leave meanwhile can push ours out of the picture. Locks
+/// that were dropped stay dropped.
+const LOOKS: usize = 100;
+
+fn looks(wanted: impl Fn() -> bool) -> bool {
+    (0..LOOKS).any(|look| {
+        std::thread::sleep(std::time::Duration::from_millis(if look == 0 { 0 } else { 20 }));
+        wanted()
+    })
 }
 
 #[test]
@@ -61,6 +74,7 @@ fn whoever_else_comes_and_goes_sqlite_keeps_its_locks() {
     let key = add(&store, "c", "kept");
     let files = ["tine.db", "tine.db-shm"].map(|name| folder.path().join(name));
     let locks = || files.each_ref().map(|file| locks_on(file));
+    looks(|| locks().iter().flatten().all(|locks| !locks.is_empty()));
     let before = locks();
     if before.iter().any(Option::is_none) {
         eprintln!("skipped: the kernel does not tell about locks here");
@@ -73,16 +87,16 @@ fn whoever_else_comes_and_goes_sqlite_keeps_its_locks() {
         assert_eq!(titles(&other), ["kept"]);
         log(&other, key, 1);
     }
-    assert_eq!(locks(), before, "another handle was opened and closed");
+    assert!(looks(|| locks() == before), "another handle was opened and closed");
     let copies = Folder::new();
     store.backup(&copies.path()).unwrap();
     assert!(store.check().unwrap().problems.is_empty());
     store.read(&mut |records| records.totals().map(drop)).unwrap();
     let refused = embedded::salvage(&folder.path(), &copies.path().join("salvaged")).unwrap_err();
     assert!(matches!(refused, StoreError::InUse { .. }), "{refused}");
-    assert_eq!(locks(), before, "the store was copied and checked");
+    assert!(looks(|| locks() == before), "the store was copied and checked");
     elsewhere(&folder.path());
-    assert_eq!(locks(), before, "another process opened and closed the store");
+    assert!(looks(|| locks() == before), "another process opened and closed the store");
 }
 
 #[test]

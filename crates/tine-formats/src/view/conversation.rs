@@ -102,10 +102,7 @@ impl Conversation {
     pub fn read(self, project: &ProjectId) -> Result<engine::ConversationView, Unreadable> {
         let config = reading::json("config", &self.config)?;
         let root = Root { system_prompt: self.system_prompt, config };
-        let metadata = match reading::json("metadata", &self.metadata)? {
-            Json::Object(object) if object.is_empty() => Json::Null,
-            metadata => metadata,
-        };
+        let metadata = reading::json("metadata", &self.metadata)?;
         let derived_from = |from: DerivedFrom| {
             Ok(tine_store::DerivedFrom {
                 conversation: ConversationId::from_stored(from.conversation_id),

@@ -1,4 +1,4 @@
-//! Answers as JSON.
+//! Paths and windows as bytes, beside what serde makes of them.
 
 use tine_core::json::{self, object};
 use tine_core::{Body, Limits, Message, Reference, Role, Status};
