@@ -60,7 +60,7 @@ fn locks_on(file: &Path) -> Option<Vec<String>> {
 /// that were dropped stay dropped.
 const LOOKS: usize = 100;
 
-fn looks(wanted: impl Fn() -> bool) -> bool {
+fn looks(mut wanted: impl FnMut() -> bool) -> bool {
     (0..LOOKS).any(|look| {
         std::thread::sleep(std::time::Duration::from_millis(if look == 0 { 0 } else { 20 }));
         wanted()
@@ -74,8 +74,11 @@ fn whoever_else_comes_and_goes_sqlite_keeps_its_locks() {
     let key = add(&store, "c", "kept");
     let files = ["tine.db", "tine.db-shm"].map(|name| folder.path().join(name));
     let locks = || files.each_ref().map(|file| locks_on(file));
-    looks(|| locks().iter().flatten().all(|locks| !locks.is_empty()));
-    let before = locks();
+    let mut before = locks();
+    looks(|| {
+        before = locks();
+        before.iter().flatten().all(|locks| !locks.is_empty())
+    });
     if before.iter().any(Option::is_none) {
         eprintln!("skipped: the kernel does not tell about locks here");
         return;
