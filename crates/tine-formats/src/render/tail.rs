@@ -166,7 +166,9 @@ fn starts(turns: &[TurnView]) -> Result<Vec<usize>, RenderError> {
     // For each turn how far back the results at or behind it reach.
     let mut reach: Vec<usize> = (0..turns.len()).collect();
     for (index, turn) in turns.iter().enumerate() {
+        // What is left of an erased result answers nothing: a later one can.
         if let Some(call) = &turn.tool_call_id
+            && matches!(turn.content, Content::Kept(_))
             && let Some(asked) = calls.get_mut(call).and_then(Vec::pop)
         {
             reach[index] = asked;
