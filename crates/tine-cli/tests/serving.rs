@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -22,7 +22,10 @@ impl Serving {
     fn start(home: &Home, arguments: &[&str]) -> Self {
         let mut all = vec!["serve", "--log", "error"];
         all.extend(arguments);
-        let mut command = home.command(&all);
+        Serving::of(home.command(&all))
+    }
+
+    fn of(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the server starts");
         let said = process.stderr.take().expect("its standard error");
@@ -136,8 +139,26 @@ fn a_server_that_is_told_to_stop_ends_well() {
     let mut serving = Serving::on_loopback(&home);
     assert_eq!(serving.ask("GET /healthz HTTP/1.1", "").0, 200);
     let id = serving.process.id().to_string();
-    let told = std::process::Command::new("kill").args(["-TERM", &id]).status().expect("kill");
+    let told = Command::new("kill").args(["-TERM", &id]).status().expect("kill");
     assert!(told.success());
     let ended = serving.process.wait().expect("the server ends");
     assert!(ended.success(), "{ended}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_with_few_descriptors_goes_on() {
+    let home = Home::with_trip();
+    let mut few = Command::new("sh");
+    let program = home.command(&["serve", "--log", "error", "--listen", "127.0.0.1:0"]);
+    few.args(["-c", "ulimit -n 300; exec \"$0\" \"$@\""]).arg(program.get_program());
+    few.args(program.get_args()).env_clear();
+    few.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let serving = Serving::of(few);
+    let idle: Vec<TcpStream> = (0..400).map(|_| serving.connect()).collect();
+    // The store is still at hand for the others.
+    home.ok(&["append", "meanwhile"]);
+    drop(idle);
+    let (status, turns) = serving.ask("GET /api/v1/conversations/trip/turns HTTP/1.1", "");
+    assert_eq!((status, &turns["turns"][2]["content"][0]["text"]), (200, &"meanwhile".into()));
 }
