@@ -238,19 +238,20 @@ impl Description {
                 })
             })
             .collect();
-        let header = |name: &str, about: &str, pattern: &str| {
+        let header = |name: &str, about: &str, schema: Value| {
             json!({
                 "name": name, "in": "header", "required": false, "description": about,
-                "schema": { "type": "string", "pattern": pattern },
+                "schema": schema,
             })
         };
         if changes {
             let about = "Makes the call safe to repeat: the first answer comes again.";
-            parameters.push(header("Idempotency-Key", about, "^[!-~]{1,512}$"));
+            parameters.push(header("Idempotency-Key", about, json!({ "type": "string" })));
         }
         if about.conditional {
             let about = "The branch's ETag: refused with 412 when the branch has changed since.";
-            parameters.push(header("If-Match", about, r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"#));
+            let tag = json!({ "type": "string", "pattern": r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"# });
+            parameters.push(header("If-Match", about, tag));
         }
         parameters
     }
