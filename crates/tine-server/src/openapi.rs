@@ -238,19 +238,23 @@ impl Description {
                 })
             })
             .collect();
-        let header = |name: &str, about: &str, pattern: &str| {
+        let header = |name: &str, about: &str, schema: Value| {
             json!({
                 "name": name, "in": "header", "required": false, "description": about,
-                "schema": { "type": "string", "pattern": pattern },
+                "schema": schema,
             })
         };
         if changes {
             let about = "Makes the call safe to repeat: the first answer comes again.";
-            parameters.push(header("Idempotency-Key", about, "^[!-~]{1,512}$"));
+            let longest = Limits::default().name_bytes;
+            let schema = json!({ "type": "string", "minLength": 1, "maxLength": longest });
+            parameters.push(header("Idempotency-Key", about, schema));
         }
         if about.conditional {
             let about = "The branch's ETag: refused with 412 when the branch has changed since.";
-            parameters.push(header("If-Match", about, r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"#));
+            let schema =
+                json!({ "type": "string", "pattern": r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"# });
+            parameters.push(header("If-Match", about, schema));
         }
         parameters
     }
