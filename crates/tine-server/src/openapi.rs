@@ -246,12 +246,15 @@ impl Description {
         };
         if changes {
             let about = "Makes the call safe to repeat: the first answer comes again.";
-            parameters.push(header("Idempotency-Key", about, json!({ "type": "string" })));
+            let longest = Limits::default().name_bytes;
+            let schema = json!({ "type": "string", "minLength": 1, "maxLength": longest });
+            parameters.push(header("Idempotency-Key", about, schema));
         }
         if about.conditional {
             let about = "The branch's ETag: refused with 412 when the branch has changed since.";
-            let tag = json!({ "type": "string", "pattern": r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"# });
-            parameters.push(header("If-Match", about, tag));
+            let schema =
+                json!({ "type": "string", "pattern": r#"^(\*|"[0-9a-f-]{36}\.[0-9]+")$"# });
+            parameters.push(header("If-Match", about, schema));
         }
         parameters
     }

@@ -20,6 +20,7 @@ use http_body_util::{BodyExt, LengthLimitError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tine_core::ids::check_key;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{BranchVersion, Call, Engine};
 use tine_formats::wire::{self, Common};
@@ -373,6 +374,9 @@ fn call(
         }
         (one, other) => one.or(other.map(str::to_owned)),
     };
+    if let Some(key) = &call.idempotency_key {
+        check_key("idempotency key", key, app.engine.limits()).map_err(tine_engine::Error::from)?;
+    }
     if let Some(seen) = header("if-match")? {
         call.if_branch = parse_etag(&seen)?;
     }
