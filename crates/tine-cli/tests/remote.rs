@@ -8,7 +8,7 @@ use tine_core::Kind;
 use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish};
 
 /// Tests that make no sense over a server, and why.
-const ONLY_HERE: [(&str, &str); 14] = [
+const ONLY_HERE: [(&str, &str); 9] = [
     ("bad_input::a_bad_call_makes_no_store", "a server has made its store before the first call"),
     (
         "bad_input::a_store_of_a_newer_format_is_refused_and_left_alone",
@@ -32,20 +32,6 @@ const ONLY_HERE: [(&str, &str); 14] = [
         "a folder cannot be copied over a server; a test below shows the refusal",
     ),
     (
-        "serving::a_change_by_the_command_reaches_the_followers_of_the_server",
-        "it starts and ends servers of its own",
-    ),
-    ("serving::a_server_that_is_told_to_stop_ends_well", "it starts and ends servers of its own"),
-    (
-        "serving::a_server_that_listens_elsewhere_wants_a_token_which_the_command_makes_and_takes_back",
-        "it starts and ends servers of its own",
-    ),
-    ("serving::the_file_of_tokens_is_for_its_owner_only", "it starts and ends servers of its own"),
-    (
-        "serving::what_the_server_took_the_command_sees_and_the_other_way_round",
-        "it starts and ends servers of its own",
-    ),
-    (
         "search::killing_a_process_that_indexes_leaves_an_index_that_goes_on",
         "it kills the process that indexes, which would be the server",
     ),
@@ -53,8 +39,10 @@ const ONLY_HERE: [(&str, &str); 14] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 1] =
-    [("damage::", "they alter the store's files, which a server holds open")];
+const GROUPS_ONLY_HERE: [(&str, &str); 2] = [
+    ("damage::", "they alter the store's files, which a server holds open"),
+    ("serving::", "they start and end servers of their own"),
+];
 
 #[test]
 fn the_suite_passes_over_servers_as_it_does_over_stores() {
