@@ -426,7 +426,7 @@ pub(crate) fn make_turn(
     }
     let turn = Turn {
         loc,
-        id: mutation.engine.new_turn_id(mutation.now),
+        id: mutation.new_turn_id(),
         hash,
         depth,
         role: message.role,
@@ -470,7 +470,7 @@ fn follow(
         None => {
             let branch = Branch {
                 conversation: mutation.key(),
-                id: mutation.engine.new_branch_id(mutation.now),
+                id: mutation.new_branch_id(),
                 name: name.clone(),
                 tip: end,
                 forked_from: None,

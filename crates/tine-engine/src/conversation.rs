@@ -221,7 +221,7 @@ fn create(
     let project = &mutation.call.project;
     let id = match id {
         Some(id) => id,
-        None => ConversationId::from_stored(mutation.engine.new_turn_id(mutation.now).to_string()),
+        None => ConversationId::from_stored(mutation.new_turn_id().to_string()),
     };
     if mutation.reader().project(project)?.is_none() {
         let created_at = mutation.now;
@@ -251,7 +251,7 @@ fn create(
     mutation.open(conversation)?;
     let branch = Branch {
         conversation: mutation.key(),
-        id: mutation.engine.new_branch_id(mutation.now),
+        id: mutation.new_branch_id(),
         name: Name::main(),
         tip: None,
         forked_from: None,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tine_core::{BranchId, IdSource, Limits, Timestamp, TurnId};
+use tine_core::{IdSource, Limits, Timestamp};
 use tine_store::{Read, Store, Verdict, Write};
 
 use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
@@ -60,12 +60,8 @@ impl Engine {
         self.inner.clock.now()
     }
 
-    pub(crate) fn new_turn_id(&self, now: Timestamp) -> TurnId {
-        self.ids().turn(now, self.inner.entropy.ten_bytes())
-    }
-
-    pub(crate) fn new_branch_id(&self, now: Timestamp) -> BranchId {
-        self.ids().branch(now, self.inner.entropy.ten_bytes())
+    pub(crate) fn new_id(&self, now: Timestamp) -> [u8; 16] {
+        self.ids().next(now, self.inner.entropy.ten_bytes()).into_bytes()
     }
 
     fn ids(&self) -> std::sync::MutexGuard<'_, IdSource> {

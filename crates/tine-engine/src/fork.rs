@@ -63,7 +63,7 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
     };
     let branch = Branch {
         conversation: key,
-        id: mutation.engine.new_branch_id(mutation.now),
+        id: mutation.new_branch_id(),
         name,
         tip,
         forked_from,

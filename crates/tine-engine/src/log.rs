@@ -1,19 +1,21 @@
 //! Running a change: idempotency first, then the rules, then one entry in the log.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
 use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
 use tine_core::json::{self, Json, Object, object};
-use tine_core::{Digest, Name, Timestamp, TurnHash, TurnId};
+use tine_core::{
+    BranchId, ConversationId, Digest, Name, OperationHash, Timestamp, TurnHash, TurnId,
+};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Idempotency,
-    Operation, Read, Turn, TurnLoc, Write, required,
+    Bookmark, Branch, Conversation, ConversationKey, Detail, HiddenBy, Idempotency, Operation,
+    Read, Turn, TurnLoc, Write, required,
 };
 
 use crate::change::{BookmarkImage, BranchImage, Change, OperationDetail};
-use crate::tree::Tree;
+use crate::tree::{Tree, hide};
 use crate::views::{self, Answered};
 use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
 
@@ -42,6 +44,29 @@ pub(crate) struct Replay {
     pub undone: bool,
 }
 
+/// The ids that a call has drawn. A store may run a call's transaction more than once, and what
+/// others were told of it meanwhile must stay true: the same ids come again.
+#[derive(Default)]
+struct Drawn {
+    ids: RefCell<Vec<[u8; 16]>>,
+    next: Cell<usize>,
+}
+
+impl Drawn {
+    fn begin(&self) {
+        self.next.set(0);
+    }
+
+    fn next(&self, draw: impl FnOnce() -> [u8; 16]) -> [u8; 16] {
+        let mut ids = self.ids.borrow_mut();
+        let next = self.next.replace(self.next.get() + 1);
+        if next == ids.len() {
+            ids.push(draw());
+        }
+        ids[next]
+    }
+}
+
 /// A change on its way: the transaction, and what is to be logged.
 pub(crate) struct Mutation<'m> {
     pub engine: &'m Engine,
@@ -50,6 +75,7 @@ pub(crate) struct Mutation<'m> {
     pub now: Timestamp,
     pub kind: &'static str,
     pub conversation: Option<Conversation>,
+    drawn: &'m Drawn,
     seq: u64,
     previous: Option<Operation>,
     /// Ids and hashes of turns that were read or made on the way.
@@ -81,8 +107,9 @@ impl Engine {
         };
         check_key("actor", &call.actor, self.limits())?;
         let now = self.now();
-        let (engine, call) = (self.clone(), call.clone());
+        let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
         self.write(move |records| {
+            drawn.begin();
             if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
                 && let Some(first) = records.idempotent(&call.project, key)?
             {
@@ -95,6 +122,7 @@ impl Engine {
                 now,
                 kind,
                 conversation: None,
+                drawn: &drawn,
                 seq: 0,
                 previous: None,
                 met: RefCell::default(),
@@ -114,6 +142,23 @@ impl Engine {
     }
 }
 
+/// The chain hash that an operation of a conversation must have behind another.
+pub(crate) fn seal(
+    conversation: &ConversationId,
+    operation: &Operation,
+    previous: Option<&OperationHash>,
+) -> OperationHash {
+    hash::operation_hash(&OperationSeal {
+        conversation_id: conversation.as_str(),
+        seq: operation.seq,
+        previous,
+        kind: &operation.kind,
+        actor: &operation.actor,
+        at: operation.at,
+        detail: &operation.detail.digest(),
+    })
+}
+
 fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Result<(R, Replay)> {
     let known = required(first.idempotency.as_ref(), || format!("key {key}"))?;
     if known.fingerprint != *fingerprint {
@@ -127,6 +172,18 @@ fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Res
 }
 
 impl<'m> Mutation<'m> {
+    pub(crate) fn new_turn_id(&self) -> TurnId {
+        TurnId::from_bytes(self.new_id())
+    }
+
+    pub(crate) fn new_branch_id(&self) -> BranchId {
+        BranchId::from_bytes(self.new_id())
+    }
+
+    fn new_id(&self) -> [u8; 16] {
+        self.drawn.next(|| self.engine.new_id(self.now))
+    }
+
     /// Makes a conversation the one whose log this operation enters.
     pub(crate) fn open(&mut self, conversation: Conversation) -> Result<()> {
         self.previous = self.records.last_operation(conversation.key)?;
@@ -326,27 +383,8 @@ impl<'m> Mutation<'m> {
 
     /// Hides a turn, alone or with all below it, under this operation or an earlier one.
     pub(crate) fn hide(&mut self, root: TurnLoc, by: HiddenBy, operation: u64) -> Result<()> {
-        let runs = match by {
-            HiddenBy::Reparent => {
-                let (segment, index) = (root.segment, root.index);
-                vec![crate::tree::Piece { segment, from: index, to: index }]
-            }
-            HiddenBy::Cascade | HiddenBy::Undo => self.tree().subtree(root)?,
-        };
         let conversation = self.key();
-        for run in runs {
-            let (segment, from, to) = (run.segment, run.from, run.to);
-            self.records.insert_hidden(&Hidden {
-                conversation,
-                segment,
-                from,
-                to,
-                operation,
-                by,
-                root,
-            })?;
-        }
-        Ok(())
+        hide(self.records, conversation, root, by, operation)
     }
 
     /// Writes the log's entry, if there is to be one.

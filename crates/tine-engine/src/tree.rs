@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use tine_store::{
     ConversationKey, Hidden, HiddenBy, Read, SEGMENT_TURNS, Segment, SegmentNo, Split, StoreError,
-    Turn, TurnLoc, required,
+    Turn, TurnLoc, Write, required,
 };
 
 use crate::{Error, Result};
@@ -33,6 +33,26 @@ pub(crate) enum State {
     Gone(u64),
     /// Its halves show in its place.
     Split(Split),
+}
+
+/// Hides a turn, alone or with all below it, under an operation.
+pub(crate) fn hide(
+    records: &mut dyn Write,
+    conversation: ConversationKey,
+    root: TurnLoc,
+    by: HiddenBy,
+    operation: u64,
+) -> Result<()> {
+    let runs = match by {
+        HiddenBy::Reparent => {
+            vec![Piece { segment: root.segment, from: root.index, to: root.index }]
+        }
+        HiddenBy::Cascade | HiddenBy::Undo => Tree::new(&*records, conversation).subtree(root)?,
+    };
+    for Piece { segment, from, to } in runs {
+        records.insert_hidden(&Hidden { conversation, segment, from, to, operation, by, root })?;
+    }
+    Ok(())
 }
 
 /// A child that an appended message can equal.

@@ -6,13 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
+use tine_core::hash::{root_hash, turn_hash};
 use tine_core::json;
 use tine_core::{Body, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
 
 use crate::census::{self, damage};
 use crate::expected::Expected;
+use crate::log::seal;
 use crate::path::fetch;
 use crate::tree::{State, Tree};
 use crate::{Engine, Result, Verified};
@@ -176,15 +177,7 @@ impl<'r> Checker<'r> {
                 problems
                     .push((record.clone(), format!("operation {} is missing before it", last + 1)));
             }
-            let computed = operation_hash(&OperationSeal {
-                conversation_id: conversation.id.as_str(),
-                seq: operation.seq,
-                previous: previous.as_ref(),
-                kind: &operation.kind,
-                actor: &operation.actor,
-                at: operation.at,
-                detail: &operation.detail.digest(),
-            });
+            let computed = seal(&conversation.id, &operation, previous.as_ref());
             if computed != operation.hash {
                 problems.push((record, "its hash does not fit its content".to_owned()));
             }

@@ -1,6 +1,5 @@
 //! Many writers at once lose nothing.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use tine_core::{Body, ConversationId, Kind};
@@ -8,10 +7,7 @@ use tine_engine::{
     Append, ConversationPatch, Edit, Engine, MetadataPatch, OnConflict, PathQuery, Presence,
     SplitTurn,
 };
-use tine_store::{
-    Check, EmbeddedStore, Job, MemoryStore, PackOptions, Packed, Read, Result as Stored, Store,
-    Verdict,
-};
+use tine_store::{EmbeddedStore, Job, MemoryStore, Read, Result as Stored, Store, Verdict};
 use tine_testkit::stores::TempFolder;
 
 use crate::world::{World, user};
@@ -256,21 +252,7 @@ impl Store for Hasty {
         Ok(())
     }
 
-    fn check(&self) -> Stored<Check> {
-        self.inner.check()
-    }
-
-    fn pack(&self, options: PackOptions) -> Stored<Packed> {
-        self.inner.pack(options)
-    }
-
-    fn scrub(&self) -> Stored<()> {
-        self.inner.scrub()
-    }
-
-    fn backup(&self, to: &Path) -> Stored<()> {
-        self.inner.backup(to)
-    }
+    tine_store::forward_store!(inner);
 }
 
 fn check_own_state(inner: Arc<dyn Store>) {

@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tine_core::ProjectId;
 use tine_store::{
-    Check, FeedPosition, Job, MemoryStore, Operation, PackOptions, Packed, Read, Result as Stored,
-    Store, StoreError, Verdict,
+    FeedPosition, Job, MemoryStore, Operation, Read, Result as Stored, Store, StoreError, Verdict,
 };
 
 use super::ask::{Ask, Told, Who};
@@ -229,19 +228,5 @@ impl Store for Rehearsal {
         }))
     }
 
-    fn check(&self) -> Stored<Check> {
-        self.inner.check()
-    }
-
-    fn pack(&self, options: PackOptions) -> Stored<Packed> {
-        self.inner.pack(options)
-    }
-
-    fn scrub(&self) -> Stored<()> {
-        self.inner.scrub()
-    }
-
-    fn backup(&self, to: &Path) -> Stored<()> {
-        self.inner.backup(to)
-    }
+    tine_store::forward_store!(inner);
 }

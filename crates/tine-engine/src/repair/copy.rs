@@ -6,14 +6,14 @@ use std::sync::Arc;
 use tine_core::hash::{OperationSeal, operation_hash};
 use tine_core::json::Json;
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Operation, Project,
-    SegmentNo, Split, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, Detail, Operation, Project, SegmentNo, Split,
+    Turn, TurnLoc, Write,
 };
 
 use super::mend::Kept;
 use super::{KIND, LeftOut};
 use crate::change::OperationDetail;
-use crate::tree::{Piece, Tree};
+use crate::tree::{Tree, hide};
 use crate::verify::check;
 use crate::{Engine, Error, Result};
 
@@ -152,26 +152,7 @@ impl Copy<'_> {
         }
         for (operation, root, by) in &self.kept.hidden {
             let root = self.find(root)?;
-            let runs = match by {
-                HiddenBy::Reparent => {
-                    vec![Piece { segment: root.segment, from: root.index, to: root.index }]
-                }
-                HiddenBy::Cascade | HiddenBy::Undo => {
-                    Tree::new(&*self.records, conversation).subtree(root)?
-                }
-            };
-            for Piece { segment, from, to } in runs {
-                let (operation, by) = (*operation, *by);
-                self.records.insert_hidden(&Hidden {
-                    conversation,
-                    segment,
-                    from,
-                    to,
-                    operation,
-                    by,
-                    root,
-                })?;
-            }
+            hide(self.records, conversation, root, *by, *operation)?;
         }
         Ok(())
     }

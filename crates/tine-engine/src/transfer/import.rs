@@ -9,15 +9,16 @@
 
 use std::collections::HashMap;
 
-use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
+use tine_core::hash::{root_hash, turn_hash};
 use tine_core::{Limits, Name, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, HiddenBy, Operation,
-    Problem, Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, HiddenBy, Operation, Problem,
+    Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
 };
 
 use super::{BundleRecord, Imported};
-use crate::tree::{Piece, Tree};
+use crate::log::seal;
+use crate::tree::hide;
 use crate::verify::check;
 use crate::{Engine, Error, Result};
 
@@ -233,7 +234,7 @@ impl Bundle {
             if operation.seq != seq {
                 return Err(damaged(record(), "it is out of order"));
             }
-            if seal(conversation, operation, previous) != operation.hash {
+            if seal(&conversation.id, operation, previous) != operation.hash {
                 return Err(damaged(record(), "its hash does not fit its content"));
             }
             previous = Some(&operation.hash);
@@ -404,24 +405,7 @@ impl Bundle {
         }
         for (root, by, operation) in &self.hidden {
             let root = find(root)?;
-            let runs = match by {
-                HiddenBy::Reparent => {
-                    vec![Piece { segment: root.segment, from: root.index, to: root.index }]
-                }
-                HiddenBy::Cascade | HiddenBy::Undo => Tree::new(&*records, key).subtree(root)?,
-            };
-            for Piece { segment, from, to } in runs {
-                let (conversation, by, operation) = (key, *by, *operation);
-                records.insert_hidden(&Hidden {
-                    conversation,
-                    segment,
-                    from,
-                    to,
-                    operation,
-                    by,
-                    root,
-                })?;
-            }
+            hide(records, key, root, *by, *operation)?;
         }
         for (branch, tip) in &self.branches {
             let tip = tip.as_ref().map(find).transpose()?;
@@ -446,22 +430,6 @@ impl Bundle {
         }
         Ok(())
     }
-}
-
-fn seal(
-    conversation: &Conversation,
-    operation: &Operation,
-    previous: Option<&OperationHash>,
-) -> OperationHash {
-    operation_hash(&OperationSeal {
-        conversation_id: conversation.id.as_str(),
-        seq: operation.seq,
-        previous,
-        kind: &operation.kind,
-        actor: &operation.actor,
-        at: operation.at,
-        detail: &operation.detail.digest(),
-    })
 }
 
 /// What may change of a turn that is here already.

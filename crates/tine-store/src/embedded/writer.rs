@@ -9,8 +9,7 @@
 //! saw may come from a neighbour in the same batch. A job that fails or panics takes back its own
 //! part and no other. Savepoints would do that at the price of copying every page that a job
 //! touches, and nearly every job that fails has written nothing yet. So jobs run without them;
-//! when one has to take something back, the batch is begun again with savepoints, without the jobs
-//! that leave nothing in it: those have their answers.
+//! when one has to take something back, the batch is begun again with savepoints.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -196,20 +195,12 @@ struct Habit {
     commit: Duration,
 }
 
-/// How a job of a batch ended.
-struct Answer {
-    ticket: Ticket,
-    outcome: Outcome,
-    /// Whether its work is in the transaction.
-    kept: bool,
-}
-
 /// A transaction that is open for jobs.
 struct Batch {
     horizon: Horizon,
-    /// Jobs whose work is in the transaction.
-    kept: usize,
-    answers: Vec<Answer>,
+    /// Whether anybody's work is in the transaction.
+    any: bool,
+    answers: Vec<(Ticket, Outcome)>,
     /// Whether each job has a savepoint to go back to.
     savepoints: bool,
     /// Set when SQLite took the whole transaction back, as it does on a full disk.
@@ -243,10 +234,10 @@ impl Core {
                 self.rollback();
                 Err(failure)
             }
-            None => self.commit(batch.kept > 0),
+            None => self.commit(batch.any),
         };
         self.habit = Habit { jobs, commit: started.elapsed() };
-        for Answer { ticket: Ticket { slot, .. }, outcome, .. } in batch.answers {
+        for (Ticket { slot, .. }, outcome) in batch.answers {
             let outcome = match (&committed, outcome) {
                 (Err(failure), Outcome::Returned(_)) => Outcome::Returned(Err(failure.to_error())),
                 (_, outcome) => outcome,
@@ -284,8 +275,8 @@ impl Core {
         self.changes = self.connection.total_changes();
         match self.recent.catch_up(&self.connection) {
             Ok(horizon) => {
-                let (kept, answers, savepoints, lost) = (0, Vec::new(), false, None);
-                Ok(Batch { horizon, kept, answers, savepoints, lost, _pass: pass })
+                let (any, answers, savepoints, lost) = (false, Vec::new(), false, None);
+                Ok(Batch { horizon, any, answers, savepoints, lost, _pass: pass })
             }
             Err(error) => {
                 self.rollback();
@@ -313,8 +304,8 @@ impl Core {
             }
             _ => self.end_job(savepoint, kept).map_err(|error| Failure::of(&error)),
         };
-        batch.kept += usize::from(kept);
-        batch.answers.push(Answer { ticket, outcome, kept });
+        batch.any |= kept;
+        batch.answers.push((ticket, outcome));
         match ended {
             Ok(Ended::Well) => {}
             Ok(Ended::WithTraces) => self.begin_again(batch),
@@ -350,23 +341,20 @@ impl Core {
         Ok(if kept || savepoint || !wrote { Ended::Well } else { Ended::WithTraces })
     }
 
-    /// Takes the whole batch back and runs those of its jobs once more that were to stay, each with
-    /// a savepoint. Nobody else has written in between: the turn is still this process's.
+    /// Takes the whole batch back and runs its jobs once more, each with a savepoint. Nobody else
+    /// has written in between: the turn is still this process's.
     fn begin_again(&mut self, batch: &mut Batch) {
         self.rollback();
         batch.savepoints = true;
-        batch.kept = 0;
+        batch.any = false;
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             batch.lost = Some(Failure::of(&error));
             return;
         }
         self.changes = self.connection.total_changes();
         let mut again = std::mem::take(&mut batch.answers).into_iter();
-        for answer in again.by_ref() {
-            match answer.kept {
-                true => self.run(batch, answer.ticket),
-                false => batch.answers.push(answer),
-            }
+        for (ticket, _) in again.by_ref() {
+            self.run(batch, ticket);
             if batch.lost.is_some() {
                 break;
             }

@@ -3,15 +3,14 @@
 //! Every record handed to the engine counts as one read, each row of a scan and of a listing by
 //! itself, and a question with an empty answer as one; every change counts as one write.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Check, Conversation, ConversationKey, FeedPosition, Hidden, Index, IndexMark,
-    IndexState, Job, Operation, PackOptions, Packed, Project, Ranked, Read, Result, SearchFilter,
-    Segment, SegmentExtent, SegmentNo, Split, Store, TextQuery, Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Job,
+    Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store, Totals,
+    Turn, TurnLoc, Write,
 };
 
 /// Records read and written.
@@ -75,42 +74,7 @@ impl Store for Counting {
         self.inner.write(Box::new(move |inner| job(&mut Writing { inner, tally: &tally })))
     }
 
-    fn check(&self) -> Result<Check> {
-        self.inner.check()
-    }
-
-    fn pack(&self, options: PackOptions) -> Result<Packed> {
-        self.inner.pack(options)
-    }
-
-    fn scrub(&self) -> Result<()> {
-        self.inner.scrub()
-    }
-
-    fn backup(&self, to: &Path) -> Result<()> {
-        self.inner.backup(to)
-    }
-
-    fn index_state(&self) -> Result<IndexState> {
-        self.inner.index_state()
-    }
-
-    fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
-        self.inner.index(body)
-    }
-
-    fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
-        self.inner.unindex(turns)
-    }
-
-    fn search(
-        &self,
-        query: &TextQuery,
-        filter: &SearchFilter,
-        through: FeedPosition,
-    ) -> Result<Option<Ranked>> {
-        self.inner.search(query, filter, through)
-    }
+    tine_store::forward_store!(inner);
 }
 
 struct Reading<'a> {

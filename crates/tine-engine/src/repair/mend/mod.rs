@@ -5,7 +5,7 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tine_core::hash::{OperationSeal, operation_hash, root_hash};
+use tine_core::hash::root_hash;
 use tine_core::json::Json;
 use tine_core::{TurnHash, TurnId};
 use tine_store::{
@@ -17,6 +17,7 @@ use super::{GONE, LeftOut};
 use crate::Result;
 use crate::census::damage;
 use crate::expected::Expected;
+use crate::log::seal;
 use crate::undo::detail;
 
 /// Entries of a log that are tried one by one before the rest is given up as unreadable.
@@ -134,15 +135,7 @@ impl Kept {
             let next = self.operations.len() as u64 + 1;
             let previous = self.operations.last().map(|last| &last.hash);
             let fits = operation.seq == next
-                && operation_hash(&OperationSeal {
-                    conversation_id: self.conversation.id.as_str(),
-                    seq: operation.seq,
-                    previous,
-                    kind: &operation.kind,
-                    actor: &operation.actor,
-                    at: operation.at,
-                    detail: &operation.detail.digest(),
-                }) == operation.hash;
+                && seal(&self.conversation.id, &operation, previous) == operation.hash;
             if whole && fits {
                 self.operations.push(operation);
                 continue;
