@@ -3,10 +3,11 @@
 //!
 //! The two lists of what a transaction can do are here, for every wrapper around one.
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Operation,
-    Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, Entry, EntryKind, FeedPosition, Hidden,
+    IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo,
+    Split, Totals, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.
@@ -78,6 +79,9 @@ macro_rules! for_each_read {
             feed_end() -> Option<IndexMark>;
             made_by(at: FeedPosition) -> Vec<(TurnLoc, u32)>;
             idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
+            entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> Option<String>;
+            entries(project: &ProjectId, kind: EntryKind, range: &KeyRange, limit: usize) -> Vec<Entry>;
+            piece(project: &ProjectId, source: &SourceId, nth: u32) -> Option<Vec<u8>>;
             totals() -> Totals;
         }
     };
@@ -119,6 +123,10 @@ macro_rules! for_each_write {
             Log insert_operation(operation: &Operation) -> FeedPosition = (&operation);
             Other set_undone(conversation: ConversationKey, seq: u64, undone: bool) -> () = (conversation, seq, undone);
             Other purge_operation(conversation: ConversationKey, seq: u64) -> () = (conversation, seq);
+            Other put_entry(project: &ProjectId, kind: EntryKind, key: &[u8], text: &str) -> () = (&project, kind, &key, &text);
+            Other delete_entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> () = (&project, kind, &key);
+            Other insert_piece(project: &ProjectId, source: &SourceId, nth: u32, bytes: &[u8]) -> () = (&project, &source, nth, &bytes);
+            Other delete_pieces(project: &ProjectId, source: &SourceId) -> () = (&project, &source);
         }
     };
 }

@@ -1,11 +1,11 @@
 //! Transactions that are none: the seeded defects that only show when others work at the same
 //! time.
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, EmbeddedStore, FeedPosition, Hidden,
-    IndexMark, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split,
-    Store as _, StoreError, Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, EmbeddedStore, Entry, EntryKind, FeedPosition,
+    Hidden, IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent,
+    SegmentNo, Split, Store as _, StoreError, Totals, Turn, TurnLoc, Write,
 };
 
 use crate::recorded::{for_each_read, for_each_write};

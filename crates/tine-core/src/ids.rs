@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::hash::Digest;
 use crate::limits::Limits;
 use crate::time::Timestamp;
 
@@ -42,6 +43,14 @@ pub enum NameError {
         name: String,
         /// The rule that it breaks.
         why: &'static str,
+    },
+    /// Not an id of the kind that was asked for.
+    #[error("`{text}` is not an id of the form {tag}…")]
+    NotTagged {
+        /// What was given.
+        text: String,
+        /// How such ids begin.
+        tag: &'static str,
     },
     /// Not a UUID.
     #[error("`{text}` is not an id of the form 01890a5d-ac96-774b-bcce-b302099a8057")]
@@ -230,6 +239,112 @@ uuid_id! {
 uuid_id! {
     /// One branch, also when it is renamed.
     BranchId
+}
+
+/// Ids of what was learned say what they name: `ent_…`, `src_…`.
+macro_rules! tagged_id {
+    ($(#[$doc:meta])* $name:ident, $tag:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 16]);
+
+        impl $name {
+            /// The sixteen bytes.
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+
+            /// An id from its bytes.
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
+
+            /// An id made from what it names, so that the same thing always has the same.
+            pub fn of(digest: &Digest) -> Self {
+                let mut bytes = [0; 16];
+                bytes.copy_from_slice(&digest.0[..16]);
+                Self(bytes)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($tag)?;
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let wrong = || NameError::NotTagged { text: text.to_owned(), tag: $tag };
+                let digits = text.strip_prefix($tag).ok_or_else(wrong)?;
+                Ok(Self(sixteen_bytes(digits).ok_or_else(wrong)?))
+            }
+        }
+    };
+}
+
+tagged_id! {
+    /// Something that is known of: the same for all who name it alike, within a project.
+    EntityId, "ent_"
+}
+tagged_id! {
+    /// Bytes as they came in: the same for the same bytes, within a project.
+    SourceId, "src_"
+}
+tagged_id! {
+    /// One run of an interpreter over a source.
+    InterpretationId, "int_"
+}
+
+/// One thing that was once said of an entity: the entity, and which of its observations it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObservationId {
+    /// The entity that it was made of; a merge or split does not change that.
+    pub entity: EntityId,
+    /// Counts the entity's observations, from 1.
+    pub seq: u64,
+}
+
+impl fmt::Display for ObservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("obs_")?;
+        self.entity.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        write!(f, "_{}", self.seq)
+    }
+}
+
+impl FromStr for ObservationId {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || NameError::NotTagged { text: text.to_owned(), tag: "obs_" };
+        let (digits, seq) =
+            text.strip_prefix("obs_").and_then(|rest| rest.split_once('_')).ok_or_else(wrong)?;
+        let entity = EntityId::from_bytes(sixteen_bytes(digits).ok_or_else(wrong)?);
+        let seq = seq.parse().ok().filter(|seq| *seq > 0).ok_or_else(wrong)?;
+        Ok(ObservationId { entity, seq })
+    }
+}
+
+fn sixteen_bytes(digits: &str) -> Option<[u8; 16]> {
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if digits.len() != 32 || !digits.bytes().all(lower) {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    for (place, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        *place = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }
 
 /// Makes UUIDv7 ids from a time and random bytes that the caller brings.

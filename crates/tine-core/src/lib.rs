@@ -6,6 +6,7 @@
 //! canonical bytes that are hashed.
 
 pub mod error;
+pub mod facts;
 pub mod hash;
 pub mod ids;
 pub mod json;
@@ -21,7 +22,10 @@ pub mod words;
 
 pub use error::Kind;
 pub use hash::{Digest, OperationHash, RootHash, TurnHash};
-pub use ids::{BranchId, ConversationId, IdSource, Name, ProjectId, TurnId};
+pub use ids::{
+    BranchId, ConversationId, EntityId, IdSource, InterpretationId, Name, ObservationId, ProjectId,
+    SourceId, TurnId,
+};
 pub use json::Json;
 pub use limits::Limits;
 pub use message::{Body, Message, Role, Status};

@@ -13,6 +13,7 @@
 pub mod contract;
 pub mod embedded;
 mod error;
+pub mod ledger;
 pub mod memory;
 pub mod records;
 mod scan;
@@ -21,6 +22,7 @@ mod traits;
 
 pub use embedded::EmbeddedStore;
 pub use error::StoreError;
+pub use ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
 pub use memory::MemoryStore;
 pub use records::*;
 pub use search::{

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
 
+use crate::ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
     Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
@@ -84,6 +85,8 @@ struct State {
     branches: BTreeMap<(ConversationKey, Name), Branch>,
     bookmarks: BTreeMap<(ProjectId, Name), Bookmark>,
     operations: Vec<Operation>,
+    entries: BTreeMap<(ProjectId, EntryKind, Vec<u8>), String>,
+    pieces: BTreeMap<(ProjectId, SourceId, u32), Vec<u8>>,
 }
 
 fn breach<T>(what: impl Into<String>) -> Result<T> {
@@ -388,6 +391,35 @@ impl Read for State {
         Ok(found.cloned())
     }
 
+    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>> {
+        Ok(self.entries.get(&(project.clone(), kind, key.to_vec())).cloned())
+    }
+
+    fn entries(
+        &self,
+        project: &ProjectId,
+        kind: EntryKind,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<Entry>> {
+        let inside = |key: &[u8]| range.to.as_deref().is_none_or(|to| key < to);
+        let from = (project.clone(), kind, range.from.clone());
+        let all = self
+            .entries
+            .range(from..)
+            .take_while(|((of, sort, key), _)| of == project && *sort == kind && inside(key))
+            .map(|((_, _, key), text)| Entry { key: key.clone(), text: text.clone() });
+        if range.backwards {
+            let all: Vec<Entry> = all.collect();
+            return Ok(all.into_iter().rev().take(limit).collect());
+        }
+        Ok(all.take(limit).collect())
+    }
+
+    fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
+        Ok(self.pieces.get(&(project.clone(), *source, nth)).cloned())
+    }
+
     fn totals(&self) -> Result<Totals> {
         let count = |items: usize| u64::try_from(items).unwrap_or(u64::MAX);
         Ok(Totals {
@@ -623,6 +655,53 @@ impl Write for State {
             }
             None => return breach(format!("operation {seq} is not there")),
         }
+        Ok(())
+    }
+
+    fn put_entry(
+        &mut self,
+        project: &ProjectId,
+        kind: EntryKind,
+        key: &[u8],
+        text: &str,
+    ) -> Result<()> {
+        if !self.projects.contains_key(project) {
+            return breach(format!("an entry of project {project}, which is not there"));
+        }
+        if key.is_empty() || key.len() > KEY_BYTES {
+            return breach(format!("a key of {} bytes", key.len()));
+        }
+        self.entries.insert((project.clone(), kind, key.to_vec()), text.to_owned());
+        Ok(())
+    }
+
+    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()> {
+        match self.entries.remove(&(project.clone(), kind, key.to_vec())) {
+            Some(_) => Ok(()),
+            None => breach(format!("no {kind:?} {key:02x?} to remove")),
+        }
+    }
+
+    fn insert_piece(
+        &mut self,
+        project: &ProjectId,
+        source: &SourceId,
+        nth: u32,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let place = |nth| (project.clone(), *source, nth);
+        if nth > 0 && self.pieces.get(&place(nth - 1)).is_none_or(|it| it.len() != PIECE_BYTES) {
+            return breach(format!("piece {nth} of {source} does not follow a whole one"));
+        }
+        if bytes.len() > PIECE_BYTES || self.pieces.contains_key(&place(nth)) {
+            return breach(format!("piece {nth} of {source} is too long or there already"));
+        }
+        self.pieces.insert(place(nth), bytes.to_vec());
+        Ok(())
+    }
+
+    fn delete_pieces(&mut self, project: &ProjectId, source: &SourceId) -> Result<()> {
+        self.pieces.retain(|(of, id, _), _| of != project || id != source);
         Ok(())
     }
 }

@@ -8,8 +8,9 @@
 
 use std::path::Path;
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
 
+use crate::ledger::{Entry, EntryKind, KeyRange};
 use crate::records::{
     Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, Operation, Project,
     Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
@@ -299,6 +300,19 @@ pub trait Read {
     /// The operation that a key was used for.
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>>;
 
+    /// The text of an entry of what was learned.
+    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>>;
+    /// Entries whose keys lie in a range, in order.
+    fn entries(
+        &self,
+        project: &ProjectId,
+        kind: EntryKind,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<Entry>>;
+    /// One piece of a source's bytes, from 0.
+    fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>>;
+
     /// How much there is.
     fn totals(&self) -> Result<Totals>;
 }
@@ -357,6 +371,27 @@ pub trait Write: Read {
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()>;
     /// Erases the detail of an operation, leaving its digest.
     fn purge_operation(&mut self, conversation: ConversationKey, seq: u64) -> Result<()>;
+
+    /// Adds an entry, or replaces the text of the one with the same key.
+    fn put_entry(
+        &mut self,
+        project: &ProjectId,
+        kind: EntryKind,
+        key: &[u8],
+        text: &str,
+    ) -> Result<()>;
+    /// Removes an entry that is there.
+    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()>;
+    /// Adds the next piece of a source's bytes.
+    fn insert_piece(
+        &mut self,
+        project: &ProjectId,
+        source: &SourceId,
+        nth: u32,
+        bytes: &[u8],
+    ) -> Result<()>;
+    /// Removes all bytes of a source.
+    fn delete_pieces(&mut self, project: &ProjectId, source: &SourceId) -> Result<()>;
 }
 
 /// A turn that must be there because another record points at it.

@@ -15,6 +15,7 @@ mod chunk;
 mod compact;
 mod files;
 mod fresh;
+mod ledger;
 mod packing;
 mod recent;
 mod rows;

@@ -1,12 +1,15 @@
 //! The records' side of a transaction: each method of the contract as a statement or two.
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
-use tine_core::{Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_core::{
+    Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId,
+};
 
 use super::chunk::RawTurn;
 use super::compact;
 use super::recent::{Entry, View};
 use super::rows::{self, BodyForm};
+use crate::ledger::{self, EntryKind, KeyRange};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
     Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
@@ -133,18 +136,18 @@ impl<'c> Txn<'c> {
         Ok(self.connection.prepare_cached(sql)?.execute(params)?)
     }
 
-    fn change_one(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
+    pub(super) fn change_one(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
         match self.execute(sql, params)? {
             1 => Ok(()),
             changed => Err(StoreError::Contract(format!("{what}: changed {changed} rows, not 1"))),
         }
     }
 
-    fn project_no(&self, id: &ProjectId) -> Result<Option<i64>> {
+    pub(super) fn project_no(&self, id: &ProjectId) -> Result<Option<i64>> {
         self.one("SELECT no FROM project WHERE id = ?1", [id.as_str()], |row| row.get(0))
     }
 
-    fn required_project_no(&self, id: &ProjectId) -> Result<i64> {
+    pub(super) fn required_project_no(&self, id: &ProjectId) -> Result<i64> {
         self.project_no(id)?
             .ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
     }
@@ -597,6 +600,24 @@ impl Read for Txn<'_> {
         Ok(None)
     }
 
+    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>> {
+        self.ledger_entry(project, kind, key)
+    }
+
+    fn entries(
+        &self,
+        project: &ProjectId,
+        kind: EntryKind,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<ledger::Entry>> {
+        self.ledger_entries(project, kind, range, limit)
+    }
+
+    fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
+        Txn::piece(self, project, source, nth)
+    }
+
     fn totals(&self) -> Result<Totals> {
         let count = |table: &str| -> Result<u64> {
             let sql = format!("SELECT count(*) FROM {table}");
@@ -885,6 +906,34 @@ impl Write for Txn<'_> {
         let purged = Detail::Purged(operation.detail.digest());
         self.change_one("operation", sql, params![no, rows::detail_bytes(&purged)])
     }
+
+    fn put_entry(
+        &mut self,
+        project: &ProjectId,
+        kind: EntryKind,
+        key: &[u8],
+        text: &str,
+    ) -> Result<()> {
+        self.put_ledger_entry(project, kind, key, text)
+    }
+
+    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()> {
+        self.delete_ledger_entry(project, kind, key)
+    }
+
+    fn insert_piece(
+        &mut self,
+        project: &ProjectId,
+        source: &SourceId,
+        nth: u32,
+        bytes: &[u8],
+    ) -> Result<()> {
+        Txn::insert_piece(self, project, source, nth, bytes)
+    }
+
+    fn delete_pieces(&mut self, project: &ProjectId, source: &SourceId) -> Result<()> {
+        Txn::delete_pieces(self, project, source)
+    }
 }
 
 fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
@@ -894,6 +943,6 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-fn limit_number(limit: usize) -> i64 {
+pub(super) fn limit_number(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, TurnId};
+use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexMark, Job,
-    Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo, Split, Store, Totals,
-    Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, Entry, EntryKind, FeedPosition, Hidden,
+    IndexMark, Job, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo,
+    Split, Store, Totals, Turn, TurnLoc, Write,
 };
 
 /// Records read and written.
@@ -111,6 +111,9 @@ macro_rules! counted_reads {
                 bookmarks_in(conversation: ConversationKey) -> Bookmark;
                 feed(after: FeedPosition, limit: usize) -> (FeedPosition, Operation);
                 made_by(at: FeedPosition) -> (TurnLoc, u32);
+                entries(
+                    project: &ProjectId, kind: EntryKind, range: &KeyRange, limit: usize
+                ) -> Entry;
             }
             counted_reads! { @one
                 project(id: &ProjectId) -> Option<Project>;
@@ -127,6 +130,8 @@ macro_rules! counted_reads {
                 operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
                 feed_end() -> Option<IndexMark>;
                 idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
+                entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> Option<String>;
+                piece(project: &ProjectId, source: &SourceId, nth: u32) -> Option<Vec<u8>>;
                 totals() -> Totals;
             }
 
@@ -206,4 +211,8 @@ counted_writes! {
     insert_operation(operation: &Operation) -> FeedPosition;
     set_undone(conversation: ConversationKey, seq: u64, undone: bool) -> ();
     purge_operation(conversation: ConversationKey, seq: u64) -> ();
+    put_entry(project: &ProjectId, kind: EntryKind, key: &[u8], text: &str) -> ();
+    delete_entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> ();
+    insert_piece(project: &ProjectId, source: &SourceId, nth: u32, bytes: &[u8]) -> ();
+    delete_pieces(project: &ProjectId, source: &SourceId) -> ();
 }

@@ -1,0 +1,70 @@
+//! When two observations speak of the same thing.
+//!
+//! An entity's id is the hash of project, type and identity key, so two projects never share one.
+//! Names are compared in NFC, trimmed, with runs of white space as one space, and case folded;
+//! keys byte for byte.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::json::{Json, Object, object};
+use crate::{Digest, EntityId, ProjectId};
+
+use super::schema::{FieldKind, Schema};
+
+/// A name as it is compared.
+///
+/// ```
+/// use tine_core::facts::identity::folded;
+/// assert_eq!(folded("  Ada \u{a0} LOVELACE "), "ada lovelace");
+/// assert_eq!(folded("STRASSE"), folded("straße"));
+/// ```
+pub fn folded(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len());
+    for word in name.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        // Upper case first: ß and SS, or the two small sigmas, differ in lower case alone.
+        folded.push_str(&word.to_uppercase().to_lowercase());
+    }
+    folded.nfc().collect()
+}
+
+/// The id of the entity with a type and an identity key.
+pub fn entity_id(project: &ProjectId, entity_type: &str, key: &Json) -> EntityId {
+    let named = object([
+        ("entity_type", entity_type.into()),
+        ("key", key.clone()),
+        ("project_id", project.as_str().into()),
+    ]);
+    EntityId::of(&Digest::of(named.to_canonical().as_bytes()))
+}
+
+/// The identity key that a schema finds in fields: the values of all its identity fields.
+/// `None` when one is missing: then an id has to be minted.
+pub fn key(schema: &Schema, fields: &Object) -> Option<Json> {
+    if schema.identity.is_empty() {
+        return None;
+    }
+    let value = |name: &String| {
+        let value = fields.get(name).filter(|value| !value.is_null())?;
+        let by_name = schema.fields.get(name).is_none_or(|field| field.kind.is_compared_as_name());
+        match value {
+            Json::String(text) if by_name => {
+                Some(folded(text)).filter(|text| !text.is_empty()).map(Json::String)
+            }
+            Json::String(text) if text.is_empty() => None,
+            value => Some(value.clone()),
+        }
+    };
+    // Fields behind the first may be missing: an event without a date is one of its own.
+    let first = value(schema.identity.first()?)?;
+    let rest = schema.identity[1..].iter().map(|name| value(name).unwrap_or(Json::Null));
+    Some(Json::Array(std::iter::once(first).chain(rest).collect()))
+}
+
+impl FieldKind {
+    fn is_compared_as_name(self) -> bool {
+        matches!(self, FieldKind::Name | FieldKind::Text)
+    }
+}

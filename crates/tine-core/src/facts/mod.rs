@@ -1,0 +1,21 @@
+//! What was learned, as pure data: schemas, identity, observations and what follows from them.
+//!
+//! Nothing here reads or writes. A snapshot is a function of an entity's observations and of the
+//! schemas that they name; neither the order in which they are given nor the time of asking has
+//! a part in it.
+
+pub mod builtin;
+pub mod envelope;
+pub mod identity;
+pub mod observation;
+pub mod reduce;
+pub mod relation;
+pub mod schema;
+pub mod slot;
+
+pub use envelope::Envelope;
+pub use observation::{Observation, Origin};
+pub use reduce::{Order, Snapshot, reduce};
+pub use relation::{Endpoint, Relation};
+pub use schema::{Field, FieldKind, Schema, SchemaError, Strategy};
+pub use slot::Slot;

@@ -1,0 +1,189 @@
+//! One thing that was once said of an entity. Append-only: what turns out wrong is corrected or
+//! retracted by a later one.
+
+use std::ops::Range;
+
+use crate::json::{Json, Object, object};
+use crate::{InterpretationId, ObservationId, SourceId, Timestamp, TurnId};
+
+/// Who or what made an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// A turn that was said: a version of its slot.
+    Turn,
+    /// A caller who structured it.
+    Agent,
+    /// The rules that are built in.
+    Rules,
+    /// A model.
+    Model,
+    /// A person, by a correction.
+    Human,
+    /// Tine itself.
+    Server,
+}
+
+impl Origin {
+    const ALL: [(Origin, &'static str); 6] = [
+        (Origin::Turn, "turn"),
+        (Origin::Agent, "agent"),
+        (Origin::Rules, "rules"),
+        (Origin::Model, "model"),
+        (Origin::Human, "human"),
+        (Origin::Server, "server"),
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(origin, _)| *origin == self).map_or("", |(_, name)| name)
+    }
+
+    /// What a name stands for.
+    pub fn parse(name: &str) -> Option<Origin> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
+    }
+}
+
+/// One observation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Its id: its entity and its place among the entity's observations.
+    pub id: ObservationId,
+    /// The type of its entity.
+    pub entity_type: String,
+    /// What was said. `null` clears a field. Of a version of a slot it is what its turn says.
+    pub fields: Object,
+    /// Where it was said.
+    pub source: Option<SourceId>,
+    /// The run that found it.
+    pub interpretation: Option<InterpretationId>,
+    /// The turn that said it.
+    pub turn: Option<TurnId>,
+    /// The bytes of the source's text that say it.
+    pub span: Option<Range<u64>>,
+    /// When it was said.
+    pub observed_at: Timestamp,
+    /// When it came here.
+    pub stored_at: Timestamp,
+    /// What counts more, where a schema asks for that.
+    pub priority: i64,
+    /// How specific it is, where a schema asks for that.
+    pub specificity: i64,
+    /// Who made it.
+    pub origin: Origin,
+    /// Whether it corrects what others say.
+    pub correction: bool,
+    /// The observation of the same entity that it takes back.
+    pub retracts: Option<u64>,
+    /// The version of the schema in force.
+    pub schema_version: u32,
+}
+
+/// What is not said otherwise.
+pub const PRIORITY: i64 = 100;
+
+impl Observation {
+    /// The observation without its id, as it is kept.
+    pub fn to_json(&self) -> Json {
+        let mut members = Object::new();
+        let mut put = |name: &str, value: Json| {
+            members.insert(name, value);
+        };
+        put("entity_type", self.entity_type.as_str().into());
+        put("observed_at", self.observed_at.to_string().into());
+        put("stored_at", self.stored_at.to_string().into());
+        put("origin", self.origin.as_str().into());
+        put("schema_version", self.schema_version.into());
+        if !self.fields.is_empty() {
+            put("fields", Json::Object(self.fields.clone()));
+        }
+        if let Some(source) = self.source {
+            put("source_id", source.to_string().into());
+        }
+        if let Some(run) = self.interpretation {
+            put("interpretation_id", run.to_string().into());
+        }
+        if let Some(turn) = self.turn {
+            put("turn_id", turn.to_string().into());
+        }
+        if let Some(span) = &self.span {
+            put("span", span_json(span));
+        }
+        if self.priority != PRIORITY {
+            put("priority", self.priority.into());
+        }
+        if self.specificity != 0 {
+            put("specificity", self.specificity.into());
+        }
+        if self.correction {
+            put("correction", true.into());
+        }
+        if let Some(seq) = self.retracts {
+            put("retracts", seq.into());
+        }
+        Json::Object(members)
+    }
+
+    /// An observation from what is kept of it.
+    pub fn from_json(id: ObservationId, json: &Json) -> Option<Observation> {
+        let text = |name: &str| json.get(name).and_then(Json::as_str);
+        let number =
+            |name: &str| -> Option<i64> { json.get(name)?.as_number()?.to_string().parse().ok() };
+        let fields = match json.get("fields") {
+            None => Object::new(),
+            Some(fields) => fields.as_object()?.clone(),
+        };
+        let span = match json.get("span") {
+            None | Some(Json::Null) => None,
+            Some(span) => Some(span_from(span)?),
+        };
+        Some(Observation {
+            id,
+            entity_type: text("entity_type")?.to_owned(),
+            fields,
+            source: parsed(text("source_id"))?,
+            interpretation: parsed(text("interpretation_id"))?,
+            turn: parsed(text("turn_id"))?,
+            span,
+            observed_at: text("observed_at")?.parse().ok()?,
+            stored_at: text("stored_at")?.parse().ok()?,
+            priority: number("priority").unwrap_or(PRIORITY),
+            specificity: number("specificity").unwrap_or(0),
+            origin: Origin::parse(text("origin")?)?,
+            correction: json.get("correction").and_then(Json::as_bool).unwrap_or(false),
+            retracts: json.get("retracts").and_then(Json::as_u64),
+            schema_version: u32::try_from(json.get("schema_version")?.as_u64()?).ok()?,
+        })
+    }
+}
+
+/// An absent text is `Some(None)`; a malformed one is `None`.
+fn parsed<T: std::str::FromStr>(text: Option<&str>) -> Option<Option<T>> {
+    match text {
+        None => Some(None),
+        Some(text) => text.parse().ok().map(Some),
+    }
+}
+
+/// A span as JSON: `[start, end]`.
+pub fn span_json(span: &Range<u64>) -> Json {
+    Json::Array(vec![span.start.into(), span.end.into()])
+}
+
+/// A span from its JSON.
+pub fn span_from(json: &Json) -> Option<Range<u64>> {
+    match json.as_array()? {
+        [start, end] => Some(start.as_u64()?..end.as_u64()?),
+        _ => None,
+    }
+}
+
+/// Members that an observation has besides, for messages.
+pub fn reserved(name: &str) -> bool {
+    matches!(name, "entity_type" | "entity_id" | "observation_id")
+}
+
+/// What is left of an observation that was erased.
+pub fn purged_form(digest: &crate::Digest) -> Json {
+    object([("purged", digest.to_hex().into())])
+}
