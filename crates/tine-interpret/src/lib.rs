@@ -6,6 +6,8 @@
 //! arguments, without network, weights, clock or chance. Interpreters that ask a model live
 //! where the network does.
 
+pub mod rules;
+
 use std::ops::Range;
 
 use tine_core::json::Object;

@@ -1,0 +1,106 @@
+//! What was decided, also what was decided against.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Found;
+use super::passage::{Block, Section, pattern};
+use super::scene::{Reader, Scene};
+
+const WHO: &str = r"(?:\b(?:i|we|they|he|she|you|everyone|everybody|the (?:team|board|committee|group|council|client|majority|company|family)|\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?|(?-i:[\p{L}]+ and (?:I|i)))(?:\s+have|\s+has|['’]ve|['’]s)?\s+(?:(?:all|finally|also|now|both|just|already|eventually|unanimously|jointly|ultimately|then|have)\s+)*)";
+
+/// Verbs that choose: "let's go with", "we'll take".
+const CHOICE: &str = r"(?:go(?:ing)?(?: ahead)? with|use|using|take|keep|keeping|stick(?:ing)? (?:with|to)|switch(?:ing)? (?:to|from|over)|drop(?:ping)?|skip|choose|pick|adopt|mov(?:e|ing) (?:to|forward with|ahead with|away from)|stay(?:ing)? with|stay at|postpone|cancel|do without|opt for|standardi[sz]e on|settle on|make it|leave it at|go for|build on|start with|rely on|not use|not (?:do|go|renew|hire|buy|use|take|sign|ship)|host|replace|buy|hire|launch|name|call it|limit|cap|run with|scrap|have it)";
+
+static DECIDED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?i){WHO}(?:(?:(?:decided|agreed|chose|opted|resolved|voted|elected|settled|determined|chosen|concluded)\s+(?:(?:on|for|against|that|in favou?r of|upon)\s+)?(?:to\s+(?P<to>be\s+)?)?(?P<what>\S))|(?:made (?:the|a|our|my) (?:final )?decision to\s+(?P<made>\S)))"
+    ))
+});
+
+static CHOSEN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?i)(?:\blet['’]?s|\bwe['’]ll|\bwe will|\bi['’]ll|\bi will|\bwe['’]re|\bwe are|\bi['’]m|\bi am|\bthey['’]re|\bthey['’]ll|\bthey will|\bthey are)\s+(?:(?:just|all|both|definitely|now|then|therefore|indeed|finally|only|going to|gonna|simply)\s+)*(?P<what>{CHOICE})\b"
+    ))
+});
+
+static LABELLED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)^\W*(?:(?:final |key |the |our )?(?:decision|decided|resolved|resolution|agreed)\s*(?:\([^)]*\)|\d+)?\s*(?::|-|–|—)|the (?:final )?decision (?:is|was) (?:to|that)?|it (?:was|is|has been) (?:decided|agreed|resolved) (?:to|that))\W*(?P<what>\S)")
+});
+
+/// The decisions of a sentence.
+pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let sentence = scene.sentence;
+    if matches!(sentence.block, Block::Heading | Block::Done | Block::Open) {
+        return found;
+    }
+    let plain = sentence.plain.as_str();
+    let mut starts: Vec<(usize, usize)> = Vec::new();
+    for captures in DECIDED.captures_iter(plain) {
+        let what = captures.name("to").or(captures.name("what")).or(captures.name("made"));
+        if let (Some(all), Some(what)) = (captures.get(0), what) {
+            starts.push((all.start(), what.start()));
+        }
+    }
+    for captures in CHOSEN.captures_iter(plain) {
+        if let (Some(all), Some(what)) = (captures.get(0), captures.name("what")) {
+            let alone = all.as_str().trim_start().to_ascii_lowercase();
+            if alone.starts_with('i') && !what.as_str().to_ascii_lowercase().starts_with("go")
+                && !is_own_choice(what.as_str())
+            {
+                continue;
+            }
+            starts.push((all.start(), what.start()));
+        }
+    }
+    let labelled = LABELLED.captures(plain).and_then(|captures| captures.name("what"));
+    if let Some(what) = labelled {
+        starts.clear();
+        starts.push((what.start(), what.start()));
+    } else if starts.is_empty() && sentence.section == Section::Decisions && sentence.block == Block::Item {
+        starts.push((0, 0));
+    }
+    for (lead, what) in starts {
+        if !scene.is_stated(lead) || is_undecided(&plain[what..]) {
+            continue;
+        }
+        let at = statement(scene, what, labelled.is_some());
+        let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
+        if at.len() > 2 && taken.iter().all(free) && found.iter().all(|it| free(&it.at)) {
+            found.push(Found::new("decision", at.clone()).text("statement", sentence.said(&at)));
+        }
+    }
+    found
+}
+
+/// "I'll take the bus" is a plan; a choice of one's own is made with few verbs.
+fn is_own_choice(verb: &str) -> bool {
+    let folded = verb.to_ascii_lowercase();
+    ["stick", "opt", "switch", "choose", "pick", "adopt", "settle", "stay"]
+        .iter()
+        .any(|start| folded.starts_with(start))
+}
+
+/// "Decided whether", "agreed to meet": nothing is settled, or something else is.
+fn is_undecided(what: &str) -> bool {
+    static OPEN: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|it\b\W*$|[.,!?]|later\b)"));
+    OPEN.is_match(what)
+}
+
+/// The statement from its first word, without a day at its end.
+fn statement(scene: &Scene<'_>, what: usize, whole: bool) -> Range<usize> {
+    let clause = if whole && scene.reader == Reader::Document {
+        what..scene.sentence.plain.len()
+    } else {
+        what..scene.clause(what).end
+    };
+    let mut at = scene.trimmed(clause);
+    if let Some(when) = scene.whens.iter().find(|when| when.is_definite() && when.at.end == at.end) {
+        at = scene.trimmed(at.start..when.at.start.max(at.start));
+    }
+    at
+}

@@ -1,0 +1,54 @@
+//! Documents that are named: files by their names, papers by their titles, and the text's own
+//! title where it is a document.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Found;
+use super::links;
+use super::names::Kind;
+use super::passage::{pattern};
+use super::scene::Scene;
+
+/// A file: a name without spaces and an ending that documents, pictures, archives and builds have.
+static FILE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?i)(?:^|[\s(\[`\x22'“*,:])(?P<name>[\p{L}\p{N}_][\p{L}\p{N}_.\-]*\.(?:pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|txt|md|csv|tsv|",
+        r"json|xml|ya?ml|toml|html?|zip|tar\.gz|tgz|gz|7z|rar|png|jpe?g|gif|svg|webp|heic|tiff?|psd|ai|fig|sketch|dwg|",
+        r"mp3|mp4|m4a|wav|mov|avi|mkv|apk|ipa|exe|dmg|iso|epub|key|pages|numbers|ics|eml|log|sql|db|ipynb|tex|bib|",
+        r"vsdx?|drawio|pst|bak|stl|step|gpx|kml))(?:$|[\s)\]`\x22'”*,:;!?]|\.(?:\s|$))"
+    ))
+});
+
+/// A title in quotation marks behind a word for a paper.
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r#"(?i)\b(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?["“](?P<name>[^"“”]{2,80})["”]"#)
+});
+
+/// The documents of a sentence.
+pub(super) fn find(scene: &Scene<'_>, found: &mut Vec<Found>) {
+    let text = scene.sentence.text;
+    let masked = links::ranges(text);
+    let mut add = |at: Range<usize>| {
+        let in_link = masked.iter().any(|link| link.start < at.end && at.start < link.end);
+        if !in_link {
+            found.push(Found::new("document", at.clone()).text("title", &text[at]));
+        }
+    };
+    let mut from = 0;
+    // The mark behind one name may be the one before the next, so matches may touch.
+    while let Some(name) = FILE.captures_at(text, from).and_then(|captures| captures.name("name")) {
+        add(name.range());
+        from = name.end();
+    }
+    for captures in QUOTED.captures_iter(text) {
+        if let Some(name) = captures.name("name") {
+            add(name.range());
+        }
+    }
+    for name in scene.names.iter().filter(|name| name.kind == Kind::Document) {
+        found.push(Found::new("document", name.at.clone()).text("title", name.name.clone()));
+    }
+}

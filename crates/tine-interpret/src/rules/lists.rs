@@ -1,0 +1,62 @@
+//! The word lists that come with the rules, read once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+/// Words in lower case.
+pub(super) type Words = HashSet<&'static str>;
+
+/// Names, and whether a name alone is enough. One that is also something else is not.
+pub(super) type Names = HashMap<&'static str, bool>;
+
+/// First names, in lower case.
+pub(super) static FIRST_NAMES: LazyLock<Names> =
+    LazyLock::new(|| names(lines(include_str!("lists/first_names.txt")).flat_map(str::split_whitespace)));
+
+/// Cities, countries and regions, as they are written.
+pub(super) static PLACES: LazyLock<Names> =
+    LazyLock::new(|| names(lines(include_str!("lists/places.txt"))));
+
+/// Well-known organisations, as they are written.
+pub(super) static ORGANIZATIONS: LazyLock<Names> =
+    LazyLock::new(|| names(lines(include_str!("lists/organizations.txt"))));
+
+/// Words that begin sentences and no names.
+pub(super) static COMMON: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/common.txt")));
+
+/// Words with a capital letter that are in no name.
+pub(super) static NOT_NAMES: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/not_names.txt")));
+
+/// Last words of names of organisations.
+pub(super) static ORGANIZATION_WORDS: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/organization_words.txt")));
+
+/// First (`^`) and last (`$`) words of names of places.
+pub(super) static PLACE_WORDS: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/place_words.txt")));
+
+/// Things that happen at a time.
+pub(super) static EVENT_WORDS: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/event_words.txt")));
+
+/// Verbs of what people have to do.
+pub(super) static ACTION_WORDS: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/action_words.txt")));
+
+fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn words(list: &'static str) -> Words {
+    lines(list).flat_map(str::split_whitespace).collect()
+}
+
+fn names(list: impl Iterator<Item = &'static str>) -> Names {
+    list.map(|name| match name.strip_suffix('~') {
+        Some(name) => (name, false),
+        None => (name, true),
+    })
+    .collect()
+}

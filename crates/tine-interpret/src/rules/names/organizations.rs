@@ -1,0 +1,96 @@
+//! What speaks for the name of an organisation.
+
+use super::super::lists::{COMMON, FIRST_NAMES, ORGANIZATION_WORDS, ORGANIZATIONS, PLACES};
+use super::super::words::{Gap, Shape, Word};
+use super::{Kind, Mention, Run};
+
+/// Words that go on with "of": "University of Toronto".
+const WITH_OF: &[&str] = &[
+    "university", "bank", "ministry", "institute", "department", "college", "house", "school",
+    "academy", "museum", "church", "chamber", "office", "board", "council", "bureau",
+];
+
+/// Whether "of" behind a word goes on with the name.
+pub(super) fn takes_of(word: &Word) -> bool {
+    word.is(&WITH_OF)
+}
+
+/// Whether a name may go on with this behind an owner: "Miller's Garage".
+pub(super) fn may_own(word: &Word) -> bool {
+    word.is_name_shaped()
+        && (ORGANIZATION_WORDS.contains(word.folded.as_str())
+            || super::places::ends_name(word.folded.as_str()))
+}
+
+/// Whether the words of a run are those of an organisation.
+pub(super) fn is_by_name(run: Run<'_>) -> bool {
+    let own = run.own();
+    let last = own[own.len() - 1].folded.as_str();
+    match ORGANIZATIONS.get(run.text()) {
+        Some(true) => return true,
+        Some(false) => return is_evident(run),
+        None => {}
+    }
+    if own.len() < 2 {
+        return false;
+    }
+    let of = own.iter().any(takes_of) && own.iter().any(|word| word.is(&["of"])) || takes_of(&own[0]) && own.len() > 1 && own[0].is(&["university"]);
+    let joined = run.text().contains(" & ");
+    // "Team Health", "Best Travel" at the beginning of a sentence are words.
+    let plain = own[..own.len() - 1].iter().all(|word| COMMON.contains(word.folded.as_str()));
+    of || joined || ORGANIZATION_WORDS.contains(last) && !(plain && run.opens())
+}
+
+/// Whether the words around a run speak of an organisation.
+pub(super) fn is_by_place(run: Run<'_>, earlier: &[Mention]) -> bool {
+    let own = run.own();
+    let first = own[0].folded.as_str();
+    if COMMON.contains(first) && own.len() == 1 || PLACES.contains_key(run.text()) {
+        return false;
+    }
+    let someone = FIRST_NAMES.get(first) == Some(&true);
+    if is_evident(run) && !someone {
+        return true;
+    }
+    // "Isabel Moreno from Quantum Freight"
+    let person = run.follows(&["at", "from", "of"])
+        && run.before(1).is_some_and(|link| link.gap == Gap::Space)
+        && run.before(2).is_some_and(|word| {
+            earlier.iter().any(|it| it.kind == Kind::Person && it.at.end == word.at.end)
+        });
+    let strange = own.iter().any(|word| word.shape != Shape::Capital) || own.len() > 1;
+    let known_place = own.len() == 1 && run.follows(&["from"]);
+    person && !someone && (strange || !known_place)
+}
+
+/// Whether the words around a run say that it is an organisation.
+fn is_evident(run: Run<'_>) -> bool {
+    const KINDS: &[&str] = &[
+        "company", "startup", "firm", "supplier", "vendor", "client", "customer", "employer",
+        "agency", "bank", "insurer", "provider", "manufacturer", "contractor", "airline",
+        "carrier", "publisher", "retailer", "distributor", "partner", "competitor", "nonprofit",
+        "charity", "organization", "organisation", "sponsor", "landlord", "wholesaler", "dealer",
+        "broker",
+    ];
+    const WORKING: &[&str] = &[
+        "work", "works", "worked", "working", "job", "interview", "interviewing", "internship",
+        "intern", "offer", "ceo", "cto", "cfo", "founder", "employed", "recruiter", "engineer",
+        "consultant", "position", "account", "manager", "contract",
+    ];
+    let first = &run.own()[0];
+    let linked = matches!(first.gap, Gap::Space | Gap::Comma);
+    let kind = linked && run.before(1).is_some_and(|word| word.is(&KINDS))
+        && !run.before(2).is_some_and(|word| word.is(&["to", "can"]));
+    let called = run.follows(&["called", "named"]) && run.before(2).is_some_and(|word| word.is(&KINDS));
+    let working = run.follows(&["at", "for", "with", "of", "from"])
+        && run.before(2).is_some_and(|word| word.is(&WORKING));
+    let joining = run.follows(&["joined", "joining", "acquired", "acquire", "founded", "hired"])
+        && !FIRST_NAMES.contains_key(first.folded.as_str());
+    let told = run.precedes(&["told", "charges", "charged", "announced", "offers", "offered", "quoted", "raised", "sells", "delivers", "invoiced", "billed", "hired", "acquired", "shipped", "wants", "sent", "confirmed", "replied"])
+        && run.len() > 1
+        && !FIRST_NAMES.contains_key(first.folded.as_str());
+    let after = run.after(1).is_some_and(|word| {
+        word.gap == Gap::Space && word.is(&["employees", "shares", "stock", "ceo", "account", "invoice", "shareholders", "headquarters", "hq"])
+    }) && first.shape == Shape::Capital && !first.owns;
+    kind || called || working || joining || told || (after && !run.opens())
+}

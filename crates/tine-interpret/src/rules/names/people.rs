@@ -1,0 +1,268 @@
+//! What speaks for the name of a person.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use tine_core::Role;
+
+use super::super::lists::{COMMON, FIRST_NAMES, NOT_NAMES, ORGANIZATIONS, PLACES};
+use super::super::passage::{Block, Sentence, pattern};
+use super::super::scene::{Reader, Scene};
+use super::super::words::{Gap, Shape, Word};
+use super::{Kind, Mention, Run};
+
+/// Titles before a name; they are no part of it.
+const TITLES: &[&str] = &[
+    "dr", "mr", "mrs", "ms", "miss", "prof", "professor", "doctor", "sir", "dame", "lady", "lord",
+    "captain", "capt", "uncle", "aunt", "auntie", "cousin", "grandma", "grandpa", "judge",
+    "senator", "president", "chancellor", "sister", "father", "herr", "frau", "coach", "madame",
+];
+
+/// What people are to each other, and in their work.
+const KIN: &[&str] = &[
+    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "sister", "brother",
+    "son", "daughter", "boss", "manager", "friend", "girlfriend", "boyfriend", "fiancé", "fiancée",
+    "fiance", "fiancee", "aunt", "uncle", "cousin", "nephew", "niece", "grandma", "grandpa",
+    "grandmother", "grandfather", "grandson", "granddaughter", "roommate", "flatmate", "colleague",
+    "coworker", "neighbor", "neighbour", "landlord", "landlady", "tenant", "teacher", "tutor",
+    "coach", "therapist", "dentist", "doctor", "lawyer", "accountant", "assistant", "designer",
+    "developer", "engineer", "architect", "plumber", "electrician", "intern", "recruiter",
+    "professor", "supervisor", "mentor", "cto", "ceo", "cfo", "director", "lead", "nanny",
+    "babysitter", "trainer", "advisor", "buddy", "guide",
+];
+
+/// Verbs that people do, behind their names.
+const SPEAKING: &[&str] = &[
+    "said", "says", "told", "tells", "asked", "asks", "wrote", "writes", "mentioned", "thinks",
+    "thought", "wants", "wanted", "suggested", "suggests", "called", "emailed", "replied", "knows",
+    "knew", "believes", "prefers", "likes", "loves", "hates", "dislikes", "agreed", "agrees",
+    "joined", "joins", "left", "will", "should", "must", "has", "needs", "is", "was", "can",
+    "decided", "promised", "offered", "volunteered", "enjoys", "sent", "texted", "complained",
+    "recommended", "recommends", "moved", "lives", "works", "worked", "hopes", "feels", "argued",
+    "confirmed", "reported", "explained", "plans", "got", "would", "doesn't", "hasn't", "can't",
+    "won't",
+];
+
+/// Of these, the verbs that only people do.
+const ONLY_PEOPLE: &[&str] = &[
+    "said", "says", "told", "tells", "asked", "asks", "wrote", "mentioned", "thinks", "thought",
+    "wants", "wanted", "suggested", "suggests", "emailed", "replied", "knows", "knew", "believes",
+    "prefers", "likes", "loves", "hates", "dislikes", "agreed", "agrees", "promised",
+    "volunteered", "enjoys", "texted", "complained", "recommended", "hopes", "feels", "argued",
+    "lives", "explained", "decided", "joked", "insists", "laughed",
+];
+
+/// Whether a word is a title before names.
+pub(super) fn is_title(folded: &str) -> bool {
+    TITLES.contains(&folded)
+}
+
+/// A run without its titles.
+pub(super) fn without_titles(mut run: Run<'_>) -> Run<'_> {
+    while run.first < run.last && is_title(run.own()[0].folded.as_str()) {
+        run.first += 1;
+    }
+    run
+}
+
+/// The person behind a title.
+pub(super) fn titled(run: Run<'_>) -> Option<Mention> {
+    let gap = run.own()[0].gap;
+    let title = run.before(1)?;
+    let led = is_title(&title.folded) && matches!(gap, Gap::Space | Gap::Point);
+    // "my sister Ann" is kin, "the president France" is nothing.
+    let spelled = title.shape == Shape::Capital || gap == Gap::Point;
+    (led && spelled && run.is_capitalised() && run.len() <= 4).then(|| mention(run))
+}
+
+/// The mention of a person, with what they are.
+pub(super) fn mention(run: Run<'_>) -> Mention {
+    let mut found = run.mention(Kind::Person);
+    found.role = role(run);
+    found
+}
+
+/// "My wife Ann", "Ann, our accountant,": what somebody is.
+fn role(run: Run<'_>) -> Option<String> {
+    static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}[\p{L}-]+)")
+    });
+    if let Some(word) = run.before(1).filter(|word| word.is(&KIN)) {
+        if matches!(run.own()[0].gap, Gap::Space | Gap::Comma) {
+            return Some(word.folded.clone());
+        }
+    }
+    let rest = &run.sentence.plain[run.at().end..];
+    let behind = BEHIND.captures(rest)?.name("role")?;
+    let words: Vec<&str> = behind.as_str().split_whitespace().collect();
+    let last = words.iter().position(|word| KIN.contains(&word.to_lowercase().as_str()))?;
+    Some(words[..=last].join(" ").to_lowercase())
+}
+
+/// Whether a run begins with a first name and can be a person's.
+pub(super) fn is_by_name(run: Run<'_>) -> bool {
+    let own = run.own();
+    if !run.is_capitalised() || own.len() > 4 {
+        return false;
+    }
+    let Some(&alone) = FIRST_NAMES.get(own[0].folded.as_str()) else { return false };
+    if own.len() > 1 {
+        let second = &own[1];
+        let surname = !COMMON.contains(second.folded.as_str()) || is_surname_like(second);
+        let owned = own[0].owns;
+        return !owned && surname && (alone || !run.opens() || is_led(run) || is_speaking(run, &SPEAKING));
+    }
+    // A word that is also a name must be where names are.
+    alone || is_led(run) || (!is_month_or_place(run) && !run.opens() && !run.follows(&["the", "a", "an", "this", "in", "on", "of"])
+        || is_speaking(run, &ONLY_PEOPLE))
+}
+
+/// Surnames that are common words as well.
+fn is_surname_like(word: &Word) -> bool {
+    word.is(&["best", "young", "short", "long", "day", "cook", "moss", "park", "price", "page", "drew", "post", "call", "good", "fry"])
+}
+
+fn is_month_or_place(run: Run<'_>) -> bool {
+    let word = &run.own()[0];
+    word.is(&["april", "may", "june", "august", "jan", "summer", "dawn", "christian", "roman", "said", "will"])
+        || PLACES.contains_key(run.text())
+}
+
+/// Whether the words around a run speak of a person whose name is not known.
+pub(super) fn is_by_place(run: Run<'_>) -> bool {
+    let own = run.own();
+    let strange = |word: &Word| {
+        COMMON.contains(word.folded.as_str()) || NOT_NAMES.contains(word.folded.as_str())
+    };
+    if !run.is_capitalised() || own.len() > 3 || own.iter().any(strange) {
+        return false;
+    }
+    if ORGANIZATIONS.contains_key(run.text()) || PLACES.contains_key(run.text()) {
+        return false;
+    }
+    if is_led(run) || is_speaking(run, &ONLY_PEOPLE) || is_greeted(run) {
+        return true;
+    }
+    // "The tour is tomorrow with Kristjan."
+    let alone = run.own().len() == 1;
+    let pair = run.precedes(&["and"]) && run.after(2).is_some_and(|word| word.is(&["i"]));
+    let duty = run.precedes(&["should", "must"]) || run.precedes(&["has", "needs", "have"]) && run.after(2).is_some_and(|word| word.is(&["to"]));
+    (run.follows(&["with"]) && run.timed) || pair || (duty && (!run.opens() || !alone)) || (duty && alone && is_item_or_start_name(run))
+}
+
+/// "Kristjan has to": a word that begins a sentence and is in no list of words.
+fn is_item_or_start_name(run: Run<'_>) -> bool {
+    let word = &run.own()[0];
+    const ENDINGS: &[&str] = &[
+        "tion", "ness", "ment", "ing", "ity", "ance", "ence", "ers", "ism", "ship", "age", "ies",
+        "time", "ures",
+    ];
+    let plural = word.folded.ends_with('s');
+    !plural && !ENDINGS.iter().any(|end| word.folded.ends_with(end)) && run.precedes(&["has", "needs"])
+}
+
+/// Whether the word before a run leads to a person.
+fn is_led(run: Run<'_>) -> bool {
+    const CONTACT: &[&str] = &[
+        "ask", "asked", "tell", "told", "thank", "thanks", "ping", "remind", "invite", "invited",
+        "text", "texted", "meet", "met", "cc", "meeting", "interviewed", "interviewing", "hire",
+        "hired", "asking", "telling", "named", "mrs", "inviting", "dear", "call", "email", "emailed", "message", "and", "phone",
+    ];
+    let kin = matches!(run.own()[0].gap, Gap::Space | Gap::Comma)
+        && run.before(1).is_some_and(|word| word.is(&KIN))
+        && run.before(2).is_some_and(|word| word.is(&["my", "our", "his", "her", "their", "your", "old", "best", "new", "good", "older", "younger"]) || word.owns);
+    let spoken = run.follows(&["to", "with", "from", "by"])
+        && run.before(2).is_some_and(|word| {
+            word.is(&["talk", "talked", "speak", "spoke", "speaking", "talking", "lunch", "dinner", "chat", "chatted", "meeting", "call", "interview", "married", "reply", "email", "message", "letter", "wrote", "written", "screen", "coffee", "catch", "sync", "appointment", "session", "consultation", "lesson", "reports", "introduced", "led", "run", "hosted", "signed", "approved", "1:1"])
+        });
+    let strong = run.follows(&CONTACT[..25]) || run.follows(&["dear"]);
+    let weak = run.follows(&["call", "email", "emailed", "message", "phone", "called"])
+        && (run.len() > 1 || FIRST_NAMES.contains_key(run.own()[0].folded.as_str()));
+    kin || spoken || strong || weak
+}
+
+fn is_speaking(run: Run<'_>, verbs: &[&str]) -> bool {
+    let plain = run.precedes(verbs);
+    // "Tom also wants"
+    let later = run.precedes(&["also", "just", "really", "never", "always", "already"])
+        && run.after(2).is_some_and(|word| word.is(verbs));
+    plain || later
+}
+
+/// "Hi Xochitl," in a turn.
+fn is_greeted(run: Run<'_>) -> bool {
+    let turn = matches!(run.reader, Reader::Turn(Role::User | Role::Assistant));
+    let ends = run.sentence.plain[run.at().end..].trim_start().starts_with([',', '!', '.']) || run.sentence.plain[run.at().end..].trim().is_empty();
+    turn && ends
+        && run.own()[0].gap != Gap::Other
+        && run.before(1).is_some_and(|word| word.is(&["hi", "hello", "hey", "dear", "thanks", "cheers"]))
+}
+
+/// People by lists and signatures: "Present: A, B", "Best, / Ann".
+pub(super) fn listed(
+    sentence: &Sentence<'_>,
+    before: Option<&Sentence<'_>>,
+    reader: Reader,
+    found: &mut Vec<Mention>,
+) {
+    static LIST: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^\W*(?:present|attendees|attending|participants|attended by|cc|in attendance|team|speakers?|guests?|hosts?|authors?|invited|absent|apologies|regrets|from|contact|organi[sz]er|instructor|owner|assignee|lead|facilitator|chair|note-?taker)\s*:\s*")
+    });
+    static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^\W*(?:best|(?:best|kind|warm) (?:regards|wishes)|regards|cheers|thanks|thank you|many thanks|sincerely|yours(?: truly| sincerely)?|love|greetings|all the best)\W*$")
+    });
+    static NAME: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"^(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?\s*$")
+    });
+    let plain = sentence.plain.as_str();
+    let mut add = |at: Range<usize>, found: &mut Vec<Mention>| {
+        let apart = |it: &Mention| it.at.end <= at.start || at.end <= it.at.start;
+        let word = plain[at.clone()].split_whitespace().next().unwrap_or_default().to_lowercase();
+        if found.iter().all(apart) && !COMMON.contains(word.as_str()) && !NOT_NAMES.contains(word.as_str()) {
+            let name = sentence.said(&at);
+            found.push(Mention { kind: Kind::Person, at, name, role: None });
+        }
+    };
+    if let Some(list) = LIST.find(plain) {
+        let label = list.as_str().trim().to_lowercase();
+        // Behind these labels any name is a person's; behind others a known first name must be.
+        let strict = label.contains("from") || label.contains("contact") || label.contains("team");
+        let mut start = list.end();
+        for piece in plain[list.end()..].split_inclusive([',', ';', '&']) {
+            let bare = piece.trim_end_matches([',', ';', '&', '.', ' ', '*']);
+            let indent = bare.len() - bare.trim_start_matches([' ', '*']).len();
+            let bare = &bare[indent..];
+            for part in bare.split(" and ") {
+                let offset = part.as_ptr() as usize - plain.as_ptr() as usize;
+                let name = NAME.captures(part).and_then(|name| name.name("name"));
+                let Some(name) = name else { continue };
+                let first = name.as_str().split_whitespace().next().unwrap_or_default().to_lowercase();
+                if !strict || FIRST_NAMES.contains_key(first.as_str()) {
+                    add(offset + name.start()..offset + name.end(), found);
+                }
+            }
+            start += piece.len();
+        }
+        let _ = start;
+    }
+    let closes = before.is_some_and(|before| CLOSING.is_match(&before.plain));
+    if closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool) {
+        if let Some(name) = NAME.captures(plain).and_then(|name| name.name("name")) {
+            add(name.range(), found);
+        }
+    }
+}
+
+/// The address that stands beside a name.
+pub(super) fn address(
+    scene: &Scene<'_>,
+    mention: &Mention,
+    emails: &[Range<usize>],
+) -> Option<String> {
+    static BETWEEN: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)^(?:\s*[<(,:\[]\s*|['’]s (?:e-?mail|address|e-?mail address) is\s+|\s+(?:at|via|on|is)\s+|\s+)(?:mailto:)?$"));
+    let plain = &scene.sentence.plain;
+    let next = emails.iter().find(|email| email.start >= mention.at.end)?;
+    BETWEEN.is_match(&plain[mention.at.end..next.start]).then(|| scene.sentence.text[next.clone()].to_owned())
+}

@@ -1,0 +1,281 @@
+//! Cuts a text into the sentences that rules read.
+//!
+//! Code (fenced, indented or between backticks) and quoted blocks are somebody else's words and
+//! are left out. A sentence is never longer than [`MAX_SENTENCE_BYTES`], so that whatever a rule
+//! does with one sentence, the cost of a text grows with its length alone.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::links;
+use super::words::{self, Word};
+
+/// The longest sentence; a longer one is cut between two words.
+const MAX_SENTENCE_BYTES: usize = 1_000;
+
+/// A line shorter than this was ended by its writer, a longer one perhaps by the margin.
+const WRAPPED_LINE_BYTES: usize = 60;
+
+/// What stands around a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Running text.
+    Prose,
+    /// A heading, by its mark.
+    Heading,
+    /// An item of a list.
+    Item,
+    /// An item with an empty box, or behind `TODO`.
+    Open,
+    /// An item with a ticked box.
+    Done,
+}
+
+/// What the heading above a sentence says that its items are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    /// Nothing in particular.
+    Any,
+    /// Things to do.
+    Tasks,
+    /// What was decided.
+    Decisions,
+}
+
+/// One sentence.
+pub(super) struct Sentence<'a> {
+    /// As it stands.
+    pub text: &'a str,
+    /// As rules read it: the same bytes, but links, addresses and code are underscores.
+    pub plain: String,
+    /// Where it begins in the whole text.
+    pub start: usize,
+    pub block: Block,
+    pub section: Section,
+    /// Whether it ends with a question mark.
+    pub asks: bool,
+    /// Whether it is the first of its paragraph.
+    pub first: bool,
+    pub words: Vec<Word>,
+}
+
+impl Sentence<'_> {
+    /// The text of a range of the sentence, with its white space collapsed.
+    pub fn said(&self, at: &Range<usize>) -> String {
+        self.text[at.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A paragraph: lines that belong together.
+struct Paragraph {
+    at: Range<usize>,
+    block: Block,
+    section: Section,
+}
+
+/// The sentences of a text, in order.
+pub(super) fn sentences(text: &str) -> Vec<Sentence<'_>> {
+    let mut found = Vec::new();
+    for paragraph in paragraphs(text) {
+        let cut = cut(&text[paragraph.at.clone()]);
+        for (no, at) in cut.into_iter().enumerate() {
+            let said = &text[paragraph.at.start + at.start..paragraph.at.start + at.end];
+            let plain = mask(said);
+            found.push(Sentence {
+                text: said,
+                words: words::words(&plain),
+                plain,
+                start: paragraph.at.start + at.start,
+                block: paragraph.block,
+                section: paragraph.section,
+                asks: said.trim_end_matches(['"', '”', ')', '*', '_', ' ']).ends_with('?'),
+                first: no == 0,
+            });
+        }
+    }
+    found
+}
+
+static MARK: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\s*(?:(?P<heading>#{1,6})\s+|(?:[-*+•]|\d{1,3}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?|\[(?P<bare>[ xX])\]\s+)",
+    )
+});
+
+static TODO: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?i:to-?do|action item)s?\b\s*[:\-–]\s*"));
+
+static TASKS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)^\W*(?:action items?|actions|to-?dos?|to-?do list|tasks?|next steps|follow-?ups?|open items)\W*$",
+    )
+});
+
+static DECISIONS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)^\W*(?:key )?(?:decisions?(?: made)?|resolutions?|agreed)\W*$"));
+
+/// A pattern written in this crate.
+pub(super) fn pattern(source: &str) -> Regex {
+    Regex::new(source).expect("a pattern written in this crate is well formed")
+}
+
+fn paragraphs(text: &str) -> Vec<Paragraph> {
+    let mut found: Vec<Paragraph> = Vec::new();
+    let (mut fence, mut open, mut section) = (None, false, Section::Any);
+    let (mut blank, mut start) = (true, 0);
+    for line in text.split_inclusive('\n') {
+        let begins = start;
+        start += line.len();
+        let bare = line.trim();
+        let mark = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
+        if let Some(mark) = mark.filter(|mark| fence.is_none_or(|fence| fence == *mark)) {
+            fence = if fence.is_some() { None } else { Some(mark) };
+            open = false;
+            continue;
+        }
+        let indented = blank && !open && (line.starts_with("    ") || line.starts_with('\t'));
+        let code = fence.is_some() || (indented && MARK.find(line).is_none());
+        if bare.is_empty() || code || bare.starts_with('>') {
+            // Indented code goes on for as long as nothing but blank lines lies between.
+            blank |= bare.is_empty();
+            open = false;
+            continue;
+        }
+        let stated = heading(line, bare);
+        let (block, skip) = if stated { (Block::Heading, 0) } else { begin(line) };
+        let skip = if stated { MARK.find(line).map_or(0, |mark| mark.end()) } else { skip };
+        let goes_on = open
+            && block == Block::Prose
+            && found.last().is_some_and(|last| continues(&text[last.at.clone()], bare));
+        blank = false;
+        if goes_on {
+            if let Some(last) = found.last_mut() {
+                last.at.end = begins + line.trim_end().len();
+            }
+            continue;
+        }
+        if stated {
+            section = kind(bare);
+        } else if block == Block::Prose && section != Section::Any && bare.len() > 3 {
+            section = Section::Any;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let at = begins + skip.max(indent)..begins + line.trim_end().len().max(skip.max(indent));
+        found.push(Paragraph { at, block, section });
+        open = block != Block::Heading;
+    }
+    found
+}
+
+/// Whether a line is a heading: by its mark, or a line of its own that announces a list.
+fn heading(line: &str, bare: &str) -> bool {
+    let marked = MARK.captures(line).is_some_and(|mark| mark.name("heading").is_some());
+    marked || kind(bare) != Section::Any
+}
+
+fn kind(bare: &str) -> Section {
+    if TASKS.is_match(bare) {
+        Section::Tasks
+    } else if DECISIONS.is_match(bare) {
+        Section::Decisions
+    } else {
+        Section::Any
+    }
+}
+
+/// What a line begins, and behind which bytes its text does.
+fn begin(line: &str) -> (Block, usize) {
+    let (mut block, mut skip) = (Block::Prose, 0);
+    if let Some(mark) = MARK.captures(line) {
+        let ticked = mark.name("box").or(mark.name("bare")).map(|mark| mark.as_str() != " ");
+        block = match ticked {
+            Some(true) => Block::Done,
+            Some(false) => Block::Open,
+            None => Block::Item,
+        };
+        skip = mark.get(0).map_or(0, |mark| mark.end());
+    }
+    if let Some(todo) = TODO.find(&line[skip..]) {
+        (block, skip) = (Block::Open, skip + todo.end());
+    }
+    (block, skip)
+}
+
+/// Whether a line goes on with what stands above it.
+fn continues(above: &str, line: &str) -> bool {
+    let last = above.rsplit('\n').next().unwrap_or(above).trim_end();
+    let lower = line.chars().next().is_some_and(char::is_lowercase);
+    lower || (last.len() >= WRAPPED_LINE_BYTES && !last.ends_with(':'))
+}
+
+/// The sentences of a paragraph.
+fn cut(paragraph: &str) -> Vec<Range<usize>> {
+    static END: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"(?:[.!?…]+["'”’)\]*_]*|[;:]["”]?)(?:\s+|$)|\s+[—–]\s+"#));
+    let mut found = Vec::new();
+    let mut start = 0;
+    for end in END.find_iter(paragraph) {
+        let mark = end.as_str();
+        let ends = match mark.trim_start().chars().next() {
+            Some('.') => !is_abbreviation(&paragraph[start..end.start()], &paragraph[end.end()..]),
+            Some(';') => true,
+            Some(':' | '—' | '–') => false,
+            _ => true,
+        };
+        if ends {
+            shorten(paragraph, start..end.start() + mark.trim_end().len(), &mut found);
+            start = end.end();
+        }
+    }
+    shorten(paragraph, start..paragraph.len(), &mut found);
+    found
+}
+
+/// Whether the point behind a word belongs to the word.
+fn is_abbreviation(before: &str, after: &str) -> bool {
+    const ALWAYS: &[&str] = &[
+        "dr", "mr", "mrs", "ms", "prof", "st", "e.g", "i.e", "vs", "approx", "no", "gen", "sen",
+        "rep", "capt", "lt", "rev", "mt", "cf",
+    ];
+    const WITHIN: &[&str] = &[
+        "a.m", "p.m", "inc", "ltd", "co", "corp", "etc", "jr", "sr", "dept", "ave", "rd", "blvd",
+        "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec", "u.s",
+    ];
+    let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or(before);
+    let small = after.chars().next().is_some_and(|next| next.is_lowercase() || next.is_numeric());
+    let folded = word.to_ascii_lowercase();
+    let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
+    // "No." ends a sentence when it is one.
+    (ALWAYS.contains(&folded.as_str()) && (folded != "no" || small))
+        || initial
+        || (small && WITHIN.contains(&folded.as_str()))
+}
+
+/// Adds a sentence, in pieces if it is too long.
+fn shorten(paragraph: &str, mut at: Range<usize>, found: &mut Vec<Range<usize>>) {
+    while at.len() > MAX_SENTENCE_BYTES {
+        let limit = paragraph.floor_char_boundary(at.start + MAX_SENTENCE_BYTES);
+        let piece = &paragraph[at.start..limit];
+        let end = piece.rfind(char::is_whitespace).filter(|end| *end > 0).unwrap_or(piece.len());
+        found.push(at.start..at.start + end);
+        at.start += end;
+    }
+    let piece = &paragraph[at.clone()];
+    at.start += piece.len() - piece.trim_start().len();
+    if !piece.trim().is_empty() {
+        found.push(at);
+    }
+}
+
+/// The sentence with what is not words as underscores, byte for byte.
+fn mask(said: &str) -> String {
+    static CODE: LazyLock<Regex> = LazyLock::new(|| pattern("`[^`\n]*`"));
+    let mut plain = said.to_owned();
+    let code = CODE.find_iter(said).map(|code| code.range());
+    let links = links::ranges(said).into_iter();
+    for at in code.chain(links) {
+        plain.replace_range(at.clone(), &"_".repeat(at.len()));
+    }
+    plain
+}

@@ -1,0 +1,153 @@
+//! What somebody likes, dislikes, would rather have, always or never does, or cannot bear.
+//!
+//! The statement keeps its verb: without it nobody could tell a liking from a dislike. A denied
+//! liking is a dislike; every other denied or supposed sentence says nothing.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Found;
+use super::lists::ACTION_WORDS;
+use super::passage::{Block, pattern};
+use super::scene::Scene;
+use super::words::{Word, word_from};
+
+/// Adverbs between a subject and its verb.
+const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to)\s+)*";
+
+static LIKES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?i)\b{ADVERBS}(?P<verb>(?:prefer|love|enjoy|adore|like)s?|would prefer|would rather|['’]d (?:much )?(?:rather|prefer)|can['’]?t get enough of|(?:am|is|are|['’]m|['’]s|['’]re) (?:a |really |quite |very )*(?:big |huge )?(?:fan of|fond of|keen on|into))\s+(?P<not>not\s+)?(?P<what>\S+)"
+    ))
+});
+
+static DISLIKES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(&format!(
+        r"(?i)\b{ADVERBS}(?P<verb>(?:hate|dislike|detest|loathe|despise|avoid)s?|can['’]?t (?:stand|bear)|cannot (?:stand|bear)|(?:do not|don['’]?t|does not|doesn['’]?t) (?:really |much |particularly )?(?:like|enjoy|love|care for|eat|drink)|(?:am|is|are|['’]m|['’]s|['’]re) (?:not (?:a )?(?:really )?(?:big |huge )?(?:fan of|fond of|keen on|into)|(?:severely |very |badly |deathly )?allergic to|(?:lactose|gluten)[ -]intolerant|vegetarian|vegan|(?:a )(?:vegetarian|vegan)))(?:\s+(?P<what>\S+)|\W*$)"
+    ))
+});
+
+static HABIT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?P<how>always|never|only ever)\s+(?P<what>[\p{L}'’-]+)"));
+
+static FAVOURITE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)\b(?:my|our|his|her|their|\p{Lu}\p{L}+['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+"));
+
+/// The preferences of a sentence.
+pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    if matches!(scene.sentence.block, Block::Heading | Block::Done | Block::Open) {
+        return found;
+    }
+    let plain = scene.sentence.plain.as_str();
+    let mut add = |from: usize, polarity: Option<&str>| {
+        let at = scene.trimmed(from..scene.clause(from).end);
+        let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
+        if at.len() < 4 || !taken.iter().all(free) || !found.iter().all(|it| free(&it.at)) {
+            return;
+        }
+        let mut fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
+        if let Some(polarity) = polarity {
+            fact = fact.text("polarity", polarity);
+        }
+        found.push(fact);
+    };
+    for (verbs, polarity) in [(&*DISLIKES, "dislike"), (&*LIKES, "like")] {
+        for captures in verbs.captures_iter(plain) {
+            let Some(all) = captures.get(0) else { continue };
+            let subject = subject(scene, all.start());
+            let Some(from) = subject.filter(|from| scene.is_stated(*from)) else { continue };
+            let what = captures.name("what").map_or("", |what| what.as_str());
+            if is_empty_object(what, &captures["verb"]) {
+                continue;
+            }
+            let denied = captures.name("not").is_some();
+            add(from, Some(if denied { "dislike" } else { polarity }));
+        }
+    }
+    for captures in HABIT.captures_iter(plain) {
+        let Some(all) = captures.get(0) else { continue };
+        let verb = captures["what"].to_lowercase();
+        let how = captures["how"].to_lowercase();
+        let owner = subject(scene, all.start());
+        let command = owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
+        let known = ACTION_WORDS.contains(verb.as_str()) || HABITS.contains(&verb.as_str());
+        let habit = owner.is_some() && !is_past(&verb) || command && known;
+        if habit && scene.is_stated(owner.unwrap_or(all.start())) {
+            add(owner.unwrap_or(all.start()), (how == "never").then_some("dislike"));
+        }
+    }
+    for favourite in FAVOURITE.find_iter(plain) {
+        if scene.is_stated(favourite.start()) {
+            add(favourite.start(), Some("like"));
+        }
+    }
+    found.sort_by_key(|fact| fact.at.start);
+    found
+}
+
+const HABITS: &[&str] = &[
+    "use", "put", "do", "eat", "drink", "fly", "sit", "wear", "sleep", "work", "keep", "include",
+];
+
+/// Where the subject of a verb begins, if somebody can have a preference.
+fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
+    let words = scene.words();
+    let at = word_from(words, verb);
+    if let Some(name) = scene.person_before(verb) {
+        return Some(name.at.start);
+    }
+    // The contracted subject is inside of the match: "I'd rather".
+    let before = at.checked_sub(1).and_then(|at| words.get(at));
+    let inside = words.iter().find(|word| word.at.start < verb && verb < word.at.end);
+    let word = inside.or(before)?;
+    if is_person(word) {
+        return Some(word.at.start);
+    }
+    // "My wife prefers …", "and hates …" with the subject at the beginning of the clause.
+    let owner = words.get(at.checked_sub(2)?)?;
+    if word.is(&KIN) && owner.is(&["my", "our", "his", "her", "their", "the"]) {
+        return Some(owner.at.start);
+    }
+    if word.is(&["and", "but"]) {
+        let clause = scene.clause(word.at.start);
+        let first = words.get(word_from(words, clause.start))?;
+        let named = scene.names.iter().any(|name| name.at.start == first.at.start);
+        return (is_person(first) || named).then_some(verb);
+    }
+    None
+}
+
+const KIN: &[&str] = &[
+    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "sister", "brother",
+    "son", "daughter", "boss", "manager", "client", "customer", "team", "kids", "parents", "friend",
+    "girlfriend", "boyfriend", "grandma", "grandpa", "grandmother", "grandfather", "aunt", "uncle",
+    "cousin", "roommate", "flatmate", "colleague", "landlord", "neighbor",
+];
+
+fn is_person(word: &Word) -> bool {
+    let stem = word.folded.split('\'').next().unwrap_or_default();
+    ["i", "we", "he", "she", "they"].contains(&stem)
+}
+
+/// "I like it", "I'd love to", "she is into": nothing that could be kept.
+fn is_empty_object(what: &str, verb: &str) -> bool {
+    let folded = what.to_lowercase();
+    let bare = folded.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
+    let liking = verb.to_lowercase().starts_with("like") || verb.to_lowercase().starts_with("love");
+    let ended = what.ends_with(['.', ',', '!', '?', ';', ')']);
+    let pronoun = ["it", "that", "this", "them", "you", "him", "her"].contains(&bare);
+    pronoun && (ended || liking) || liking && ["how", "what", "your"].contains(&bare)
+}
+
+/// "I never got it" is something that happened.
+fn is_past(verb: &str) -> bool {
+    const PAST: &[&str] = &[
+        "got", "had", "was", "were", "did", "said", "knew", "thought", "saw", "came", "went",
+        "made", "took", "gave", "told", "heard", "felt", "found", "left", "met", "paid", "sent",
+        "wrote", "been", "mind", "worked",
+    ];
+    PAST.contains(&verb) || (verb.ends_with("ed") && verb != "need" && verb != "feed")
+}
