@@ -19,6 +19,10 @@ pub struct Limits {
     pub query_bytes: usize,
     /// Words of it; each is a look-up of its own.
     pub query_terms: usize,
+    /// One source. Its bytes are streamed, so that it may be larger than a request otherwise is.
+    pub source_bytes: usize,
+    /// Entities in one store.
+    pub facts_per_store: usize,
 }
 
 impl Default for Limits {
@@ -32,6 +36,8 @@ impl Default for Limits {
             page_rows: 1_000,
             query_bytes: 4_096,
             query_terms: 128,
+            source_bytes: 256 << 20,
+            facts_per_store: 1_000,
         }
     }
 }

@@ -362,6 +362,10 @@ pub struct Verified {
     pub purged_turns: u64,
     /// Operations whose chain hash was recomputed.
     pub operations: u64,
+    /// Observations that their logs seal.
+    pub observations: u64,
+    /// Sources whose bytes were hashed again.
+    pub sources: u64,
     /// Every record that fails.
     pub problems: Vec<tine_store::Problem>,
 }

@@ -59,21 +59,23 @@ fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
 
 /// What the call's key stands for. Contents enter by digest: the fingerprint is as telling and
 /// costs no copy.
+/// What a key stands for of a message.
+pub(crate) fn message_payload(message: &Message) -> Json {
+    object([
+        ("message_digest", text(&message.digest())),
+        ("created_at", message.created_at.map(|at| text(&at)).into()),
+        ("status", message.status.as_str().into()),
+        ("metadata", message.metadata.to_json()),
+    ])
+}
+
 fn payload(request: &Append) -> Json {
-    let message = |message: &Message| {
-        object([
-            ("message_digest", text(&message.digest())),
-            ("created_at", message.created_at.map(|at| text(&at)).into()),
-            ("status", message.status.as_str().into()),
-            ("metadata", message.metadata.to_json()),
-        ])
-    };
     let reference = |found: &Option<tine_core::Reference>| -> Json {
         found.as_ref().map(|found| Json::from(found.as_str())).into()
     };
     object([
         ("conversation_id", text(&request.conversation)),
-        ("messages", Json::Array(request.messages.iter().map(message).collect())),
+        ("messages", Json::Array(request.messages.iter().map(message_payload).collect())),
         ("parent", reference(&request.parent)),
         ("branch", request.branch.clone().into()),
         ("expected_tip", reference(&request.expected_tip)),

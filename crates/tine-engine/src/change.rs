@@ -8,7 +8,10 @@
 
 use tine_core::json::{Json, Object, object};
 use tine_core::metadata::MetadataKey;
-use tine_core::{BranchId, ConversationId, Name, Timestamp, TurnHash, TurnId};
+use tine_core::{
+    BranchId, ConversationId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId,
+};
+use tine_store::EntryKind;
 
 /// One record before and after an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +31,10 @@ pub(crate) enum Change {
     Hidden { root: TurnId, cascade: bool },
     /// A turn is shown as two.
     Split { whole: TurnId, left: TurnId, right: TurnId },
+    /// Something was observed. It is taken back by a retraction, never removed.
+    Observed { id: ObservationId, digest: Digest },
+    /// An entry of the ledger appeared, changed or was removed.
+    Entry { kind: EntryKind, key: Vec<u8>, before: Option<Json>, after: Option<Json> },
 }
 
 /// What may change of a branch, and what is needed to bring a removed one back.
@@ -86,6 +93,9 @@ impl Change {
                 a == b
             }
             (Change::Split { whole: a, .. }, Change::Split { whole: b, .. }) => a == b,
+            (Change::Entry { kind: a, key: x, .. }, Change::Entry { kind: b, key: y, .. }) => {
+                a == b && x == y
+            }
             _ => false,
         }
     }
@@ -99,6 +109,7 @@ impl Change {
             | (Change::Conversation { after, .. }, Change::Conversation { after: last, .. }) => {
                 *after = last;
             }
+            (Change::Entry { after, .. }, Change::Entry { after: last, .. }) => *after = last,
             _ => {}
         }
     }
@@ -147,6 +158,18 @@ impl Change {
                 ("left", text(left)),
                 ("right", text(right)),
             ]),
+            Change::Observed { id, digest } => object([
+                ("record", "observation".into()),
+                ("observation_id", text(id)),
+                ("digest", digest.to_hex().into()),
+            ]),
+            Change::Entry { kind, key, before, after } => object([
+                ("record", "entry".into()),
+                ("kind", u32::from(kind.code()).into()),
+                ("key", hex(key).into()),
+                ("before", before.clone().into()),
+                ("after", after.clone().into()),
+            ]),
         }
     }
 
@@ -187,6 +210,18 @@ impl Change {
                 whole: parsed(json, "turn_id")?,
                 left: parsed(json, "left")?,
                 right: parsed(json, "right")?,
+            },
+            "observation" => Change::Observed {
+                id: parsed(json, "observation_id")?,
+                digest: parsed(json, "digest")?,
+            },
+            "entry" => Change::Entry {
+                kind: u8::try_from(json.get("kind")?.as_u64()?)
+                    .ok()
+                    .and_then(EntryKind::from_code)?,
+                key: from_hex(json.get("key")?.as_str()?)?,
+                before: Some(member("before")).filter(|value| !value.is_null()),
+                after: Some(member("after")).filter(|value| !value.is_null()),
             },
             _ => return None,
         })
@@ -261,6 +296,23 @@ impl OperationDetail {
             facts: json.get("facts")?.as_object()?.clone(),
         })
     }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.chunks(2).map(pair).collect()
 }
 
 pub(crate) fn text(value: &impl ToString) -> Json {

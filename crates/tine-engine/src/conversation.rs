@@ -3,8 +3,7 @@
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, Message, Name, hash};
 use tine_store::{
-    Branch, Content, Conversation, ConversationKey, DerivedFrom, Origin, Project, Root, TurnLoc,
-    Visibility,
+    Branch, Content, Conversation, ConversationKey, DerivedFrom, Origin, Root, TurnLoc, Visibility,
 };
 
 use crate::append::{equal_child, make_chain, refuse_purged};
@@ -129,7 +128,7 @@ impl Engine {
                     let shown = match conversation.visibility {
                         Visibility::Shown => true,
                         Visibility::Archived => include_archived,
-                        Visibility::Undone => false,
+                        Visibility::Undone | Visibility::ProjectLog => false,
                     };
                     if !shown {
                         continue;
@@ -210,7 +209,7 @@ fn object_or_empty(json: &Json) -> Json {
 }
 
 /// Adds a conversation with an empty branch `main` and opens it for the log.
-fn create(
+pub(crate) fn create(
     mutation: &mut Mutation<'_>,
     id: Option<ConversationId>,
     root: Root,
@@ -218,15 +217,15 @@ fn create(
     metadata: Json,
     derived_from: Option<DerivedFrom>,
 ) -> Result<()> {
-    let project = &mutation.call.project;
     let id = match id {
         Some(id) => id,
         None => ConversationId::from_stored(mutation.new_turn_id().to_string()),
     };
-    if mutation.reader().project(project)?.is_none() {
-        let created_at = mutation.now;
-        mutation.records.insert_project(&Project { id: project.clone(), created_at })?;
+    if id.as_str().starts_with('~') {
+        return Err(Error::invalid(format!("`{id}`: ids that begin with ~ are Tine's own")));
     }
+    mutation.ensure_project()?;
+    let project = &mutation.call.project;
     if let Some(taken) = mutation.reader().conversation(project, &id)? {
         let advice = match taken.visibility {
             Visibility::Undone => "; its making was undone: redo that, or choose another id",
@@ -273,6 +272,7 @@ pub(crate) fn visibility_json(visibility: Visibility) -> Json {
         Visibility::Shown => "shown".into(),
         Visibility::Archived => "archived".into(),
         Visibility::Undone => "undone".into(),
+        Visibility::ProjectLog => "project_log".into(),
     }
 }
 
@@ -281,6 +281,7 @@ pub(crate) fn visibility_from(json: &Json) -> Option<Visibility> {
         "shown" => Some(Visibility::Shown),
         "archived" => Some(Visibility::Archived),
         "undone" => Some(Visibility::Undone),
+        "project_log" => Some(Visibility::ProjectLog),
         _ => None,
     }
 }
@@ -330,9 +331,7 @@ fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt
     };
 
     let shown = |found: &Conversation| {
-        found.root_hash == root_hash
-            && found.visibility != Visibility::Undone
-            && found.root.is_some()
+        found.root_hash == root_hash && found.visibility.is_there() && found.root.is_some()
     };
     let known = if shown(&original) {
         Some(original.clone())

@@ -5,11 +5,12 @@ use tine_core::{Name, TurnId};
 use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
 
 use crate::change::{Change, text};
+use crate::learned::{self, step};
 use crate::log::{Mutation, Receipt};
 use crate::resolve::{self, Place};
 use crate::tree::{Piece, State, Tree};
 use crate::views;
-use crate::{BranchView, Call, Delete, DeleteMode, Deleted, Engine, Result};
+use crate::{BranchView, Call, Delete, DeleteMode, Deleted, Engine, Error, Result};
 
 impl Engine {
     /// Deletes a turn, with all below it or alone; tips and bookmarks on what goes move to the
@@ -39,6 +40,7 @@ impl Engine {
 struct Plan {
     root: TurnLoc,
     mode: DeleteMode,
+    runs: Vec<Piece>,
     turns: usize,
     heir: Option<TurnLoc>,
     branches: Vec<Branch>,
@@ -75,6 +77,7 @@ impl Plan {
         Ok(Plan {
             root,
             mode,
+            runs: runs.clone(),
             turns,
             heir,
             branches: branches
@@ -84,6 +87,19 @@ impl Plan {
             bookmarks: bookmarks.into_iter().filter(|mark| within(&mark.turn)).collect(),
             depends_on,
         })
+    }
+
+    /// Refuses when something from elsewhere points at what would go.
+    fn refuse_referenced(&self, mutation: &Mutation<'_>) -> Result<()> {
+        let mut turns = Vec::new();
+        for run in &self.runs {
+            mutation.reader().turns(run.segment, run.from, run.to, &mut |turn| {
+                turns.push(turn.id);
+                Ok(true)
+            })?;
+        }
+        let references = learned::references_to(&mutation.ledger(), &turns)?;
+        if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
     }
 
     /// What the caller is told; branches as they are in the store now.
@@ -126,6 +142,9 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     let place = resolve::place(mutation.reader(), mutation.call, &request.turn)?;
     let plan = Plan::new(mutation.reader(), &place, request.mode)?;
     let answer = plan.answer(mutation.reader(), &place, false)?;
+    if !request.force {
+        plan.refuse_referenced(mutation)?;
+    }
     mutation.open(place.conversation)?;
     mutation.depends_on_all(plan.depends_on.iter().copied());
     let by = match plan.mode {
@@ -134,6 +153,7 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     };
     let seq = mutation.seq();
     mutation.hide(plan.root, by, seq)?;
+    step::after_hiding(mutation, &plan.runs)?;
     let cascade = plan.mode == DeleteMode::Cascade;
     mutation.changed(Change::Hidden { root: answer.turn, cascade });
     for branch in &plan.branches {

@@ -6,6 +6,7 @@ use tine_store::Origin;
 
 use crate::append::{equal_child, make_chain, refuse_purged};
 use crate::change::text;
+use crate::learned;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::views::{self, Answered};
@@ -93,12 +94,15 @@ fn edit(mutation: &mut Mutation<'_>, request: &Edit) -> Result<EditReceipt> {
             (turn, Outcome::Reused)
         }
         None => {
-            let origin = |_| Origin { edited_from: Some(old.id), ..Origin::default() };
+            let slot = old.origin.slot.clone();
+            let origin =
+                |_| Origin { edited_from: Some(old.id), slot: slot.clone(), ..Origin::default() };
             let mut made = make_chain(mutation, parent, &[message], origin)?.turns;
             let turn = made.pop().expect("a chain of one message has one turn");
             (turn, Outcome::Created)
         }
     };
+    learned::turns::observe_edit(mutation, &old, &turn, outcome == Outcome::Created)?;
     let id = mutation.conversation().id.clone();
     let branch = match branch {
         Some(branch) if branch.tip == Some(turn.loc) => Some(branch),

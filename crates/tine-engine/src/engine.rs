@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tine_core::{IdSource, Limits, Timestamp};
+use tine_core::{Digest, IdSource, Limits, Timestamp};
+use tine_interpret::Interpreter;
 use tine_store::{Read, Store, Verdict, Write};
 
+use crate::learned::Interpreters;
 use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
 use crate::topology::Orders;
 use crate::{Error, Result};
@@ -22,6 +24,9 @@ struct Inner {
     ids: Mutex<IdSource>,
     orders: Orders,
     limits: Limits,
+    interpreters: Interpreters,
+    /// Who this is among all that do runs on one store.
+    worker: String,
 }
 
 impl Engine {
@@ -39,7 +44,39 @@ impl Engine {
         limits: Limits,
     ) -> Self {
         let (ids, orders) = (Mutex::default(), Orders::default());
-        Engine { inner: Arc::new(Inner { store, clock, entropy, ids, orders, limits }) }
+        let interpreters = Interpreters::rules();
+        let worker = Digest::of(&entropy.ten_bytes()).to_hex()[..16].to_owned();
+        let inner = Inner { store, clock, entropy, ids, orders, limits, interpreters, worker };
+        Engine { inner: Arc::new(inner) }
+    }
+
+    /// The same engine with these interpreters.
+    pub fn with_interpreters(self, interpreters: Interpreters) -> Self {
+        let Inner { store, clock, entropy, limits, worker, .. } = &*self.inner;
+        let inner = Inner {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            entropy: Arc::clone(entropy),
+            ids: Mutex::default(),
+            orders: Orders::default(),
+            limits: *limits,
+            interpreters,
+            worker: worker.clone(),
+        };
+        Engine { inner: Arc::new(inner) }
+    }
+
+    /// The interpreters that can be asked here.
+    pub fn interpreters(&self) -> &Interpreters {
+        &self.inner.interpreters
+    }
+
+    pub(crate) fn interpreter(&self, name: Option<&str>) -> Result<Arc<dyn Interpreter>> {
+        self.inner.interpreters.get(name).cloned()
+    }
+
+    pub(crate) fn worker(&self) -> String {
+        self.inner.worker.clone()
     }
 
     /// The store underneath.

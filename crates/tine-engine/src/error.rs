@@ -255,6 +255,12 @@ pub enum Error {
     Relayed(Box<Refusal>),
 }
 
+impl From<tine_core::facts::SchemaError> for Error {
+    fn from(error: tine_core::facts::SchemaError) -> Self {
+        Error::Invalid(error.why)
+    }
+}
+
 impl Error {
     /// The kind that surfaces report.
     pub fn kind(&self) -> Kind {

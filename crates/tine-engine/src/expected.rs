@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tine_core::json::Json;
 use tine_core::metadata::MetadataKey;
-use tine_core::{BranchId, Name, Timestamp, TurnHash, TurnId};
-use tine_store::{Detail, HiddenBy, Operation};
+use tine_core::{BranchId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId};
+use tine_store::{Detail, EntryKind, HiddenBy, Operation};
 
 use crate::change::{BookmarkImage, BranchImage, Change, ConversationField, OperationDetail};
 use crate::undo::detail;
@@ -56,6 +56,10 @@ pub(crate) struct Expected {
     pub(crate) bookmarks: HashMap<Name, Option<BookmarkImage>>,
     pub(crate) fields: Vec<(ConversationField, Json)>,
     pub(crate) metadata: BTreeMap<(TurnId, MetadataKey), Json>,
+    /// Observations that were made, with what seals them.
+    pub(crate) observed: Vec<(ObservationId, Digest)>,
+    /// Entries of the ledger that were changed; `None` for those that were removed.
+    pub(crate) entries: BTreeMap<(EntryKind, Vec<u8>), Option<Json>>,
     /// The changes of each operation that can be undone, for as long as they may be.
     changes: HashMap<u64, Vec<Change>>,
     /// The operation that undid another one last.
@@ -135,6 +139,10 @@ impl Expected {
                     self.chains.push((seq, *first, *count, *last_hash));
                 }
                 Change::Hidden { .. } | Change::Split { .. } => self.show(seq, change),
+                Change::Observed { id, digest } => self.observed.push((*id, *digest)),
+                Change::Entry { kind, key, after, .. } => {
+                    self.entries.insert((*kind, key.clone()), after.clone());
+                }
             }
         }
         self.changes.insert(seq, changes);
@@ -155,6 +163,11 @@ impl Expected {
     }
 
     fn turn_back(&mut self, seq: u64, known: &OperationDetail) {
+        for change in &known.changes {
+            if let Change::Observed { id, digest } = change {
+                self.observed.push((*id, *digest));
+            }
+        }
         let target = known.facts.get("operation").and_then(Json::as_u64);
         let Some((target, changes)) =
             target.and_then(|target| Some((target, self.changes.get(&target)?.clone())))
@@ -200,6 +213,12 @@ impl Expected {
                     let value = if again { after } else { before };
                     self.fields.retain(|(of, _)| of != field);
                     self.fields.push((*field, value.clone()));
+                }
+                // What an undo takes back of it, it notes itself.
+                Change::Observed { .. } => {}
+                Change::Entry { kind, key, before, after } => {
+                    let value = if again { after } else { before };
+                    self.entries.insert((*kind, key.clone()), value.clone());
                 }
             }
         }

@@ -7,11 +7,12 @@ use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
 use tine_core::json::{self, Json, Object, object};
 use tine_core::{
-    BranchId, ConversationId, Digest, Name, OperationHash, Timestamp, TurnHash, TurnId,
+    BranchId, ConversationId, Digest, EntityId, InterpretationId, Name, OperationHash, Timestamp,
+    TurnHash, TurnId,
 };
 use tine_store::{
     Bookmark, Branch, Conversation, ConversationKey, Detail, HiddenBy, Idempotency, Operation,
-    Read, Turn, TurnLoc, Write, required,
+    Project, Read, Root, Turn, TurnLoc, Visibility, Write, required,
 };
 
 use crate::change::{BookmarkImage, BranchImage, Change, OperationDetail};
@@ -43,6 +44,9 @@ pub(crate) struct Replay {
     /// The work that the first call did has been undone since.
     pub undone: bool,
 }
+
+/// The id under which the log of what is done outside of every conversation is found.
+pub(crate) const PROJECT_LOG: &str = "~project";
 
 /// The ids that a call has drawn. A store may run a call's transaction more than once, and what
 /// others were told of it meanwhile must stay true: the same ids come again.
@@ -180,6 +184,14 @@ impl<'m> Mutation<'m> {
         BranchId::from_bytes(self.new_id())
     }
 
+    pub(crate) fn new_interpretation_id(&self) -> InterpretationId {
+        InterpretationId::from_bytes(self.new_id())
+    }
+
+    pub(crate) fn new_entity_id(&self) -> EntityId {
+        EntityId::from_bytes(self.new_id())
+    }
+
     fn new_id(&self) -> [u8; 16] {
         self.drawn.next(|| self.engine.new_id(self.now))
     }
@@ -189,6 +201,39 @@ impl<'m> Mutation<'m> {
         self.previous = self.records.last_operation(conversation.key)?;
         self.seq = self.previous.as_ref().map_or(1, |last| last.seq + 1);
         self.conversation = Some(conversation);
+        Ok(())
+    }
+
+    /// Makes the project's own log the one that this operation enters.
+    pub(crate) fn open_project_log(&mut self) -> Result<()> {
+        let project = &self.call.project;
+        let id = ConversationId::from_stored(PROJECT_LOG);
+        if let Some(known) = self.records.conversation(project, &id)? {
+            return self.open(known);
+        }
+        self.ensure_project()?;
+        let root = Root { system_prompt: None, config: Json::Null };
+        let mut log = Conversation {
+            key: ConversationKey(0),
+            project: self.call.project.clone(),
+            id,
+            root_hash: hash::root_hash(None, &root.config),
+            root: Some(root),
+            title: None,
+            metadata: Json::Object(Object::new()),
+            created_at: self.now,
+            derived_from: None,
+            visibility: Visibility::ProjectLog,
+        };
+        log.key = self.records.insert_conversation(&log)?;
+        self.open(log)
+    }
+
+    pub(crate) fn ensure_project(&mut self) -> Result<()> {
+        let (id, created_at) = (self.call.project.clone(), self.now);
+        if self.records.project(&id)?.is_none() {
+            self.records.insert_project(&Project { id, created_at })?;
+        }
         Ok(())
     }
 
@@ -223,9 +268,9 @@ impl<'m> Mutation<'m> {
         }
     }
 
-    /// Leaves only facts to be logged.
+    /// Leaves only facts to be logged, and what was observed.
     pub(crate) fn forget_changes(&mut self) {
-        self.changes.clear();
+        self.changes.retain(|change| matches!(change, Change::Observed { .. }));
     }
 
     pub(crate) fn depends_on(&mut self, operation: u64) {

@@ -10,24 +10,28 @@
 //! Deliberately absent: what streams (bundles, the change feed), and what only whoever holds the
 //! store itself can do (packing, backing up).
 
-use tine_core::{ConversationId, Name, ProjectId};
+use tine_core::facts::Schema;
+use tine_core::{
+    ConversationId, Digest, EntityId, InterpretationId, Name, ProjectId, SourceId, Timestamp,
+};
 
 use crate::answers::*;
+use crate::learned::*;
 use crate::requests::*;
 use crate::{Engine, Result};
 
-/// Declares the trait, and hands each of its methods on to the engine's own.
+/// Declares a trait, and hands each of its methods on to the engine's own.
 macro_rules! operations {
-    ($(
+    ($(#[$about:meta])* trait $trait:ident; $(
         $(#[$doc:meta])*
         fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;
     )*) => {
-        /// What can be done with conversations, here or elsewhere.
-        pub trait Operations: Send + Sync {
+        $(#[$about])*
+        pub trait $trait: Send + Sync {
             $($(#[$doc])* fn $name(&self $(, $argument: $type)*) -> $answer;)*
         }
 
-        impl Operations for Engine {
+        impl $trait for Engine {
             $(fn $name(&self $(, $argument: $type)*) -> $answer {
                 Engine::$name(self $(, $argument)*)
             })*
@@ -36,6 +40,9 @@ macro_rules! operations {
 }
 
 operations! {
+    /// What can be done with conversations, here or elsewhere.
+    trait Operations;
+
     /// Makes a project, or finds it; answers whether it is new.
     fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)>;
     /// All projects, in order of id.
@@ -159,4 +166,115 @@ operations! {
     fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals>;
     /// Recomputes every hash of the store.
     fn verify(&self) -> Result<Verified>;
+}
+
+operations! {
+    /// What can be done with what was learned, and for hosts that track no branches.
+    trait Knowledge;
+
+    /// Stores a turn of a host that tracks no branches.
+    fn store_turn(&self, call: &Call, request: StoreTurn) -> Result<StoredTurn>;
+    /// Keeps bytes; the envelope of a turn is also placed as a turn.
+    fn store_source(&self, call: &Call, request: NewSource) -> Result<StoredSource>;
+    /// One source without its bytes.
+    fn source(&self, call: &Call, id: SourceId) -> Result<SourceView>;
+    /// Sources in the order in which they came.
+    fn sources(&self, call: &Call, page: Page) -> Result<Listing<SourceView>>;
+    /// One piece of a source's bytes, from 0; `None` behind the last.
+    fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>>;
+    /// Stores facts that the caller structured, and how they hang together.
+    fn store_facts(&self, call: &Call, request: StoreFacts) -> Result<StoredFacts>;
+
+    /// One run, with everything that was kept of it.
+    fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView>;
+    /// Runs of a source, or those that wait or work, or all.
+    fn interpretations(
+        &self,
+        call: &Call,
+        query: RunQuery,
+        page: Page
+    ) -> Result<Listing<InterpretationView>>;
+    /// What waits and what works, and who could be asked.
+    fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus>;
+    /// Queues runs over sources that are here already.
+    fn reinterpret(&self, call: &Call, request: Reinterpret) -> Result<Vec<InterpretationView>>;
+    /// Tries a failed run again.
+    fn retry_interpretation(
+        &self,
+        call: &Call,
+        id: InterpretationId
+    ) -> Result<InterpretationView>;
+    /// Waits until a run has ended.
+    fn await_interpretation(
+        &self,
+        call: &Call,
+        id: InterpretationId
+    ) -> Result<InterpretationView>;
+    /// How two runs differ in what they found.
+    fn compare_interpretations(&self, call: &Call, pair: RunPair) -> Result<RunComparison>;
+    /// A prompt by its hash.
+    fn prompt(&self, call: &Call, hash: Digest) -> Result<String>;
+
+    /// An entity and what holds of it.
+    fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView>;
+    /// Entities in the order in which they were first seen, type by type.
+    fn entities(
+        &self,
+        call: &Call,
+        query: EntityQuery,
+        page: Page
+    ) -> Result<Listing<EntityView>>;
+    /// Everything that was ever observed of an entity, in the order in which it came.
+    fn observations(
+        &self,
+        call: &Call,
+        id: EntityId,
+        page: Page
+    ) -> Result<Listing<ObservationView>>;
+    /// For each field, or for one, the way from its value back to the bytes.
+    fn field_provenance(
+        &self,
+        call: &Call,
+        id: EntityId,
+        field: Option<&str>
+    ) -> Result<Vec<FieldProvenance>>;
+    /// What has a date, in order, from one time to another.
+    fn timeline(
+        &self,
+        call: &Call,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+        page: Page
+    ) -> Result<Listing<TimelineEntry>>;
+    /// Says what is right of an entity.
+    fn correct(&self, call: &Call, request: Correct) -> Result<ObservationView>;
+    /// Makes two entities one.
+    fn merge_entities(&self, call: &Call, request: Merge) -> Result<EntityView>;
+    /// Makes one entity two.
+    fn separate_entity(&self, call: &Call, request: Separate) -> Result<EntityView>;
+    /// Hides an entity from listings, or shows it again.
+    fn set_entity_deleted(&self, call: &Call, id: EntityId, deleted: bool) -> Result<EntityView>;
+
+    /// Relates two things, or finds that they are.
+    fn create_relationship(
+        &self,
+        call: &Call,
+        request: NewRelationship
+    ) -> Result<(RelationshipView, Outcome)>;
+    /// Removes a relationship.
+    fn delete_relationship(&self, call: &Call, request: NewRelationship) -> Result<()>;
+    /// Relationships of one thing, or all.
+    fn relationships(
+        &self,
+        call: &Call,
+        query: RelationshipQuery,
+        page: Page
+    ) -> Result<Listing<RelationshipView>>;
+
+    /// Registers a schema as the next version of its type.
+    fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema>;
+    /// A schema: the newest of a type, or one version.
+    fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema>;
+    /// The newest schema of every type, in order of type.
+    fn schemas(&self, call: &Call) -> Result<Vec<Schema>>;
 }

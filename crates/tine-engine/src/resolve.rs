@@ -4,7 +4,7 @@
 
 use tine_core::reference::{SHORTEST_PREFIX, digest_range};
 use tine_core::{BranchId, ConversationId, Name, Reference};
-use tine_store::{Branch, Conversation, ConversationKey, Read, TurnLoc, Visibility, required};
+use tine_store::{Branch, Conversation, ConversationKey, Read, TurnLoc, required};
 
 use crate::error::Candidate;
 use crate::tree::{State, Tree};
@@ -42,7 +42,7 @@ pub(crate) fn conversation(
     id: &ConversationId,
 ) -> Result<Conversation> {
     match records.conversation(&call.project, id)? {
-        Some(found) if found.visibility != Visibility::Undone => Ok(found),
+        Some(found) if found.visibility.is_there() => Ok(found),
         _ => Err(Error::NotFound {
             what: "conversation",
             name: id.to_string(),
@@ -200,7 +200,7 @@ fn by_id(
             let why = format!("the turn {id} lies in another conversation, `{}`", owner.id);
             return Err(Error::Invalid(why));
         }
-        if owner.visibility == Visibility::Undone {
+        if !owner.visibility.is_there() {
             return Ok(None);
         }
         return Ok(Some(Place { conversation: owner, turn: Some(loc) }));
@@ -232,7 +232,7 @@ fn in_conversations(
             return Ok(());
         };
         after = Some(last.key);
-        for conversation in page.iter().filter(|found| found.visibility != Visibility::Undone) {
+        for conversation in page.iter().filter(|found| found.visibility.is_there()) {
             search(conversation)?;
         }
     }

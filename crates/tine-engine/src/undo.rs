@@ -9,14 +9,15 @@ use std::collections::BTreeSet;
 use tine_core::json;
 use tine_core::{ConversationId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, Detail, HiddenBy, Operation, Read, Split, TurnLoc, Visibility,
-    required,
+    Bookmark, Branch, Conversation, Detail, EntryKind, HiddenBy, Operation, Read, Split, TurnLoc,
+    Visibility, required,
 };
 
 use crate::change::{BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, text};
 use crate::conversation::{bad_cursor, visibility_from, visibility_json};
+use crate::learned::{self, step};
 use crate::log::{Mutation, Receipt};
-use crate::tree::{State, Tree};
+use crate::tree::{Piece, State, Tree};
 use crate::{Call, Engine, Error, Listing, OperationView, Page, Result, Undone};
 
 impl Engine {
@@ -197,9 +198,11 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
                 let own = mutation.seq();
                 mutation.hide(first, HiddenBy::Undo, own)?;
             }
+            Change::Observed { id, .. } => step::after_undo(mutation, *id, true)?,
             _ => {}
         }
     }
+    keep_in_step(mutation, &changes)?;
     for change in changes.iter().rev() {
         put(mutation, target, change, Side::Before)?;
     }
@@ -255,13 +258,33 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
                 }
                 mutation.hide(root, by, seq)?;
             }
+            Change::Observed { id, .. } => step::after_undo(mutation, *id, false)?,
             _ => {}
         }
     }
+    keep_in_step(mutation, changes)?;
     for change in changes {
         put(mutation, target, change, Side::After)?;
     }
     finish(mutation, target, false)
+}
+
+/// Brings slots in step with the turns that were just hidden or shown.
+fn keep_in_step(mutation: &mut Mutation<'_>, changes: &[Change]) -> Result<()> {
+    for change in changes {
+        let (root, cascade) = match change {
+            Change::Hidden { root, cascade } => (root, *cascade),
+            Change::Created { first, .. } => (first, true),
+            _ => continue,
+        };
+        let root = locate(mutation, root)?;
+        let runs = match cascade {
+            true => mutation.tree().subtree(root)?,
+            false => vec![Piece { segment: root.segment, from: root.index, to: root.index }],
+        };
+        step::after_hiding(mutation, &runs)?;
+    }
+    Ok(())
 }
 
 fn changed_since(target: &Operation, what: String) -> Error {
@@ -410,7 +433,25 @@ fn check_current(
                 return refuse(format!("the turn {whole}"));
             }
         }
-        Change::Created { .. } | Change::Hidden { .. } | Change::Split { .. } => {}
+        Change::Entry { kind, key, before, after } => {
+            let present = mutation.reader().entry(&mutation.call.project, *kind, key)?;
+            let present =
+                present.and_then(|text| json::parse(text.as_bytes(), json::MAX_DEPTH).ok());
+            if present != *side.of(before, after) {
+                return refuse("what it wrote of what was learned".to_owned());
+            }
+            if *kind == EntryKind::Schema && side == Side::After {
+                return Err(Error::Unsupported(
+                    "a schema stays: something may have been observed with it; register the \
+                     earlier one again"
+                        .to_owned(),
+                ));
+            }
+        }
+        Change::Created { .. }
+        | Change::Hidden { .. }
+        | Change::Split { .. }
+        | Change::Observed { .. } => {}
     }
     Ok(())
 }
@@ -490,7 +531,14 @@ fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: S
             mutation.conversation = Some(next);
             Ok(())
         }
-        Change::Created { .. } | Change::Hidden { .. } | Change::Split { .. } => Ok(()),
+        Change::Entry { kind, key, before, after } => {
+            let wanted = side.of(before, after).as_ref();
+            learned::set(mutation.records, &mutation.call.project, *kind, key, wanted)
+        }
+        Change::Created { .. }
+        | Change::Hidden { .. }
+        | Change::Split { .. }
+        | Change::Observed { .. } => Ok(()),
     }
 }
 
@@ -650,6 +698,7 @@ fn summary(operation: &Operation) -> String {
         return "(purged)".to_owned();
     };
     let mut parts = Vec::new();
+    let mut observed = 0;
     for change in &detail.changes {
         parts.push(match change {
             Change::Created { count: 1, .. } => "1 new turn".to_owned(),
@@ -675,6 +724,16 @@ fn summary(operation: &Operation) -> String {
             Change::Bookmark { name, after: None, .. } => format!("bookmark {name} removed"),
             Change::Bookmark { name, .. } => format!("bookmark {name} set"),
             Change::Metadata { key, .. } => format!("{} of a turn", key.as_str()),
+            Change::Observed { .. } => {
+                observed += 1;
+                continue;
+            }
+            Change::Entry { kind: EntryKind::Relationship, after, .. } => match after {
+                Some(_) => "a relationship".to_owned(),
+                None => "a relationship removed".to_owned(),
+            },
+            Change::Entry { kind: EntryKind::Schema, .. } => "a schema".to_owned(),
+            Change::Entry { .. } => "an entity changed".to_owned(),
             Change::Conversation { before, .. }
                 if *before == visibility_json(Visibility::Undone) =>
             {
@@ -685,6 +744,11 @@ fn summary(operation: &Operation) -> String {
             }
             Change::Conversation { field, .. } => format!("{} of the conversation", field.as_str()),
         });
+    }
+    match observed {
+        0 => {}
+        1 => parts.push("1 observation".to_owned()),
+        more => parts.push(format!("{more} observations")),
     }
     if let Some(target) = detail.facts.get("operation").and_then(json::Json::as_u64) {
         parts.push(format!("operation {target}"));

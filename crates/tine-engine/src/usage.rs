@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tine_core::{ConversationId, Json, Usage};
-use tine_store::{Conversation, Read, SegmentNo, Turn, Visibility};
+use tine_store::{Conversation, Read, SegmentNo, Turn};
 
 use crate::resolve;
 use crate::tree::{Piece, State, Tree};
@@ -71,7 +71,7 @@ fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTota
         let found = records.conversations(&call.project, after, BATCH)?;
         let Some(last) = found.last() else { break };
         after = Some(last.key);
-        for conversation in found.iter().filter(|it| it.visibility != Visibility::Undone) {
+        for conversation in found.iter().filter(|it| it.visibility.is_there()) {
             let mut sum = Usage::default();
             for extent in records.segments(conversation.key)? {
                 each_turn(records, extent.segment.no, extent.turns, &mut |turn, usage| {

@@ -1,5 +1,6 @@
 //! Checking everything against its hash and against each other. Whatever fails is named.
 
+mod learned;
 mod state;
 
 use std::collections::{BTreeSet, HashMap};
@@ -8,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tine_core::hash::{root_hash, turn_hash};
 use tine_core::json;
-use tine_core::{Body, OperationHash, ProjectId, TurnHash, TurnId};
+use tine_core::{Body, Digest, ObservationId, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
 
 use crate::census::{self, damage};
@@ -17,6 +18,8 @@ use crate::log::seal;
 use crate::path::fetch;
 use crate::tree::{State, Tree};
 use crate::{Engine, Result, Verified};
+
+use learned::Observed;
 
 impl Engine {
     /// Checks the whole store: every hash recomputed, every link followed.
@@ -56,35 +59,47 @@ impl Engine {
         tell: &(dyn Fn(&Verified) + Sync),
     ) -> Result<()> {
         let mut after = None;
+        let mut observed = Observed::new();
         loop {
             let page = self.read(|records| census::page(records, project, after))?;
             verified.problems.extend(page.problems);
             let so_far = Mutex::new(std::mem::take(verified));
-            let found: Vec<Result<Vec<Problem>>> =
+            let found: Vec<Result<(Vec<Problem>, Sealed)>> =
                 in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
-                    let found = self.read(|records| check(records, conversation))?;
+                    let (found, sealed) = self.read(|records| examine(records, conversation))?;
                     let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
                     so_far.conversations += 1;
                     so_far.turns += found.turns;
                     so_far.purged_turns += found.purged_turns;
                     so_far.operations += found.operations;
+                    so_far.observations += found.observations;
                     tell(&so_far);
-                    Ok(found.problems)
+                    Ok((found.problems, sealed))
                 });
             *verified = so_far.into_inner().unwrap_or_else(PoisonError::into_inner);
             // Problems are named in the order of the conversations, whoever found them first.
-            for problems in found {
-                verified.problems.extend(problems?);
+            for found in found {
+                let (problems, sealed) = found?;
+                verified.problems.extend(problems);
+                observed.extend(sealed);
             }
             match page.last {
                 Some(last) => after = Some(last),
-                None => return Ok(()),
+                None => break,
             }
         }
+        let mut problems = Vec::new();
+        verified.sources += self.verify_learned(project, &observed, &mut problems)?;
+        verified.problems.extend(problems);
+        tell(verified);
+        Ok(())
     }
 }
+
+/// The observations that a log seals.
+type Sealed = Vec<(ObservationId, Digest)>;
 
 /// Runs a check over all items, as many at once as there are cores, and answers in their order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -114,6 +129,11 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) ->
 
 /// Checks one conversation: every hash, every link, and its state against its log.
 pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<Verified> {
+    Ok(examine(records, conversation)?.0)
+}
+
+/// The same, with the observations that its log seals.
+fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified, Sealed)> {
     let mut checker = Checker { records, conversation, found: Verified::default() };
     checker.root();
     let expected = checker.operations();
@@ -124,12 +144,16 @@ pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<V
     if let Some(expected) = &expected {
         let state = checker.state(expected);
         checker.survive(state)?;
+        let learned = checker.learned(expected);
+        checker.survive(learned)?;
     }
     let splits = checker.splits();
     checker.survive(splits)?;
     let tips = checker.tips();
     checker.survive(tips)?;
-    Ok(checker.found)
+    let sealed = expected.map(|expected| expected.observed).unwrap_or_default();
+    checker.found.observations = sealed.len() as u64;
+    Ok((checker.found, sealed))
 }
 
 struct Checker<'r> {

@@ -11,6 +11,7 @@ mod fork_and_edit;
 mod hashes;
 mod idempotency;
 mod landing;
+mod learned;
 mod metadata;
 mod old_defects;
 mod paths;

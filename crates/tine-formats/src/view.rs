@@ -68,6 +68,8 @@ fn unlimited() -> Limits {
         page_rows: usize::MAX,
         query_bytes: usize::MAX,
         query_terms: usize::MAX,
+        source_bytes: usize::MAX,
+        facts_per_store: usize::MAX,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Keys ([`ConversationKey`], [`SegmentNo`], [`TurnLoc`]) are a store's own handles: short,
 //! local, and never shown to a client or written to an export.
 
+use tine_core::facts::Slot;
 use tine_core::{
     Body, BranchId, ConversationId, Digest, Json, Metadata, Name, OperationHash, ProjectId, Role,
     RootHash, Status, Timestamp, TurnHash, TurnId,
@@ -72,6 +73,16 @@ pub enum Visibility {
     Archived,
     /// Its creation was undone: as if it were not there.
     Undone,
+    /// No conversation at all: the log of what is done in the project outside of every
+    /// conversation.
+    ProjectLog,
+}
+
+impl Visibility {
+    /// Whether there is a conversation that anybody could name.
+    pub fn is_there(self) -> bool {
+        matches!(self, Visibility::Shown | Visibility::Archived)
+    }
 }
 
 /// A conversation without its turns.
@@ -139,6 +150,8 @@ pub struct Origin {
     pub derived_from: Option<TurnId>,
     /// The turn that it is one half of.
     pub part_of: Option<TurnId>,
+    /// The host's place in its chat that it is a version of; role and call are the turn's own.
+    pub slot: Option<Slot>,
 }
 
 /// One message, one node.

@@ -201,7 +201,7 @@ impl<'s> Search<'s> {
         let shown = match conversation.visibility {
             Visibility::Shown => true,
             Visibility::Archived => named || self.request.archived,
-            Visibility::Undone => false,
+            Visibility::Undone | Visibility::ProjectLog => false,
         };
         if !shown {
             return Ok(None);

@@ -1,5 +1,6 @@
 //! Lines to records, strictly: each line has one spelling, and no other is taken.
 
+use tine_core::facts::Slot;
 use tine_core::ids::check_key;
 use tine_core::json::{self, MAX_DEPTH};
 use tine_core::message::MessageError;
@@ -114,6 +115,20 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
         let text = fields.text("role")?;
         text.parse().map_err(|error: MessageError| value_fault("role", false, error))?
     };
+    let tool_call_id = tool_call(fields.optional_text("tool_call_id")?, role, limits)?;
+    let slot = match fields.optional_fields("slot")? {
+        None => None,
+        Some(mut slot) => {
+            let turn_id = slot.text("turn_id")?;
+            check_key("turn id", &turn_id, limits)
+                .map_err(|error| value_fault("turn_id", error.is_too_long(), error))?;
+            let part = slot.number("part")?;
+            let part = u32::try_from(part)
+                .map_err(|_| wrong("part", "a small whole number", &part.into()))?;
+            slot.finish()?;
+            Some(Slot { turn_id, role, tool_call_id: tool_call_id.clone(), part })
+        }
+    };
     let record = BundleRecord::Turn {
         id: fields.parsed("turn_id")?,
         hash: fields.parsed("turn_hash")?,
@@ -124,7 +139,7 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
         } else {
             Content::Kept(body(fields.any("content")?, role, limits)?)
         },
-        tool_call_id: tool_call(fields.optional_text("tool_call_id")?, role, limits)?,
+        tool_call_id,
         created_at: fields.parsed("created_at")?,
         status: status(&fields.text("status")?)?,
         metadata: metadata(fields.object("metadata")?, limits)?,
@@ -133,6 +148,7 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
             edited_from: fields.optional("edited_from")?,
             derived_from: fields.optional("derived_from")?,
             part_of: fields.optional("part_of")?,
+            slot,
         },
     };
     Ok(Line::Record(record, link))

@@ -93,10 +93,18 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
             line.insert("status", status.as_str().into());
             line.insert("metadata", metadata.to_json());
             line.insert("operation", (*operation).into());
-            let Origin { edited_from, derived_from, part_of } = origin;
+            let Origin { edited_from, derived_from, part_of, slot } = origin;
             optional(&mut line, "edited_from", edited_from.as_ref().map(text));
             optional(&mut line, "derived_from", derived_from.as_ref().map(text));
             optional(&mut line, "part_of", part_of.as_ref().map(text));
+            // Role and call are the turn's own.
+            let slot = slot.as_ref().map(|slot| {
+                json::object([
+                    ("turn_id", slot.turn_id.as_str().into()),
+                    ("part", slot.part.into()),
+                ])
+            });
+            optional(&mut line, "slot", slot);
         }
         BundleRecord::Split { whole, left, right, operation } => {
             line.insert("turn_id", text(whole));

@@ -126,6 +126,13 @@ fn turn(out: &mut String, turn: &TurnView) {
             id(out, from.as_ref());
         }
     }
+    if let Some(slot) = &turn.origin.slot {
+        out.push_str(",\"slot\":{\"turn_id\":");
+        write_canonical_string(out, &slot.turn_id);
+        out.push_str(",\"part\":");
+        out.push_str(&slot.part.to_string());
+        out.push('}');
+    }
     out.push_str(",\"presence\":\"");
     out.push_str(presence(turn.presence));
     out.push('"');

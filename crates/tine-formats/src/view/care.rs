@@ -18,6 +18,12 @@ pub struct Verified {
     pub purged_turns: u64,
     /// Operations whose chain hash was recomputed.
     pub operations: u64,
+    /// Observations that their logs seal.
+    #[serde(default)]
+    pub observations: u64,
+    /// Sources whose bytes were hashed again.
+    #[serde(default)]
+    pub sources: u64,
     /// Every record that fails.
     pub problems: Vec<Problem>,
 }
@@ -40,6 +46,8 @@ impl From<engine::Verified> for Verified {
             turns: found.turns,
             purged_turns: found.purged_turns,
             operations: found.operations,
+            observations: found.observations,
+            sources: found.sources,
             problems: problems.map(|it| Problem { record: it.record, why: it.why }).collect(),
         }
     }
@@ -53,6 +61,8 @@ impl From<Verified> for engine::Verified {
             turns: view.turns,
             purged_turns: view.purged_turns,
             operations: view.operations,
+            observations: view.observations,
+            sources: view.sources,
             problems: view.problems.into_iter().map(problem).collect(),
         }
     }

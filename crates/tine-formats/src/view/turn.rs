@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::facts::Slot;
 use tine_core::{Body, ConversationId};
 use tine_engine as engine;
 use tine_store::{Content, Origin};
@@ -49,6 +50,9 @@ pub struct Turn {
     /// The half that it goes on from without anything between, where that one is right before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
+    /// The host's own place in its chat, of which this turn is a version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<TurnSlot>,
     /// `live`, `deleted`, or `split` when its halves are shown instead.
     pub presence: String,
     /// Whether its content was erased.
@@ -60,6 +64,15 @@ pub struct Turn {
     /// `created` or `reused`, in the answer of the call that did so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+}
+
+/// A host's place in its chat. Role and call are those of the turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnSlot {
+    /// The host's id of the turn.
+    pub turn_id: String,
+    /// Counts an assistant's further messages under one turn id, from 0.
+    pub part: u32,
 }
 
 impl From<engine::TurnView> for Turn {
@@ -85,6 +98,7 @@ impl From<engine::TurnView> for Turn {
             derived_from: view.origin.derived_from.map(text),
             part_of: view.origin.part_of.map(text),
             continues: view.continues.map(text),
+            slot: view.origin.slot.map(|slot| TurnSlot { turn_id: slot.turn_id, part: slot.part }),
             presence: presence(view.presence).to_owned(),
             purged: message_digest.is_some(),
             message_digest,
@@ -123,7 +137,7 @@ impl TryFrom<Turn> for engine::TurnView {
             depth: view.depth,
             role,
             content,
-            tool_call_id: view.tool_call_id,
+            tool_call_id: view.tool_call_id.clone(),
             created_at: parse("created_at", &view.created_at)?,
             status: reading::status(&view.status)?,
             metadata: reading::metadata(&view.metadata)?,
@@ -131,6 +145,12 @@ impl TryFrom<Turn> for engine::TurnView {
                 edited_from: parse_option("edited_from", view.edited_from)?,
                 derived_from: parse_option("derived_from", view.derived_from)?,
                 part_of: parse_option("part_of", view.part_of)?,
+                slot: view.slot.map(|slot| Slot {
+                    turn_id: slot.turn_id,
+                    role,
+                    tool_call_id: view.tool_call_id.clone(),
+                    part: slot.part,
+                }),
             },
             continues: parse_option("continues", view.continues)?,
             presence: reading::presence(&view.presence)?,

@@ -15,30 +15,118 @@ use super::when::When;
 
 /// Units as they are written, in lower case and singular, and what they are called in a fact.
 const UNITS: &[(&str, &str)] = &[
-    ("kg", "kg"), ("kilo", "kg"), ("kilogram", "kg"), ("kilogramme", "kg"), ("g", "g"), ("gram", "g"),
-    ("mg", "mg"), ("ton", "ton"), ("tonne", "ton"), ("lb", "lb"), ("lbs", "lb"), ("ounce", "oz"), ("oz", "oz"),
-    ("km", "km"), ("kilometer", "km"), ("kilometre", "km"), ("mile", "mile"), ("meter", "m"), ("metre", "m"),
-    ("m", "m"), ("cm", "cm"), ("centimeter", "cm"), ("centimetre", "cm"), ("mm", "mm"), ("millimeter", "mm"),
-    ("inch", "inch"), ("inches", "inch"), ("foot", "foot"), ("feet", "foot"), ("ft", "foot"), ("yard", "yard"),
-    ("acre", "acre"), ("hectare", "hectare"), ("sqm", "sqm"), ("square meter", "sqm"), ("square metre", "sqm"),
-    ("square feet", "sqft"), ("m²", "sqm"),
-    ("liter", "liter"), ("litre", "liter"), ("l", "liter"), ("ml", "ml"), ("gallon", "gallon"), ("pint", "pint"),
-    ("cup", "cup"), ("tablespoon", "tablespoon"), ("teaspoon", "teaspoon"),
-    ("second", "second"), ("sec", "second"), ("minute", "minute"), ("min", "minute"), ("hour", "hour"),
-    ("hr", "hour"), ("h", "hour"), ("day", "day"), ("week", "week"), ("month", "month"), ("year", "year"), ("ms", "ms"),
-    ("byte", "byte"), ("kb", "kb"), ("mb", "mb"), ("gb", "gb"), ("tb", "tb"), ("megabyte", "mb"), ("gigabyte", "gb"), ("terabyte", "tb"),
-    ("watt", "watt"), ("kw", "kw"), ("kwh", "kwh"), ("kcal", "kcal"), ("calorie", "calorie"),
-    ("percent", "%"), ("per cent", "%"),
+    ("kg", "kg"),
+    ("kilo", "kg"),
+    ("kilogram", "kg"),
+    ("kilogramme", "kg"),
+    ("g", "g"),
+    ("gram", "g"),
+    ("mg", "mg"),
+    ("ton", "ton"),
+    ("tonne", "ton"),
+    ("lb", "lb"),
+    ("lbs", "lb"),
+    ("ounce", "oz"),
+    ("oz", "oz"),
+    ("km", "km"),
+    ("kilometer", "km"),
+    ("kilometre", "km"),
+    ("mile", "mile"),
+    ("meter", "m"),
+    ("metre", "m"),
+    ("m", "m"),
+    ("cm", "cm"),
+    ("centimeter", "cm"),
+    ("centimetre", "cm"),
+    ("mm", "mm"),
+    ("millimeter", "mm"),
+    ("inch", "inch"),
+    ("inches", "inch"),
+    ("foot", "foot"),
+    ("feet", "foot"),
+    ("ft", "foot"),
+    ("yard", "yard"),
+    ("acre", "acre"),
+    ("hectare", "hectare"),
+    ("sqm", "sqm"),
+    ("square meter", "sqm"),
+    ("square metre", "sqm"),
+    ("square feet", "sqft"),
+    ("m²", "sqm"),
+    ("liter", "liter"),
+    ("litre", "liter"),
+    ("l", "liter"),
+    ("ml", "ml"),
+    ("gallon", "gallon"),
+    ("pint", "pint"),
+    ("cup", "cup"),
+    ("tablespoon", "tablespoon"),
+    ("teaspoon", "teaspoon"),
+    ("second", "second"),
+    ("sec", "second"),
+    ("minute", "minute"),
+    ("min", "minute"),
+    ("hour", "hour"),
+    ("hr", "hour"),
+    ("h", "hour"),
+    ("day", "day"),
+    ("week", "week"),
+    ("month", "month"),
+    ("year", "year"),
+    ("ms", "ms"),
+    ("byte", "byte"),
+    ("kb", "kb"),
+    ("mb", "mb"),
+    ("gb", "gb"),
+    ("tb", "tb"),
+    ("megabyte", "mb"),
+    ("gigabyte", "gb"),
+    ("terabyte", "tb"),
+    ("watt", "watt"),
+    ("kw", "kw"),
+    ("kwh", "kwh"),
+    ("kcal", "kcal"),
+    ("calorie", "calorie"),
+    ("percent", "%"),
+    ("per cent", "%"),
 ];
 
 /// Currencies by sign, code and name.
 const MONEY: &[(&str, &str)] = &[
-    ("$", "USD"), ("us$", "USD"), ("€", "EUR"), ("£", "GBP"), ("¥", "JPY"), ("₹", "INR"), ("a$", "AUD"), ("c$", "CAD"),
-    ("usd", "USD"), ("eur", "EUR"), ("gbp", "GBP"), ("jpy", "JPY"), ("chf", "CHF"), ("cad", "CAD"),
-    ("aud", "AUD"), ("sek", "SEK"), ("nok", "NOK"), ("dkk", "DKK"), ("pln", "PLN"), ("czk", "CZK"),
-    ("inr", "INR"), ("cny", "CNY"), ("dollar", "USD"), ("buck", "USD"), ("euro", "EUR"), ("pound", "GBP"),
-    ("quid", "GBP"), ("yen", "JPY"), ("franc", "CHF"), ("rupee", "INR"), ("yuan", "CNY"), ("krona", "SEK"),
-    ("zloty", "PLN"), ("cent", "cent"),
+    ("$", "USD"),
+    ("us$", "USD"),
+    ("€", "EUR"),
+    ("£", "GBP"),
+    ("¥", "JPY"),
+    ("₹", "INR"),
+    ("a$", "AUD"),
+    ("c$", "CAD"),
+    ("usd", "USD"),
+    ("eur", "EUR"),
+    ("gbp", "GBP"),
+    ("jpy", "JPY"),
+    ("chf", "CHF"),
+    ("cad", "CAD"),
+    ("aud", "AUD"),
+    ("sek", "SEK"),
+    ("nok", "NOK"),
+    ("dkk", "DKK"),
+    ("pln", "PLN"),
+    ("czk", "CZK"),
+    ("inr", "INR"),
+    ("cny", "CNY"),
+    ("dollar", "USD"),
+    ("buck", "USD"),
+    ("euro", "EUR"),
+    ("pound", "GBP"),
+    ("quid", "GBP"),
+    ("yen", "JPY"),
+    ("franc", "CHF"),
+    ("rupee", "INR"),
+    ("yuan", "CNY"),
+    ("krona", "SEK"),
+    ("zloty", "PLN"),
+    ("cent", "cent"),
 ];
 
 const NUMBER: &str = r"\d{1,3}(?:[,’'   ]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?";
@@ -46,7 +134,9 @@ const WORDS: &str = r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|el
 const SCALE: &str = r"(?:\s?(?P<scale>k|m|bn|mn|million|billion|thousand|hundred)\b)?";
 
 static SIGN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"(?i)(?P<unit>us\$|a\$|c\$|[$€£¥₹]|\b(?:usd|eur|gbp|jpy|chf|cad|aud|sek|nok|dkk|pln|inr|cny))\s?(?P<number>{NUMBER}){SCALE}"))
+    pattern(&format!(
+        r"(?i)(?P<unit>us\$|a\$|c\$|[$€£¥₹]|\b(?:usd|eur|gbp|jpy|chf|cad|aud|sek|nok|dkk|pln|inr|cny))\s?(?P<number>{NUMBER}){SCALE}"
+    ))
 });
 
 static UNIT: LazyLock<Regex> = LazyLock::new(|| {
@@ -60,8 +150,11 @@ static UNIT: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The amounts of a sentence, outside of what says when.
 pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Found>) {
-    static WISHED: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)\bwish\b|\bif (?:i|we|you) (?:ever )?(?:had|won|were)\b|\bimagine\b|\bsuppose\b"));
+    static WISHED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\bwish\b|\bif (?:i|we|you) (?:ever )?(?:had|won|were)\b|\bimagine\b|\bsuppose\b",
+        )
+    });
     let text = sentence.plain.as_str();
     if WISHED.is_match(text) {
         return;
@@ -70,16 +163,20 @@ pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Foun
     for pattern in [&*SIGN, &*UNIT] {
         for captures in pattern.captures_iter(text) {
             let Some(at) = captures.get(0).map(|all| all.range()) else { continue };
-            let crosses = |other: &std::ops::Range<usize>| other.start < at.end && at.start < other.end;
+            let crosses =
+                |other: &std::ops::Range<usize>| other.start < at.end && at.start < other.end;
             let in_when = whens.iter().any(|when| crosses(&when.at));
             if in_when || taken.iter().any(crosses) || is_part_of_more(text, &at) {
                 continue;
             }
-            let unit = captures.name("unit").or(captures.name("sign")).map_or("", |unit| unit.as_str());
+            let unit =
+                captures.name("unit").or(captures.name("sign")).map_or("", |unit| unit.as_str());
             let Some((unit, money)) = canonical(unit) else { continue };
             let rate = captures.name("words").is_some_and(|words| is_article(words.as_str()));
             let Some(value) = value(&captures) else { continue };
-            if !money && (rate || is_age_or_past(&text[at.end..]) || is_ordinal_use(text, &at, unit)) {
+            if !money
+                && (rate || is_age_or_past(&text[at.end..]) || is_ordinal_use(text, &at, unit))
+            {
                 continue;
             }
             if money && rate {
@@ -102,7 +199,10 @@ fn is_part_of_more(text: &str, at: &std::ops::Range<usize>) -> bool {
     let after = text[at.end..].chars().next();
     let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '#');
     let range_start = before.is_some_and(|c| joins(c) || matches!(c, '.' | ',' | ':' | '/'));
-    range_start || after.is_some_and(|c| joins(c) || c == '/' && !text[at.end + 1..].starts_with(char::is_alphabetic))
+    range_start
+        || after.is_some_and(|c| {
+            joins(c) || c == '/' && !text[at.end + 1..].starts_with(char::is_alphabetic)
+        })
 }
 
 /// "3 years old", "two days ago": an age, or a time.
@@ -116,7 +216,9 @@ fn is_age_or_past(rest: &str) -> bool {
 fn is_ordinal_use(text: &str, at: &std::ops::Range<usize>, unit: &str) -> bool {
     let said = &text[at.clone()];
     let letter = said.chars().next_back().is_some_and(|c| c.is_ascii_uppercase());
-    matches!(unit, "m" | "g" | "liter" | "hour") && letter && said.chars().rev().nth(1).is_some_and(|c| !c.is_alphabetic())
+    matches!(unit, "m" | "g" | "liter" | "hour")
+        && letter
+        && said.chars().rev().nth(1).is_some_and(|c| !c.is_alphabetic())
         || unit == "second" && text[at.end..].trim_start().starts_with("time")
 }
 
@@ -150,10 +252,12 @@ fn value(captures: &regex::Captures<'_>) -> Option<Json> {
 
 /// A number in figures: a comma before three figures parts thousands, else it is a point.
 fn figure(text: &str) -> Option<f64> {
-    let plain: String = text.chars().filter(|c| c.is_ascii_digit() || matches!(c, '.' | ',')).collect();
-    let grouped = plain.split(',').skip(1).all(|group| {
-        group.split('.').next().is_some_and(|whole| whole.len() == 3)
-    });
+    let plain: String =
+        text.chars().filter(|c| c.is_ascii_digit() || matches!(c, '.' | ',')).collect();
+    let grouped = plain
+        .split(',')
+        .skip(1)
+        .all(|group| group.split('.').next().is_some_and(|whole| whole.len() == 3));
     let plain = if grouped { plain.replace(',', "") } else { plain.replace(',', ".") };
     plain.parse().ok()
 }
@@ -187,10 +291,26 @@ fn factor(scale: &str) -> f64 {
 /// A number in words, up to ninety.
 pub(super) fn number_word(word: &str) -> Option<u32> {
     const WORDS: &[(&str, u32)] = &[
-        ("one", 1), ("two", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6), ("seven", 7),
-        ("eight", 8), ("nine", 9), ("ten", 10), ("eleven", 11), ("twelve", 12), ("fifteen", 15),
-        ("twenty", 20), ("thirty", 30), ("forty", 40), ("fifty", 50), ("sixty", 60),
-        ("seventy", 70), ("ninety", 90),
+        ("one", 1),
+        ("two", 2),
+        ("three", 3),
+        ("four", 4),
+        ("five", 5),
+        ("six", 6),
+        ("seven", 7),
+        ("eight", 8),
+        ("nine", 9),
+        ("ten", 10),
+        ("eleven", 11),
+        ("twelve", 12),
+        ("fifteen", 15),
+        ("twenty", 20),
+        ("thirty", 30),
+        ("forty", 40),
+        ("fifty", 50),
+        ("sixty", 60),
+        ("seventy", 70),
+        ("ninety", 90),
     ];
     if word == "eighty" {
         return Some(80);

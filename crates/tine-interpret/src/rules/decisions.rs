@@ -27,7 +27,9 @@ static CHOSEN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 static LABELLED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)^\W*(?:(?:final |key |the |our )?(?:decision|decided|resolved|resolution|agreed)\s*(?:\([^)]*\)|\d+)?\s*(?::|-|–|—)|the (?:final )?decision (?:is|was) (?:to|that)?|it (?:was|is|has been) (?:decided|agreed|resolved) (?:to|that))\W*(?P<what>\S)")
+    pattern(
+        r"(?i)^\W*(?:(?:final |key |the |our )?(?:decision|decided|resolved|resolution|agreed)\s*(?:\([^)]*\)|\d+)?\s*(?::|-|–|—)|the (?:final )?decision (?:is|was) (?:to|that)?|it (?:was|is|has been) (?:decided|agreed|resolved) (?:to|that))\W*(?P<what>\S)",
+    )
 });
 
 /// The decisions of a sentence.
@@ -48,7 +50,8 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     for captures in CHOSEN.captures_iter(plain) {
         if let (Some(all), Some(what)) = (captures.get(0), captures.name("what")) {
             let alone = all.as_str().trim_start().to_ascii_lowercase();
-            if alone.starts_with('i') && !what.as_str().to_ascii_lowercase().starts_with("go")
+            if alone.starts_with('i')
+                && !what.as_str().to_ascii_lowercase().starts_with("go")
                 && !is_own_choice(what.as_str())
             {
                 continue;
@@ -60,7 +63,10 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     if let Some(what) = labelled {
         starts.clear();
         starts.push((what.start(), what.start()));
-    } else if starts.is_empty() && sentence.section == Section::Decisions && sentence.block == Block::Item {
+    } else if starts.is_empty()
+        && sentence.section == Section::Decisions
+        && sentence.block == Block::Item
+    {
         starts.push((0, 0));
     }
     for (lead, what) in starts {
@@ -86,8 +92,11 @@ fn is_own_choice(verb: &str) -> bool {
 
 /// "Decided whether", "agreed to meet": nothing is settled, or something else is.
 fn is_undecided(what: &str) -> bool {
-    static OPEN: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|it\b\W*$|[.,!?]|later\b)"));
+    static OPEN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|it\b\W*$|[.,!?]|later\b)",
+        )
+    });
     OPEN.is_match(what)
 }
 
@@ -99,7 +108,8 @@ fn statement(scene: &Scene<'_>, what: usize, whole: bool) -> Range<usize> {
         what..scene.clause(what).end
     };
     let mut at = scene.trimmed(clause);
-    if let Some(when) = scene.whens.iter().find(|when| when.is_definite() && when.at.end == at.end) {
+    if let Some(when) = scene.whens.iter().find(|when| when.is_definite() && when.at.end == at.end)
+    {
         at = scene.trimmed(at.start..when.at.start.max(at.start));
     }
     at

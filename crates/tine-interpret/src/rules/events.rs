@@ -31,14 +31,101 @@ static PREDICATE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words that are no part of the phrase to the right of them.
 const STOPS: &[&str] = &[
-    "a", "an", "the", "my", "our", "your", "his", "her", "their", "this", "that", "these", "those",
-    "i", "i've", "i'm", "we", "we've", "we're", "you", "he", "she", "it", "they", "have", "has",
-    "had", "having", "got", "get", "is", "are", "was", "were", "be", "been", "and", "or", "but",
-    "so", "for", "to", "at", "in", "on", "of", "with", "from", "by", "about", "before", "after",
-    "during", "until", "there's", "there", "book", "booked", "schedule", "scheduled", "attend",
-    "attending", "plan", "planned", "some", "any", "no", "another", "also", "will", "see", "as",
-    "if", "when", "what", "hold", "holding", "host", "hosting", "then", "please", "moved", "move",
-    "it's", "that's", "make", "add", "put", "set", "confirm", "our", "join", "hosts", "not", "up",
+    "a",
+    "an",
+    "the",
+    "my",
+    "our",
+    "your",
+    "his",
+    "her",
+    "their",
+    "this",
+    "that",
+    "these",
+    "those",
+    "i",
+    "i've",
+    "i'm",
+    "we",
+    "we've",
+    "we're",
+    "you",
+    "he",
+    "she",
+    "it",
+    "they",
+    "have",
+    "has",
+    "had",
+    "having",
+    "got",
+    "get",
+    "is",
+    "are",
+    "was",
+    "were",
+    "be",
+    "been",
+    "and",
+    "or",
+    "but",
+    "so",
+    "for",
+    "to",
+    "at",
+    "in",
+    "on",
+    "of",
+    "with",
+    "from",
+    "by",
+    "about",
+    "before",
+    "after",
+    "during",
+    "until",
+    "there's",
+    "there",
+    "book",
+    "booked",
+    "schedule",
+    "scheduled",
+    "attend",
+    "attending",
+    "plan",
+    "planned",
+    "some",
+    "any",
+    "no",
+    "another",
+    "also",
+    "will",
+    "see",
+    "as",
+    "if",
+    "when",
+    "what",
+    "hold",
+    "holding",
+    "host",
+    "hosting",
+    "then",
+    "please",
+    "moved",
+    "move",
+    "it's",
+    "that's",
+    "make",
+    "add",
+    "put",
+    "set",
+    "confirm",
+    "our",
+    "join",
+    "hosts",
+    "not",
+    "up",
     "reminder",
 ];
 
@@ -51,9 +138,27 @@ const ALSO_VERBS: &[&str] = &[
 
 /// Words for events that are mostly something else: another noun must stand before them.
 const NEED_COMPANY: &[&str] = &[
-    "final", "date", "train", "bus", "move", "sale", "coffee", "test", "play", "service", "vote",
-    "class", "course", "release", "migration", "maintenance", "planning", "show", "operation",
-    "dentist", "delivery",
+    "final",
+    "date",
+    "train",
+    "bus",
+    "move",
+    "sale",
+    "coffee",
+    "test",
+    "play",
+    "service",
+    "vote",
+    "class",
+    "course",
+    "release",
+    "migration",
+    "maintenance",
+    "planning",
+    "show",
+    "operation",
+    "dentist",
+    "delivery",
 ];
 
 /// The events of a sentence.
@@ -80,7 +185,9 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
 /// Whether the clause of a time says that something happens, not that it does not or might.
 fn is_real(scene: &Scene<'_>, when: &When) -> bool {
     static UNREAL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b(?:if|unless|wish|might|could|would|not|never|cancel(?:l?ed)?|no longer|maybe|perhaps|should)\b|n['’]t\b")
+        pattern(
+            r"(?i)\b(?:if|unless|wish|might|could|would|not|never|cancel(?:l?ed)?|no longer|maybe|perhaps|should)\b|n['’]t\b",
+        )
     });
     let clause = scene.clause(when.at.start);
     let asks = scene.sentence.asks && clause.end >= scene.sentence.plain.trim_end().len();
@@ -94,24 +201,55 @@ fn by_predicate(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
     let mut start = clause.start;
     if plain[start.min(when.at.start)..when.at.start].trim().is_empty() {
         // "Next meeting: June 9"
-        let before = scene.clauses.iter().rfind(|before| before.end <= when.at.start && before.end <= start)?;
+        let before = scene
+            .clauses
+            .iter()
+            .rfind(|before| before.end <= when.at.start && before.end <= start)?;
         start = before.start;
     }
     let captures = PREDICATE.captures(&plain[start..when.at.start])?;
     let event = captures.name("event")?;
     let at = scene.trimmed(start + event.start()..start + event.end());
-    let words: Vec<&Word> = scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
+    let words: Vec<&Word> =
+        scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
     let head = words.iter().any(|word| EVENT_WORDS.contains(word.folded.as_str()));
-    let sure = captures.name("sure").is_some() || captures.name("plain").is_some() && spells_on(&plain[when.at.clone()]);
+    let sure = captures.name("sure").is_some()
+        || captures.name("plain").is_some() && spells_on(&plain[when.at.clone()]);
     let first = words.first()?;
     // "It is on Friday": whatever it is, it is not here.
     const NOBODY: &[&str] = &[
-        "it", "that", "this", "there", "he", "she", "they", "we", "i", "you", "what", "today",
-        "everything", "when", "here", "which", "who", "all", "these", "those", "date", "next",
+        "it",
+        "that",
+        "this",
+        "there",
+        "he",
+        "she",
+        "they",
+        "we",
+        "i",
+        "you",
+        "what",
+        "today",
+        "everything",
+        "when",
+        "here",
+        "which",
+        "who",
+        "all",
+        "these",
+        "those",
+        "date",
+        "next",
     ];
     let named = words.len() == 1 && NOBODY.contains(&first.folded.as_str());
-    let pronoun = NOBODY[..17].contains(&first.folded.as_str()) && !(first.is(&["this", "that", "all"]) && head);
-    if named || pronoun || words.len() > MAX_TITLE_WORDS + 2 || !(head || sure) || is_person_alone(scene, &at) {
+    let pronoun = NOBODY[..17].contains(&first.folded.as_str())
+        && !(first.is(&["this", "that", "all"]) && head);
+    if named
+        || pronoun
+        || words.len() > MAX_TITLE_WORDS + 2
+        || !(head || sure)
+        || is_person_alone(scene, &at)
+    {
         return None;
     }
     let at = without_determiner(&words)..at.end;
@@ -140,10 +278,12 @@ fn without_determiner(words: &[&Word]) -> usize {
 
 /// A title without what follows "at", and not longer than titles are.
 fn shortened(scene: &Scene<'_>, at: Range<usize>) -> Range<usize> {
-    let words: Vec<&Word> = scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
+    let words: Vec<&Word> =
+        scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
     let stop = words.iter().skip(1).position(|word| word.is(&["at"])).map(|no| no + 1);
     let limit = stop.unwrap_or(words.len()).min(MAX_TITLE_WORDS);
-    let end = limit.checked_sub(1).and_then(|last| words.get(last)).map_or(at.end, |word| word.at.end);
+    let end =
+        limit.checked_sub(1).and_then(|last| words.get(last)).map_or(at.end, |word| word.at.end);
     // What is owned at the end, and what lies between marks, stays whole.
     if limit == words.len() { at } else { scene.trimmed(at.start..end) }
 }
@@ -157,7 +297,8 @@ fn by_word(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
         inside(word) && EVENT_WORDS.contains(word.folded.as_str()) && !word.owns
     });
     // The nearest before the time, else the first behind it.
-    let heads: Vec<usize> = heads.map(|(no, _)| no).filter(|no| is_noun(words, *no, &clause)).collect();
+    let heads: Vec<usize> =
+        heads.map(|(no, _)| no).filter(|no| is_noun(words, *no, &clause)).collect();
     let before = heads.iter().rfind(|no| words[**no].at.start < when.at.start);
     let head = *before.or(heads.first())?;
     let start = left(words, head, &clause);
@@ -194,7 +335,8 @@ fn left(words: &[Word], head: usize, clause: &Range<usize>) -> usize {
     while let Some(before) = start.checked_sub(1).map(|no| &words[no]) {
         let stops = STOPS.contains(&before.folded.as_str()) && !before.owns;
         let apart = words[start].gap != Gap::Space || before.at.start < clause.start;
-        let verb = before.shape == Shape::Lower && before.folded.ends_with("ing") && start + 1 < head;
+        let verb =
+            before.shape == Shape::Lower && before.folded.ends_with("ing") && start + 1 < head;
         if stops || apart || verb || head - start >= 4 || before.shape == Shape::Number {
             break;
         }
@@ -215,7 +357,8 @@ fn right(scene: &Scene<'_>, head: usize, clause: &Range<usize>, when: &When) -> 
             break;
         }
         let object = words[no + 1..].iter().take(5).take_while(|word| {
-            let stops = STOPS[24..].contains(&word.folded.as_str()) || word.is(&["leaves", "starts", "begins", "i'll", "i"]);
+            let stops = STOPS[24..].contains(&word.folded.as_str())
+                || word.is(&["leaves", "starts", "begins", "i'll", "i"]);
             word.at.start < limit && matches!(word.gap, Gap::Space | Gap::Point) && !stops
         });
         let Some(last) = object.last() else { break };
@@ -236,9 +379,9 @@ fn described(scene: &Scene<'_>, when: &When, at: Range<usize>) -> Found {
     }
     let place = scene.names.iter().find(|name| {
         let before = scene.sentence.plain[..name.at.start].trim_end().to_ascii_lowercase();
-        let led = ["in", "at"].iter().any(|word| {
-            before.strip_suffix(word).is_some_and(|rest| rest.ends_with(' '))
-        });
+        let led = ["in", "at"]
+            .iter()
+            .any(|word| before.strip_suffix(word).is_some_and(|rest| rest.ends_with(' ')));
         let named = matches!(name.kind, Kind::Place | Kind::Organization);
         named && led && clause.contains(&name.at.start)
     });

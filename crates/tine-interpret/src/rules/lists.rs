@@ -10,8 +10,9 @@ pub(super) type Words = HashSet<&'static str>;
 pub(super) type Names = HashMap<&'static str, bool>;
 
 /// First names, in lower case.
-pub(super) static FIRST_NAMES: LazyLock<Names> =
-    LazyLock::new(|| names(lines(include_str!("lists/first_names.txt")).flat_map(str::split_whitespace)));
+pub(super) static FIRST_NAMES: LazyLock<Names> = LazyLock::new(|| {
+    names(lines(include_str!("lists/first_names.txt")).flat_map(str::split_whitespace))
+});
 
 /// Cities, countries and regions, as they are written.
 pub(super) static PLACES: LazyLock<Names> =

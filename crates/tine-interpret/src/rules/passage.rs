@@ -104,7 +104,8 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-static TODO: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?i:to-?do|action item)s?\b\s*[:\-–]\s*"));
+static TODO: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?i:to-?do|action item)s?\b\s*[:\-–]\s*"));
 
 static TASKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(

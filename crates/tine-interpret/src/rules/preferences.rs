@@ -32,8 +32,11 @@ static DISLIKES: LazyLock<Regex> = LazyLock::new(|| {
 static HABIT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(?P<how>always|never|only ever)\s+(?P<what>[\p{L}'’-]+)"));
 
-static FAVOURITE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:my|our|his|her|their|\p{Lu}\p{L}+['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+"));
+static FAVOURITE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:my|our|his|her|their|\p{Lu}\p{L}+['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+",
+    )
+});
 
 /// The preferences of a sentence.
 pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
@@ -48,7 +51,8 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         if at.len() < 4 || !taken.iter().all(free) || !found.iter().all(|it| free(&it.at)) {
             return;
         }
-        let mut fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
+        let mut fact =
+            Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
         if let Some(polarity) = polarity {
             fact = fact.text("polarity", polarity);
         }
@@ -72,7 +76,8 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         let verb = captures["what"].to_lowercase();
         let how = captures["how"].to_lowercase();
         let owner = subject(scene, all.start());
-        let command = owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
+        let command =
+            owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
         let known = ACTION_WORDS.contains(verb.as_str()) || HABITS.contains(&verb.as_str());
         let habit = owner.is_some() && !is_past(&verb) || command && known;
         if habit && scene.is_stated(owner.unwrap_or(all.start())) {
@@ -88,9 +93,8 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     found
 }
 
-const HABITS: &[&str] = &[
-    "use", "put", "do", "eat", "drink", "fly", "sit", "wear", "sleep", "work", "keep", "include",
-];
+const HABITS: &[&str] =
+    &["use", "put", "do", "eat", "drink", "fly", "sit", "wear", "sleep", "work", "keep", "include"];
 
 /// Where the subject of a verb begins, if somebody can have a preference.
 fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
@@ -121,10 +125,40 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
 }
 
 const KIN: &[&str] = &[
-    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "sister", "brother",
-    "son", "daughter", "boss", "manager", "client", "customer", "team", "kids", "parents", "friend",
-    "girlfriend", "boyfriend", "grandma", "grandpa", "grandmother", "grandfather", "aunt", "uncle",
-    "cousin", "roommate", "flatmate", "colleague", "landlord", "neighbor",
+    "wife",
+    "husband",
+    "partner",
+    "mother",
+    "father",
+    "mom",
+    "mum",
+    "dad",
+    "sister",
+    "brother",
+    "son",
+    "daughter",
+    "boss",
+    "manager",
+    "client",
+    "customer",
+    "team",
+    "kids",
+    "parents",
+    "friend",
+    "girlfriend",
+    "boyfriend",
+    "grandma",
+    "grandpa",
+    "grandmother",
+    "grandfather",
+    "aunt",
+    "uncle",
+    "cousin",
+    "roommate",
+    "flatmate",
+    "colleague",
+    "landlord",
+    "neighbor",
 ];
 
 fn is_person(word: &Word) -> bool {

@@ -36,24 +36,119 @@ pub(super) struct Scene<'a> {
 }
 
 const SUBJECTS: &[&str] = &[
-    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we'll", "we've", "you", "you'll", "you're",
-    "you've", "he", "he's", "he'll", "she", "she's", "she'll", "it", "it's", "it'll", "they",
-    "they're", "they'll", "they've", "this", "that", "that's", "these", "those", "there",
-    "there's", "let's", "lets", "everyone", "everybody", "someone", "somebody", "nobody", "who",
-    "which", "where", "what", "how", "here's", "can", "could", "mornings",
+    "i",
+    "i'm",
+    "i've",
+    "i'd",
+    "i'll",
+    "we",
+    "we're",
+    "we'll",
+    "we've",
+    "you",
+    "you'll",
+    "you're",
+    "you've",
+    "he",
+    "he's",
+    "he'll",
+    "she",
+    "she's",
+    "she'll",
+    "it",
+    "it's",
+    "it'll",
+    "they",
+    "they're",
+    "they'll",
+    "they've",
+    "this",
+    "that",
+    "that's",
+    "these",
+    "those",
+    "there",
+    "there's",
+    "let's",
+    "lets",
+    "everyone",
+    "everybody",
+    "someone",
+    "somebody",
+    "nobody",
+    "who",
+    "which",
+    "where",
+    "what",
+    "how",
+    "here's",
+    "can",
+    "could",
+    "mornings",
 ];
 
 /// Words that begin a clause without a subject.
 const OPENERS: &[&str] = &[
-    "need", "gotta", "got", "please", "pls", "maybe", "also", "never", "always", "otherwise",
-    "remind", "thanks", "because", "then",
+    "need",
+    "gotta",
+    "got",
+    "please",
+    "pls",
+    "maybe",
+    "also",
+    "never",
+    "always",
+    "otherwise",
+    "remind",
+    "thanks",
+    "because",
+    "then",
 ];
 
 const VERBS: &[&str] = &[
-    "is", "are", "was", "were", "has", "have", "had", "will", "must", "should", "shall", "needs",
-    "need", "can", "could", "wants", "wanted", "would", "said", "says", "told", "asked", "thinks",
-    "knows", "prefers", "likes", "loves", "hates", "leaves", "starts", "begins", "takes", "comes",
-    "does", "did", "doesn't", "didn't", "isn't", "isnt", "costs", "agreed", "decided", "suggested",
+    "is",
+    "are",
+    "was",
+    "were",
+    "has",
+    "have",
+    "had",
+    "will",
+    "must",
+    "should",
+    "shall",
+    "needs",
+    "need",
+    "can",
+    "could",
+    "wants",
+    "wanted",
+    "would",
+    "said",
+    "says",
+    "told",
+    "asked",
+    "thinks",
+    "knows",
+    "prefers",
+    "likes",
+    "loves",
+    "hates",
+    "leaves",
+    "starts",
+    "begins",
+    "takes",
+    "comes",
+    "does",
+    "did",
+    "doesn't",
+    "didn't",
+    "isn't",
+    "isnt",
+    "costs",
+    "agreed",
+    "decided",
+    "suggested",
     "ends",
 ];
 
@@ -64,7 +159,8 @@ impl<'a> Scene<'a> {
         reader: Reader,
         said: Option<NaiveDate>,
     ) -> Scene<'a> {
-        static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(r#""[^"]*(?:"|$)|“[^”]*(?:”|$)"#));
+        static QUOTED: LazyLock<Regex> =
+            LazyLock::new(|| pattern(r#""[^"]*(?:"|$)|“[^”]*(?:”|$)"#));
         let whens = when::find(&sentence.plain, said);
         let names = names::mentions(sentence, before, reader, &whens);
         let quoted = QUOTED.find_iter(&sentence.plain).map(|quoted| quoted.range()).collect();
@@ -94,7 +190,9 @@ impl<'a> Scene<'a> {
             ))
         });
         static SUPPOSED: LazyLock<Regex> = LazyLock::new(|| {
-            pattern(r"(?i)^\W*(?:and |but |so |or )?(?:if|unless|suppose|supposing|imagine|what if|assuming|in the (?:show|movie|film|book|novel|story|game|episode|series))\b|\bwish\b|\bpretend\b")
+            pattern(
+                r"(?i)^\W*(?:and |but |so |or )?(?:if|unless|suppose|supposing|imagine|what if|assuming|in the (?:show|movie|film|book|novel|story|game|episode|series))\b|\bwish\b|\bpretend\b",
+            )
         });
         let plain = &self.sentence.plain;
         if self.is_quoted(byte) || SUPPOSED.is_match(plain) {
@@ -211,7 +309,8 @@ fn comma_ends(words: &[Word], next: usize) -> bool {
 
 /// Whether a clause of its own begins with a word.
 fn begins_clause(words: &[Word], at: usize) -> bool {
-    const LINKS: &[&str] = &["and", "or", "at", "from", "of", "in", "on", "for", "with", "by", "about", "as"];
+    const LINKS: &[&str] =
+        &["and", "or", "at", "from", "of", "in", "on", "for", "with", "by", "about", "as"];
     let Some(word) = words.get(at) else { return false };
     if word.is(&SUBJECTS) || word.is(&OPENERS) {
         return true;

@@ -28,26 +28,75 @@ static DUTY: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Words that make a task of what follows, whoever is meant.
 static REMINDER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:remind (?:me|us)(?: again)?(?: (?:that )?(?:i|we) (?:need|have) to| to)|(?:don['’]?t|do not|mustn['’]?t|must not|can['’]?t)(?: let me)? forget to|(?:must|need to|have to|should|please|and|also|,|^)\s*remember to|(?:my|our|your) (?:next )?(?:job|task|todo|to-do|homework|next step) is to|(?:note to self|todo|to-do|action item|action)\s*[:\-–]|reminder to|reminder\s*[:\-–])\s*(?P<verb>\S)")
+    pattern(
+        r"(?i)\b(?:remind (?:me|us)(?: again)?(?: (?:that )?(?:i|we) (?:need|have) to| to)|(?:don['’]?t|do not|mustn['’]?t|must not|can['’]?t)(?: let me)? forget to|(?:must|need to|have to|should|please|and|also|,|^)\s*remember to|(?:my|our|your) (?:next )?(?:job|task|todo|to-do|homework|next step) is to|(?:note to self|todo|to-do|action item|action)\s*[:\-–]|reminder to|reminder\s*[:\-–])\s*(?P<verb>\S)",
+    )
 });
 
 /// A duty whose subject is left out, at the beginning of a clause.
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"(?i)^\W*(?:(?:and|but|so|also|then|oh|ok|plus|first|today|tomorrow)\s+)*{ADVERBS}(?:need to|have to|got to|gotta|must|should)\s+{ADVERBS}(?P<verb>[\p{{L}}-]+)"))
+    pattern(&format!(
+        r"(?i)^\W*(?:(?:and|but|so|also|then|oh|ok|plus|first|today|tomorrow)\s+)*{ADVERBS}(?:need to|have to|got to|gotta|must|should)\s+{ADVERBS}(?P<verb>[\p{{L}}-]+)"
+    ))
 });
 
 /// An item that names who is to do it.
 static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^\W*(?:@?(?P<who>\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)(?:\]|\))?(?:\s*:\s+|\s+[-–—]\s+|\s+(?:to|will|should|must|needs to|has to|shall)\s+))(?P<verb>\S)")
+    pattern(
+        r"^\W*(?:@?(?P<who>\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)(?:\]|\))?(?:\s*:\s+|\s+[-–—]\s+|\s+(?:to|will|should|must|needs to|has to|shall)\s+))(?P<verb>\S)",
+    )
 });
 
 /// Verbs behind a duty that is none: "I have to say".
 const STATES: &[&str] = &[
-    "be", "have", "know", "say", "admit", "mention", "note", "feel", "like", "think", "stay",
-    "remain", "mean", "want", "see", "seem", "not", "never", "always", "i", "we", "you", "confess",
-    "wonder", "hope", "love", "believe", "agree", "work", "wait", "help", "happen", "understand",
-    "imagine", "consider", "warn", "stress", "emphasize", "do", "exist", "get", "live", "sleep",
-    "apologise", "apologize", "keep", "exceed", "worry",
+    "be",
+    "have",
+    "know",
+    "say",
+    "admit",
+    "mention",
+    "note",
+    "feel",
+    "like",
+    "think",
+    "stay",
+    "remain",
+    "mean",
+    "want",
+    "see",
+    "seem",
+    "not",
+    "never",
+    "always",
+    "i",
+    "we",
+    "you",
+    "confess",
+    "wonder",
+    "hope",
+    "love",
+    "believe",
+    "agree",
+    "work",
+    "wait",
+    "help",
+    "happen",
+    "understand",
+    "imagine",
+    "consider",
+    "warn",
+    "stress",
+    "emphasize",
+    "do",
+    "exist",
+    "get",
+    "live",
+    "sleep",
+    "apologise",
+    "apologize",
+    "keep",
+    "exceed",
+    "worry",
 ];
 
 /// Verbs of going to something that happens: then the happening is the fact.
@@ -55,12 +104,58 @@ const GOING: &[&str] = &["attend", "go", "be", "join", "meet"];
 
 /// Nouns that somebody is called by who may have something to do.
 const SOMEBODY: &[&str] = &[
-    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "mama", "papa", "sister",
-    "brother", "son", "daughter", "boss", "manager", "team", "kids", "parents", "friend",
-    "girlfriend", "boyfriend", "grandma", "grandpa", "aunt", "uncle", "cousin", "roommate",
-    "flatmate", "colleague", "landlord", "tenant", "assistant", "accountant", "lawyer", "doctor",
-    "plumber", "electrician", "contractor", "supplier", "vendor", "client", "customer", "designer",
-    "developer", "engineer", "intern", "nurse", "teacher", "somebody", "someone", "everyone",
+    "wife",
+    "husband",
+    "partner",
+    "mother",
+    "father",
+    "mom",
+    "mum",
+    "dad",
+    "mama",
+    "papa",
+    "sister",
+    "brother",
+    "son",
+    "daughter",
+    "boss",
+    "manager",
+    "team",
+    "kids",
+    "parents",
+    "friend",
+    "girlfriend",
+    "boyfriend",
+    "grandma",
+    "grandpa",
+    "aunt",
+    "uncle",
+    "cousin",
+    "roommate",
+    "flatmate",
+    "colleague",
+    "landlord",
+    "tenant",
+    "assistant",
+    "accountant",
+    "lawyer",
+    "doctor",
+    "plumber",
+    "electrician",
+    "contractor",
+    "supplier",
+    "vendor",
+    "client",
+    "customer",
+    "designer",
+    "developer",
+    "engineer",
+    "intern",
+    "nurse",
+    "teacher",
+    "somebody",
+    "someone",
+    "everyone",
     "everybody",
 ];
 
@@ -77,7 +172,10 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     if listed && sentence.first {
         // The whole item is the task, whatever it says.
         let assigned = ASSIGNED.captures(&sentence.plain);
-        let who = assigned.as_ref().and_then(|it| it.name("who")).filter(|who| is_person(scene, who.start()));
+        let who = assigned
+            .as_ref()
+            .and_then(|it| it.name("who"))
+            .filter(|who| is_person(scene, who.start()));
         let verb = assigned.as_ref().and_then(|it| it.name("verb")).filter(|_| who.is_some());
         let start = verb.map_or(starts.first().map_or(0, |start| start.verb), |verb| verb.start());
         starts = vec![Lead { verb: start, who: who.map(|who| who.as_str().to_owned()) }];
@@ -117,12 +215,16 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         let bare_need = captures.name("strong").is_some_and(|strong| {
             ["need", "better"].contains(&strong.as_str().to_ascii_lowercase().as_str())
         });
-        if STATES.contains(&folded.as_str()) && !is_doing(plain, verb.range(), &folded) || bare_need {
+        if STATES.contains(&folded.as_str()) && !is_doing(plain, verb.range(), &folded) || bare_need
+        {
             continue;
         }
         let Some((start, who)) = subject(scene, all.start(), weak) else { continue };
         let action = ACTION_WORDS.contains(folded.as_str());
-        if (weak && !action) || !scene.is_stated(start) || goes_to_event(scene, verb.start(), &folded) {
+        if (weak && !action)
+            || !scene.is_stated(start)
+            || goes_to_event(scene, verb.start(), &folded)
+        {
             continue;
         }
         found.push(Lead { verb: verb.start(), who });
@@ -132,7 +234,10 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         let Some(verb) = captures.name("verb") else { continue };
         let folded = verb.as_str().to_lowercase();
         let at = clause.start + verb.start();
-        if ACTION_WORDS.contains(folded.as_str()) && scene.is_stated(at) && !goes_to_event(scene, at, &folded) {
+        if ACTION_WORDS.contains(folded.as_str())
+            && scene.is_stated(at)
+            && !goes_to_event(scene, at, &folded)
+        {
             found.push(Lead { verb: at, who: None });
         }
     }
@@ -143,12 +248,18 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
 
 /// A verb of state that is one of action by what follows: "get a quote", "do the laundry".
 fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
-    static OBJECT: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^\s+(?:a|an|the|my|our|his|her|their|your|some|new|back|rid|in touch|two|three|\d+)\b"));
+    static OBJECT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^\s+(?:a|an|the|my|our|his|her|their|your|some|new|back|rid|in touch|two|three|\d+)\b",
+        )
+    });
     let rest = &plain[verb.end..];
     match folded {
         "get" | "do" | "consider" => OBJECT.is_match(rest),
-        "see" => rest.trim_start().to_lowercase().starts_with("a ") || rest.trim_start().starts_with("the "),
+        "see" => {
+            rest.trim_start().to_lowercase().starts_with("a ")
+                || rest.trim_start().starts_with("the ")
+        }
         "help" | "work" | "keep" => false,
         _ => false,
     }
@@ -224,12 +335,15 @@ fn action(
     scene: &Scene<'_>,
     at: Range<usize>,
 ) -> (Range<usize>, String, Option<chrono::NaiveDate>, Option<usize>) {
-    static GOES_ON: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^[\s,]*(?:about|to|with|at|from|for|in|regarding|into|on|and ask|of)\s+\S"));
-    static ANOTHER: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^[\s,]*(?:and|then|and then|and also)\s+(?:to\s+)?(?P<verb>[\p{L}-]+)"));
+    static GOES_ON: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^[\s,]*(?:about|to|with|at|from|for|in|regarding|into|on|and ask|of)\s+\S")
+    });
+    static ANOTHER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^[\s,]*(?:and|then|and then|and also)\s+(?:to\s+)?(?P<verb>[\p{L}-]+)")
+    });
     let plain = scene.sentence.plain.as_str();
-    let mut whens = scene.whens.iter().filter(|when| at.start <= when.at.start && when.at.end <= at.end);
+    let mut whens =
+        scene.whens.iter().filter(|when| at.start <= when.at.start && when.at.end <= at.end);
     // A stretch of time inside of a phrase is a part of it; at its end it says when.
     let cut = whens.find(|when| when.is_definite() || plain[when.at.end..at.end].trim().len() < 2);
     let Some(when) = cut else {
@@ -246,9 +360,15 @@ fn action(
     let verb = ANOTHER.captures(rest).and_then(|it| it.name("verb"));
     let verb = verb.filter(|verb| ACTION_WORDS.contains(verb.as_str().to_lowercase().as_str()));
     if let Some(verb) = verb {
-        return (head.clone(), scene.sentence.said(&head), when.date, Some(after.start + verb.start()));
+        return (
+            head.clone(),
+            scene.sentence.said(&head),
+            when.date,
+            Some(after.start + verb.start()),
+        );
     }
-    let second = scene.whens.iter().find(|next| next.at.start >= after.start && next.at.end <= at.end);
+    let second =
+        scene.whens.iter().find(|next| next.at.start >= after.start && next.at.end <= at.end);
     let limit = second.map_or(at.end, |next| next.at.start);
     let tail = scene.trimmed(after.start..limit);
     if GOES_ON.is_match(rest) && !tail.is_empty() {
@@ -264,7 +384,9 @@ fn leading_day(scene: &Scene<'_>, verb: usize) -> Option<chrono::NaiveDate> {
     // The comma behind it may have made it a clause of its own.
     let before = scene.clauses.iter().rfind(|clause| clause.end <= start);
     let alone = |clause: &Range<usize>| {
-        scene.when_in(clause).filter(|when| scene.trimmed(clause.clone()) == scene.trimmed(when.at.clone()))
+        scene
+            .when_in(clause)
+            .filter(|when| scene.trimmed(clause.clone()) == scene.trimmed(when.at.clone()))
     };
     let own = scene.when_in(&(start..verb));
     own.or_else(|| before.and_then(alone)).and_then(|when| when.date)

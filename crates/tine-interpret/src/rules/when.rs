@@ -183,8 +183,10 @@ fn weekday(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<Naive
     if let Some(day) = found.name("day") {
         return Some(calendar::day_of_month(said, day.as_str().parse().ok()?));
     }
-    let later = found.name("later").is_some_and(|later| later.as_str().eq_ignore_ascii_case("next week"));
-    let which = found.name("which").map_or(String::new(), |which| which.as_str().to_ascii_lowercase());
+    let later =
+        found.name("later").is_some_and(|later| later.as_str().eq_ignore_ascii_case("next week"));
+    let which =
+        found.name("which").map_or(String::new(), |which| which.as_str().to_ascii_lowercase());
     let which = if later { "next" } else { which.as_str() };
     Some(calendar::weekday(said, calendar::day_of_week(&name)?, which))
 }
@@ -200,7 +202,8 @@ fn counted(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<Naive
 }
 
 fn ending(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
-    let unit = found.name("unit").map_or(String::from("day"), |unit| unit.as_str().to_ascii_lowercase());
+    let unit =
+        found.name("unit").map_or(String::from("day"), |unit| unit.as_str().to_ascii_lowercase());
     if unit == "day" {
         return Some(said);
     }
@@ -267,7 +270,8 @@ fn times(sentence: &str) -> Vec<(Range<usize>, (u32, u32))> {
     TIME.captures_iter(sentence)
         .filter_map(|found| {
             let all = found.get(0)?;
-            let number = |name: &str| found.name(name).and_then(|it| it.as_str().parse::<u32>().ok());
+            let number =
+                |name: &str| found.name(name).and_then(|it| it.as_str().parse::<u32>().ok());
             let time = if let Some(half) = found.name("half") {
                 let hour = number("hour").filter(|hour| (1..=12).contains(hour))?;
                 let after_noon = if half.as_str().eq_ignore_ascii_case("p") { 12 } else { 0 };
@@ -294,9 +298,11 @@ fn ends_phrase(rest: &str) -> bool {
         "at", "to", "until", "but", "so", "or", "because", "if", "please",
     ];
     let trimmed = rest.trim_start();
-    if rest.starts_with(['%', '/', '°', '-']) || rest.get(..2).is_some_and(|two| {
-        two.starts_with(['.', ',']) && two.ends_with(|c: char| c.is_ascii_digit())
-    }) {
+    if rest.starts_with(['%', '/', '°', '-'])
+        || rest.get(..2).is_some_and(|two| {
+            two.starts_with(['.', ',']) && two.ends_with(|c: char| c.is_ascii_digit())
+        })
+    {
         return false;
     }
     let word: String = trimmed.chars().take_while(|c| c.is_alphanumeric()).collect();

@@ -65,7 +65,9 @@ impl Word {
 /// The words of a sentence.
 pub(super) fn words(sentence: &str) -> Vec<Word> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"[\p{L}_][\p{L}\p{M}\p{N}_]*(?:['’&\-][\p{L}\p{N}][\p{L}\p{M}\p{N}]*)*|\p{N}[\p{N}.,:/]*[\p{L}\p{N}]*")
+        pattern(
+            r"[\p{L}_][\p{L}\p{M}\p{N}_]*(?:['’&\-][\p{L}\p{N}][\p{L}\p{M}\p{N}]*)*|\p{N}[\p{N}.,:/]*[\p{L}\p{N}]*",
+        )
     });
     let mut found: Vec<Word> = Vec::new();
     let mut end = None;
@@ -89,7 +91,8 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
 
 /// "it's", "that's", "let's" and their like are two words, not an owner.
 fn is_owner(text: &str) -> bool {
-    const VERBS: &[&str] = &["it", "that", "let", "he", "she", "what", "there", "who", "here", "where"];
+    const VERBS: &[&str] =
+        &["it", "that", "let", "he", "she", "what", "there", "who", "here", "where"];
     let stem = &text[..text.len() - owned_suffix(text)];
     !VERBS.contains(&stem.to_ascii_lowercase().as_str())
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::Row;
 use rusqlite::types::{Type, Value};
+use tine_core::facts::Slot;
 use tine_core::json::{self, Json};
 use tine_core::{
     Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
@@ -172,10 +173,18 @@ pub(super) fn origin_bytes(origin: &Origin) -> Option<Vec<u8>> {
             bytes.extend_from_slice(id.as_bytes());
         }
     }
+    if let Some(slot) = &origin.slot {
+        bytes[0] |= SLOT_BIT;
+        bytes.extend_from_slice(&slot.part.to_le_bytes());
+        bytes.extend_from_slice(slot.turn_id.as_bytes());
+    }
     (bytes[0] != 0).then_some(bytes)
 }
 
-fn read_origin(bytes: &[u8]) -> Option<Origin> {
+/// Behind the ids, to the end: a slot, which shares role and call with its turn.
+const SLOT_BIT: u8 = 1 << 3;
+
+fn read_origin(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
     let (flags, mut rest) = bytes.split_first()?;
     let mut fields = [None; 3];
     for (bit, field) in fields.iter_mut().enumerate() {
@@ -186,7 +195,18 @@ fn read_origin(bytes: &[u8]) -> Option<Origin> {
         }
     }
     let [edited_from, derived_from, part_of] = fields;
-    rest.is_empty().then_some(Origin { edited_from, derived_from, part_of })
+    let mut slot = None;
+    if flags & SLOT_BIT != 0 {
+        let (part, turn_id) = rest.split_first_chunk::<4>()?;
+        slot = Some(Slot {
+            turn_id: String::from_utf8(turn_id.to_vec()).ok()?,
+            role,
+            tool_call_id: tool_call_id.map(str::to_owned),
+            part: u32::from_le_bytes(*part),
+        });
+        rest = &[];
+    }
+    rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
 }
 
 pub(super) fn visibility_number(visibility: Visibility) -> i64 {
@@ -194,6 +214,7 @@ pub(super) fn visibility_number(visibility: Visibility) -> i64 {
         Visibility::Shown => 0,
         Visibility::Archived => 1,
         Visibility::Undone => 2,
+        Visibility::ProjectLog => 3,
     }
 }
 
@@ -234,7 +255,8 @@ pub(super) fn turn_of(raw: RawTurn, shared: Option<String>) -> Result<Turn> {
     };
     let origin = match raw.origin {
         None => Origin::default(),
-        Some(bytes) => read_origin(&bytes).ok_or_else(|| damaged("its origin cannot be read"))?,
+        Some(bytes) => read_origin(&bytes, role, raw.tool_call_id.as_deref())
+            .ok_or_else(|| damaged("its origin cannot be read"))?,
     };
     Ok(Turn {
         loc: loc(raw.place),
@@ -270,6 +292,8 @@ const STORED_LIMITS: Limits = Limits {
     page_rows: usize::MAX,
     query_bytes: usize::MAX,
     query_terms: usize::MAX,
+    source_bytes: usize::MAX,
+    facts_per_store: usize::MAX,
 };
 
 fn stored_json(text: &str) -> Option<Json> {
@@ -311,6 +335,7 @@ pub(super) fn conversation(row: &Row<'_>) -> Result<Conversation> {
             0 => Visibility::Shown,
             1 => Visibility::Archived,
             2 => Visibility::Undone,
+            3 => Visibility::ProjectLog,
             _ => return Err(damaged("unknown visibility")),
         },
     })

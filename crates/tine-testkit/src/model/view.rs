@@ -49,6 +49,7 @@ impl Model {
                 edited_from: node.edited_from.map(id),
                 derived_from: node.derived_from.map(id),
                 part_of: node.part.map(|(_, whole)| id(whole)),
+                slot: None,
             },
             continues: self.continued(turn).map(id),
             presence: match self.state(turn) {

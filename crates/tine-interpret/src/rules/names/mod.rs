@@ -102,7 +102,9 @@ impl<'a> Run<'a> {
 
     /// Whether it is written as names of people are.
     pub fn is_capitalised(&self) -> bool {
-        self.own().iter().all(|word| word.shape == Shape::Capital || is_particle(word) || is_initial(word))
+        self.own()
+            .iter()
+            .all(|word| word.shape == Shape::Capital || is_particle(word) || is_initial(word))
     }
 
     fn mention(&self, kind: Kind) -> Mention {
@@ -127,7 +129,9 @@ pub(super) fn mentions(
         }
     }
     for street in places::streets(sentence) {
-        found.retain(|mention| mention.at.end <= street.at.start || street.at.end <= mention.at.start);
+        found.retain(|mention| {
+            mention.at.end <= street.at.start || street.at.end <= mention.at.start
+        });
         found.push(street);
     }
     people::listed(sentence, before, reader, &mut found);
@@ -151,7 +155,9 @@ fn named(run: Run<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> {
     rest.first = rest.last;
     let alone = rest.own()[0].folded.as_str();
     let known = FIRST_NAMES.get(alone) == Some(&true) || PLACES.get(rest.text()) == Some(&true);
-    (known && run.opens() && run.len() == 2 && !titled).then(|| classify(rest, earlier, titled)).flatten()
+    (known && run.opens() && run.len() == 2 && !titled)
+        .then(|| classify(rest, earlier, titled))
+        .flatten()
 }
 
 /// Whether the first word of a run only begins the sentence.
@@ -200,15 +206,47 @@ fn classify(run: Run<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> 
 /// "The Data Retention Policy": a paper with a title of its own.
 fn is_paper(run: Run<'_>) -> bool {
     const PAPERS: &[&str] = &[
-        "policy", "report", "handbook", "agreement", "contract", "guide", "guidelines", "manual",
-        "proposal", "charter", "whitepaper", "specification", "roadmap", "checklist", "memo",
-        "act", "regulation", "directive", "treaty", "playbook", "runbook", "brief", "lease",
-        "questionnaire", "addendum", "protocol", "minutes", "plan", "spec", "survey", "summary",
-        "invoice", "strategy", "deck",
+        "policy",
+        "report",
+        "handbook",
+        "agreement",
+        "contract",
+        "guide",
+        "guidelines",
+        "manual",
+        "proposal",
+        "charter",
+        "whitepaper",
+        "specification",
+        "roadmap",
+        "checklist",
+        "memo",
+        "act",
+        "regulation",
+        "directive",
+        "treaty",
+        "playbook",
+        "runbook",
+        "brief",
+        "lease",
+        "questionnaire",
+        "addendum",
+        "protocol",
+        "minutes",
+        "plan",
+        "spec",
+        "survey",
+        "summary",
+        "invoice",
+        "strategy",
+        "deck",
     ];
     let last = run.own().last();
     let led = run.before(1).is_some_and(|word| {
-        word.is(&["the", "our", "a", "my", "your", "this", "their", "in", "of", "read", "per", "see", "new"])
+        word.is(&[
+            "the", "our", "a", "my", "your", "this", "their", "in", "of", "read", "per", "see",
+            "new",
+        ])
     });
     last.is_some_and(|word| word.is(&PAPERS) && !word.owns) && led && run.is_capitalised()
 }
@@ -241,7 +279,9 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
     let before = &words[last];
     let near = match word.gap {
         Gap::Space => true,
-        Gap::Point => is_initial(before) || before.is(&["st", "mt", "dr", "prof", "mr", "mrs", "ms"]),
+        Gap::Point => {
+            is_initial(before) || before.is(&["st", "mt", "dr", "prof", "mr", "mrs", "ms"])
+        }
         _ => false,
     };
     // "Miller's Garage" is a name, "Anna's Garage" too; "Anna's Monday" is not.
@@ -259,13 +299,17 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
         return Some(last + 2);
     }
     let third = words.get(last + 3)?;
-    let both = word.is(&["of", "de"]) && second.is(&["the", "la"]) && organizations::takes_of(before);
+    let both =
+        word.is(&["of", "de"]) && second.is(&["the", "la"]) && organizations::takes_of(before);
     (both && is_part(third, whens)).then_some(last + 3)
 }
 
 fn is_particle(word: &Word) -> bool {
     word.shape == Shape::Lower
-        && word.is(&["de", "van", "von", "der", "den", "del", "della", "di", "da", "la", "le", "bin", "al", "el", "es", "zu", "ten", "ter", "dos"])
+        && word.is(&[
+            "de", "van", "von", "der", "den", "del", "della", "di", "da", "la", "le", "bin", "al",
+            "el", "es", "zu", "ten", "ter", "dos",
+        ])
 }
 
 fn is_initial(word: &Word) -> bool {
@@ -278,16 +322,21 @@ fn is_part(word: &Word, whens: &[When]) -> bool {
     if is_particle(word) {
         return true;
     }
-    word.is_name_shaped() && !dated && !NOT_NAMES.contains(word.folded.as_str()) && !word.folded.contains('_')
+    word.is_name_shaped()
+        && !dated
+        && !NOT_NAMES.contains(word.folded.as_str())
+        && !word.folded.contains('_')
 }
 
 /// Whether nearly every word of a sentence has a capital letter, as in a title.
 fn is_title_case(sentence: &Sentence<'_>) -> bool {
-    let words = sentence.words.iter().filter(|word| word.shape != Shape::Number && word.at.len() > 3);
+    let words =
+        sentence.words.iter().filter(|word| word.shape != Shape::Number && word.at.len() > 3);
     let (count, named) = words.fold((0, 0), |(count, named), word| {
         (count + 1, named + usize::from(word.is_name_shaped()))
     });
-    sentence.block == Block::Heading || (count >= 4 && named * 5 >= count * 4 && !sentence.plain.contains(','))
+    sentence.block == Block::Heading
+        || (count >= 4 && named * 5 >= count * 4 && !sentence.plain.contains(','))
 }
 
 /// The names of a scene as facts.

@@ -6,8 +6,22 @@ use super::{Kind, Mention, Run};
 
 /// Words that go on with "of": "University of Toronto".
 const WITH_OF: &[&str] = &[
-    "university", "bank", "ministry", "institute", "department", "college", "house", "school",
-    "academy", "museum", "church", "chamber", "office", "board", "council", "bureau",
+    "university",
+    "bank",
+    "ministry",
+    "institute",
+    "department",
+    "college",
+    "house",
+    "school",
+    "academy",
+    "museum",
+    "church",
+    "chamber",
+    "office",
+    "board",
+    "council",
+    "bureau",
 ];
 
 /// Whether "of" behind a word goes on with the name.
@@ -34,7 +48,8 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
     if own.len() < 2 {
         return false;
     }
-    let of = own.iter().any(takes_of) && own.iter().any(|word| word.is(&["of"])) || takes_of(&own[0]) && own.len() > 1 && own[0].is(&["university"]);
+    let of = own.iter().any(takes_of) && own.iter().any(|word| word.is(&["of"]))
+        || takes_of(&own[0]) && own.len() > 1 && own[0].is(&["university"]);
     let joined = run.text().contains(" & ");
     // "Team Health", "Best Travel" at the beginning of a sentence are words.
     let plain = own[..own.len() - 1].iter().all(|word| COMMON.contains(word.folded.as_str()));
@@ -66,31 +81,108 @@ pub(super) fn is_by_place(run: Run<'_>, earlier: &[Mention]) -> bool {
 /// Whether the words around a run say that it is an organisation.
 fn is_evident(run: Run<'_>) -> bool {
     const KINDS: &[&str] = &[
-        "company", "startup", "firm", "supplier", "vendor", "client", "customer", "employer",
-        "agency", "bank", "insurer", "provider", "manufacturer", "contractor", "airline",
-        "carrier", "publisher", "retailer", "distributor", "partner", "competitor", "nonprofit",
-        "charity", "organization", "organisation", "sponsor", "landlord", "wholesaler", "dealer",
+        "company",
+        "startup",
+        "firm",
+        "supplier",
+        "vendor",
+        "client",
+        "customer",
+        "employer",
+        "agency",
+        "bank",
+        "insurer",
+        "provider",
+        "manufacturer",
+        "contractor",
+        "airline",
+        "carrier",
+        "publisher",
+        "retailer",
+        "distributor",
+        "partner",
+        "competitor",
+        "nonprofit",
+        "charity",
+        "organization",
+        "organisation",
+        "sponsor",
+        "landlord",
+        "wholesaler",
+        "dealer",
         "broker",
     ];
     const WORKING: &[&str] = &[
-        "work", "works", "worked", "working", "job", "interview", "interviewing", "internship",
-        "intern", "offer", "ceo", "cto", "cfo", "founder", "employed", "recruiter", "engineer",
-        "consultant", "position", "account", "manager", "contract",
+        "work",
+        "works",
+        "worked",
+        "working",
+        "job",
+        "interview",
+        "interviewing",
+        "internship",
+        "intern",
+        "offer",
+        "ceo",
+        "cto",
+        "cfo",
+        "founder",
+        "employed",
+        "recruiter",
+        "engineer",
+        "consultant",
+        "position",
+        "account",
+        "manager",
+        "contract",
     ];
     let first = &run.own()[0];
     let linked = matches!(first.gap, Gap::Space | Gap::Comma);
-    let kind = linked && run.before(1).is_some_and(|word| word.is(&KINDS))
+    let kind = linked
+        && run.before(1).is_some_and(|word| word.is(&KINDS))
         && !run.before(2).is_some_and(|word| word.is(&["to", "can"]));
-    let called = run.follows(&["called", "named"]) && run.before(2).is_some_and(|word| word.is(&KINDS));
+    let called =
+        run.follows(&["called", "named"]) && run.before(2).is_some_and(|word| word.is(&KINDS));
     let working = run.follows(&["at", "for", "with", "of", "from"])
         && run.before(2).is_some_and(|word| word.is(&WORKING));
     let joining = run.follows(&["joined", "joining", "acquired", "acquire", "founded", "hired"])
         && !FIRST_NAMES.contains_key(first.folded.as_str());
-    let told = run.precedes(&["told", "charges", "charged", "announced", "offers", "offered", "quoted", "raised", "sells", "delivers", "invoiced", "billed", "hired", "acquired", "shipped", "wants", "sent", "confirmed", "replied"])
-        && run.len() > 1
+    let told = run.precedes(&[
+        "told",
+        "charges",
+        "charged",
+        "announced",
+        "offers",
+        "offered",
+        "quoted",
+        "raised",
+        "sells",
+        "delivers",
+        "invoiced",
+        "billed",
+        "hired",
+        "acquired",
+        "shipped",
+        "wants",
+        "sent",
+        "confirmed",
+        "replied",
+    ]) && run.len() > 1
         && !FIRST_NAMES.contains_key(first.folded.as_str());
     let after = run.after(1).is_some_and(|word| {
-        word.gap == Gap::Space && word.is(&["employees", "shares", "stock", "ceo", "account", "invoice", "shareholders", "headquarters", "hq"])
-    }) && first.shape == Shape::Capital && !first.owns;
+        word.gap == Gap::Space
+            && word.is(&[
+                "employees",
+                "shares",
+                "stock",
+                "ceo",
+                "account",
+                "invoice",
+                "shareholders",
+                "headquarters",
+                "hq",
+            ])
+    }) && first.shape == Shape::Capital
+        && !first.owns;
     kind || called || working || joining || told || (after && !run.opens())
 }

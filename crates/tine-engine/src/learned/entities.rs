@@ -1,0 +1,612 @@
+//! Entities: what holds of them, since when, and by which bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::facts::reduce::{schema_version, standing};
+use tine_core::facts::{Envelope, Observation, Order, Origin, Schema, envelope, reduce, schema};
+use tine_core::json::{Json, Object, object};
+use tine_core::{EntityId, ObservationId, SourceId, Timestamp};
+use tine_store::{Content, EntryKind, KeyRange, required};
+
+use super::ledger::Ledger;
+use super::record::EntityRecord;
+use super::runs::without_bytes;
+use super::sources::{next_cursor, page_range, whole_text};
+use super::{
+    AsOf, Correct, EntityQuery, EntityView, Evidence, FieldProvenance, Merge, ObservationView,
+    Separate, TimelineEntry, keys, turns,
+};
+use crate::change::{parsed, text};
+use crate::conversation::bad_cursor;
+use crate::log::{Mutation, Receipt};
+use crate::{Call, Engine, Error, Listing, Page, Result};
+
+/// Entities that a search by words looks at for one page.
+const LOOKED_AT: usize = 10_000;
+
+/// Fields that people call things by, where a schema names none.
+const NAMES: [&str; 6] = ["name", "title", "statement", "turn_key", "text", "url"];
+
+impl Engine {
+    /// An entity and what holds of it. One that was merged is shown as the one it was merged
+    /// into.
+    pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let asked = ledger.known_entity(id)?;
+            let stands = match as_of.stored {
+                // Before it was merged it was one of its own.
+                Some(at) if asked.merged.is_some_and(|(_, merged)| merged > at) => asked.clone(),
+                _ => ledger.standing_for(asked)?,
+            };
+            let mut view = view(&ledger, &stands, as_of)?;
+            view.merged_from = (stands.id != id).then_some(id);
+            Ok(view)
+        })
+    }
+
+    /// Entities in the order in which they were first seen, type by type.
+    pub fn entities(
+        &self,
+        call: &Call,
+        query: EntityQuery,
+        page: Page,
+    ) -> Result<Listing<EntityView>> {
+        let limit = self.page_limit(page.limit)?;
+        let prefix = match &query.entity_type {
+            None => Vec::new(),
+            Some(entity_type) => {
+                schema::check_name("a type", entity_type)?;
+                keys::type_prefix(entity_type)
+            }
+        };
+        let range = page_range(&prefix, page.cursor.as_deref())?;
+        let words = query.text.as_deref().map(str::to_lowercase);
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let mut items = Vec::new();
+            let found =
+                records.entries(&call.project, EntryKind::EntityOfType, &range, LOOKED_AT + 1)?;
+            for (at, entry) in found.iter().take(LOOKED_AT).enumerate() {
+                if items.len() == limit {
+                    let next = next_cursor(&found, at);
+                    return Ok(Listing { items, next });
+                }
+                let id = required(keys::entity_at_end(&entry.key), || "an entity".to_owned())?;
+                let record = ledger.known_entity(id)?;
+                if record.merged.is_some() || (record.deleted_at.is_some() && !query.deleted) {
+                    continue;
+                }
+                let view = view(&ledger, &record, AsOf::default())?;
+                if view.snapshot.observations == 0 && !query.deleted {
+                    continue;
+                }
+                let told = words.as_ref().is_none_or(|words| {
+                    let fields = Json::Object(view.snapshot.fields.clone());
+                    fields.to_canonical().to_lowercase().contains(words)
+                });
+                if told {
+                    items.push(view);
+                }
+            }
+            Ok(Listing { items, next: next_cursor(&found, LOOKED_AT) })
+        })
+    }
+
+    /// Everything that was ever observed of an entity, in the order in which it came.
+    pub fn observations(
+        &self,
+        call: &Call,
+        id: EntityId,
+        page: Page,
+    ) -> Result<Listing<ObservationView>> {
+        let limit = self.page_limit(page.limit)?;
+        let skip: usize = match &page.cursor {
+            None => 0,
+            Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor))?,
+        };
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let entity = ledger.standing_for(ledger.known_entity(id)?)?;
+            let mut all = ledger.observations(entity.id)?;
+            let stands: BTreeSet<ObservationId> =
+                standing(&all).into_iter().map(|one| one.id).collect();
+            all.sort_by_key(|one| (one.stored_at, one.id.entity, one.id.seq));
+            let next = (all.len() > skip.saturating_add(limit)).then(|| (skip + limit).to_string());
+            let mut items = Vec::new();
+            for mut one in all.into_iter().skip(skip).take(limit) {
+                fill(&ledger, &entity, &mut one)?;
+                let retracted = one.retracts.is_none() && !stands.contains(&one.id);
+                items.push(ObservationView { observation: one, retracted, quote: None });
+            }
+            Ok(Listing { items, next })
+        })
+    }
+
+    /// Observations by their ids, each with the text of its span.
+    pub(crate) fn observations_by_id(
+        &self,
+        call: &Call,
+        ids: &[ObservationId],
+    ) -> Result<Vec<ObservationView>> {
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let mut texts = Texts::new();
+            let mut found = Vec::new();
+            for id in ids {
+                if let Some(one) = ledger.observation(*id)? {
+                    found.push(evidence_view(&ledger, &mut texts, one)?);
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// For each field, or for one, the way from its value back to the bytes.
+    pub fn field_provenance(
+        &self,
+        call: &Call,
+        id: EntityId,
+        field: Option<&str>,
+    ) -> Result<Vec<FieldProvenance>> {
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let entity = ledger.standing_for(ledger.known_entity(id)?)?;
+            let view = view(&ledger, &entity, AsOf::default())?;
+            if let Some(field) = field
+                && view.snapshot.fields.get(field).is_none()
+            {
+                let held: Vec<&str> = view.snapshot.fields.keys().collect();
+                return Err(Error::NotFound {
+                    what: "field",
+                    name: format!("{field}` of {id}, which has `{}", held.join("`, `")),
+                    advice: "",
+                });
+            }
+            let mut texts = Texts::new();
+            let mut found = Vec::new();
+            for (name, value) in view.snapshot.fields.iter() {
+                if field.is_some_and(|field| field != name) {
+                    continue;
+                }
+                let from = view.snapshot.provenance.get(name);
+                let mut evidence = Vec::new();
+                for id in from.into_iter().flatten() {
+                    evidence.push(self::evidence(&ledger, &entity, &mut texts, *id)?);
+                }
+                found.push(FieldProvenance {
+                    field: name.to_owned(),
+                    value: value.clone(),
+                    evidence,
+                });
+            }
+            Ok(found)
+        })
+    }
+
+    /// What has a date, in order, from one time to another.
+    pub fn timeline(
+        &self,
+        call: &Call,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+        page: Page,
+    ) -> Result<Listing<TimelineEntry>> {
+        let limit = self.page_limit(page.limit)?;
+        let mut range = page_range(&[], page.cursor.as_deref())?;
+        if let Some(from) = from {
+            range.from = range.from.max(keys::dated_from(from));
+        }
+        range.to = to.map(keys::dated_from);
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let found = records.entries(&call.project, EntryKind::Dated, &range, LOOKED_AT + 1)?;
+            let mut items = Vec::new();
+            for (at, entry) in found.iter().take(LOOKED_AT).enumerate() {
+                if items.len() == limit {
+                    return Ok(Listing { items, next: next_cursor(&found, at) });
+                }
+                items.extend(dated(&ledger, &entry.key)?);
+            }
+            Ok(Listing { items, next: next_cursor(&found, LOOKED_AT) })
+        })
+    }
+
+    /// Says what is right. Nothing but a later correction outranks it.
+    pub fn correct(&self, call: &Call, request: Correct) -> Result<ObservationView> {
+        if request.fields.is_empty() {
+            return Err(Error::invalid("a correction names at least one field"));
+        }
+        let payload = |request: &Correct| {
+            object([
+                ("entity_id", text(&request.entity)),
+                ("fields", Json::Object(request.fields.clone())),
+                ("observed_at", request.observed_at.as_ref().map(text).into()),
+            ])
+        };
+        let (made, _) = self.mutate(call, "correct", request, payload, |mutation, request| {
+            mutation.open_project_log()?;
+            let ledger = mutation.ledger();
+            let entity = ledger.standing_for(ledger.known_entity(request.entity)?)?;
+            if entity.slot.is_some() {
+                return Err(Error::Unsupported(
+                    "what was said is not corrected but edited: edit the turn".to_owned(),
+                ));
+            }
+            let schema = ledger.newest_schema(&entity.entity_type)?;
+            refuse_misfit(&schema, &request.fields)?;
+            let draft = turns::draft(mutation, entity.id, &entity.entity_type, Origin::Human);
+            let made = mutation.observe(Observation {
+                fields: request.fields.clone(),
+                observed_at: request.observed_at.unwrap_or(mutation.now),
+                correction: true,
+                schema_version: schema.version,
+                ..draft
+            })?;
+            Ok(made)
+        })?;
+        let found = self.observations_by_id(call, &[made])?.pop();
+        Ok(required(found, || format!("observation {made}"))?)
+    }
+
+    /// Makes two entities one. Their observations stay as they are; an undo parts them again.
+    pub fn merge_entities(&self, call: &Call, request: Merge) -> Result<EntityView> {
+        let payload = |request: &Merge| {
+            object([("from", text(&request.from)), ("into", text(&request.into))])
+        };
+        self.mutate(call, "merge_entities", request, payload, |mutation, request| {
+            mutation.open_project_log()?;
+            let ledger = mutation.ledger();
+            let from = ledger.known_entity(request.from)?;
+            let into = ledger.standing_for(ledger.known_entity(request.into)?)?;
+            if from.merged.is_some() {
+                return Err(Error::invalid(format!("{} is merged already", from.id)));
+            }
+            if from.id == into.id {
+                return Err(Error::invalid("an entity is not merged into itself"));
+            }
+            refuse_structural(&from)?;
+            refuse_structural(&into)?;
+            if from.entity_type != into.entity_type {
+                return Err(Error::invalid(format!(
+                    "{} is a {}, {} is a {}; only entities of one type are merged",
+                    from.id, from.entity_type, into.id, into.entity_type
+                )));
+            }
+            let merged = Some((into.id, mutation.now));
+            put_entity(mutation, EntityRecord { merged, ..from })
+        })?;
+        self.entity(call, request.into, AsOf::default())
+    }
+
+    /// Makes one entity two: some of its observations speak of another. They stay where they
+    /// are; only what they speak of is noted, and an undo takes the note back.
+    pub fn separate_entity(&self, call: &Call, request: Separate) -> Result<EntityView> {
+        if request.observations.is_empty() {
+            return Err(Error::invalid("name the observations that speak of the other entity"));
+        }
+        let payload = |request: &Separate| {
+            let ids = request.observations.iter().map(text).collect();
+            object([
+                ("entity_id", text(&request.entity)),
+                ("observations", Json::Array(ids)),
+                ("into", request.into.as_ref().map(text).into()),
+            ])
+        };
+        let (made, _) = self.mutate(call, "separate_entity", request, payload, separate)?;
+        self.entity(call, made, AsOf::default())
+    }
+
+    /// Hides an entity from listings, or shows it again. What is stored of it later does not
+    /// bring it back.
+    pub fn set_entity_deleted(
+        &self,
+        call: &Call,
+        id: EntityId,
+        deleted: bool,
+    ) -> Result<EntityView> {
+        let kind = if deleted { "delete_entity" } else { "restore_entity" };
+        let payload = |id: &EntityId| object([("entity_id", text(id))]);
+        self.mutate(call, kind, id, payload, move |mutation, id| {
+            mutation.open_project_log()?;
+            let ledger = mutation.ledger();
+            let entity = ledger.standing_for(ledger.known_entity(*id)?)?;
+            refuse_structural(&entity)?;
+            if entity.deleted_at.is_some() == deleted {
+                return Ok(());
+            }
+            let deleted_at = deleted.then_some(mutation.now);
+            put_entity(mutation, EntityRecord { deleted_at, ..entity })
+        })?;
+        self.entity(call, id, AsOf::default())
+    }
+}
+
+fn put_entity(mutation: &mut Mutation<'_>, entity: EntityRecord) -> Result<()> {
+    mutation.set_entry(EntryKind::Entity, entity.id.as_bytes(), Some(entity.to_json()))
+}
+
+/// Messages and conversations are what the tree says they are.
+fn refuse_structural(entity: &EntityRecord) -> Result<()> {
+    if entity.slot.is_some() || entity.conversation.is_some() {
+        return Err(Error::Unsupported(format!(
+            "{} stands for a {}, which is changed in its tree alone",
+            entity.id, entity.entity_type
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn refuse_misfit(schema: &Schema, fields: &Object) -> Result<()> {
+    if let Some((name, kind)) = schema.misfit(fields) {
+        let given = fields.get(name).cloned().unwrap_or(Json::Null);
+        return Err(Error::invalid(format!(
+            "{}.{name} takes {}, not {}; nothing was stored",
+            schema.entity_type,
+            kind.wants(),
+            given.to_canonical()
+        )));
+    }
+    Ok(())
+}
+
+fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId> {
+    mutation.open_project_log()?;
+    let ledger = mutation.ledger();
+    let entity = ledger.standing_for(ledger.known_entity(request.entity)?)?;
+    refuse_structural(&entity)?;
+    let here = ledger.observations(entity.id)?;
+    for id in &request.observations {
+        if !here.iter().any(|one| one.id == *id) {
+            return Err(Error::invalid(format!("{id} does not speak of {}", entity.id)));
+        }
+    }
+    let other = match request.into {
+        Some(into) => {
+            let other = ledger.standing_for(ledger.known_entity(into)?)?;
+            if other.entity_type != entity.entity_type || other.id == entity.id {
+                return Err(Error::invalid(format!(
+                    "{into} is no other {}; leave it out to make a new one",
+                    entity.entity_type
+                )));
+            }
+            other.id
+        }
+        None => {
+            let id = mutation.new_entity_id();
+            let (key, now) = (Json::Null, mutation.now);
+            mutation.ensure_entity(EntityRecord::new(id, &entity.entity_type, key, now))?;
+            id
+        }
+    };
+    for id in &request.observations {
+        let value = object([("to", text(&other))]);
+        mutation.set_entry(EntryKind::Moved, &keys::observation(*id), Some(value))?;
+    }
+    Ok(other)
+}
+
+impl Receipt for EntityId {
+    fn to_json(&self) -> Json {
+        text(self)
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        json.as_str()?.parse().ok()
+    }
+}
+
+impl Receipt for ObservationId {
+    fn to_json(&self) -> Json {
+        object([("observation_id", text(self))])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        parsed(json, "observation_id")
+    }
+}
+
+/// An entity as it is, or was, in the eyes of whoever knew this much.
+pub(super) fn view(ledger: &Ledger<'_>, record: &EntityRecord, as_of: AsOf) -> Result<EntityView> {
+    let mut known = match &record.slot {
+        Some(_) => slot_observations(ledger, record, as_of)?,
+        None => ledger.observations(record.id)?,
+    };
+    known.retain(|one| {
+        as_of.observed.is_none_or(|at| one.observed_at <= at)
+            && as_of.stored.is_none_or(|at| one.stored_at <= at)
+    });
+    for one in &mut known {
+        fill(ledger, record, one)?;
+    }
+    let schema = ledger.schema(&record.entity_type, schema_version(&known))?;
+    let order = if record.slot.is_some() { Order::Sequence } else { Order::ObservedTime };
+    let snapshot = reduce(&schema, order, &known);
+    let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
+    let undeclared = undeclared.map(str::to_owned).collect();
+    let conversation = match (&record.slot, &record.conversation) {
+        (Some((conversation, _)), _) => Some(conversation.clone()),
+        (None, conversation) => conversation.clone(),
+    };
+    Ok(EntityView {
+        id: record.id,
+        entity_type: record.entity_type.clone(),
+        name: name(&schema, &snapshot.fields),
+        snapshot,
+        first_seen: record.first_seen,
+        merged_from: None,
+        deleted_at: record.deleted_at.filter(|at| as_of.stored.is_none_or(|then| *at <= then)),
+        conversation,
+        slot: record.slot.as_ref().map(|(_, slot)| slot.clone()),
+        undeclared,
+    })
+}
+
+/// Of a slot only the end counts, unless it was retracted or a time is asked for: the last few
+/// observations are enough.
+fn slot_observations(
+    ledger: &Ledger<'_>,
+    record: &EntityRecord,
+    as_of: AsOf,
+) -> Result<Vec<Observation>> {
+    const ENOUGH: u64 = 16;
+    let last = ledger.last_seq(record.id)?;
+    if as_of == AsOf::default() && last > ENOUGH {
+        let few = ledger.own_observations(record.id, last - ENOUGH + 1, usize::MAX)?;
+        let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq > last - ENOUGH));
+        if whole && !standing(&few).is_empty() {
+            return Ok(few);
+        }
+    }
+    ledger.own_observations(record.id, 1, super::ledger::OBSERVATIONS_READ)
+}
+
+fn name(schema: &Schema, fields: &Object) -> Option<String> {
+    let identity = schema.identity.iter().map(String::as_str);
+    let named = identity.chain(NAMES).find_map(|name| fields.get(name)?.as_str());
+    named.map(str::to_owned)
+}
+
+/// Gives a version of a slot the fields that its turn says.
+pub(super) fn fill(
+    ledger: &Ledger<'_>,
+    record: &EntityRecord,
+    one: &mut Observation,
+) -> Result<()> {
+    let (Some((conversation, slot)), Some(turn)) = (&record.slot, one.turn) else {
+        return Ok(());
+    };
+    if one.origin != Origin::Turn {
+        return Ok(());
+    }
+    let found = ledger.records.find_turn(ledger.project, &turn)?;
+    let (_, loc) = required(found, || format!("turn {turn}"))?;
+    let turn = required(ledger.records.turn(loc)?, || format!("turn {turn}"))?;
+    let fields = &mut one.fields;
+    fields.insert("turn_key", slot.turn_key(conversation).into());
+    fields.insert("conversation_id", conversation.as_str().into());
+    fields.insert("turn_id", slot.turn_id.as_str().into());
+    fields.insert("role", slot.role.as_str().into());
+    fields.insert("turn_hash", text(&turn.hash));
+    fields.insert("created_at", text(&turn.created_at));
+    if let Some(call) = &slot.tool_call_id {
+        fields.insert("tool_call_id", call.as_str().into());
+    }
+    if slot.part > 0 {
+        fields.insert("part", slot.part.into());
+    }
+    let info = turn.metadata.to_json();
+    if let Some(model) = info.get("source_info").and_then(|info| info.get("model")) {
+        fields.insert("model", model.clone());
+    }
+    if let Content::Kept(body) = &turn.content {
+        let content = match body.text_only() {
+            Some(words) => words.into(),
+            None => Json::Array(body.blocks()?),
+        };
+        fields.insert("content", content);
+    }
+    Ok(())
+}
+
+/// The texts of sources that were read for one answer.
+type Texts = BTreeMap<SourceId, Option<String>>;
+
+/// The text that spans in a source count: of an envelope its content.
+fn spoken<'t>(
+    ledger: &Ledger<'_>,
+    texts: &'t mut Texts,
+    id: SourceId,
+) -> Result<Option<&'t String>> {
+    if let std::collections::btree_map::Entry::Vacant(place) = texts.entry(id) {
+        let text = match ledger.source(id)? {
+            Some(source) => match whole_text(ledger, &source) {
+                Ok(text) if envelope::is_envelope(&source.mime_type) => {
+                    let limits = tine_core::Limits::default();
+                    Envelope::parse(text.as_bytes(), &limits).ok().map(|it| it.content)
+                }
+                Ok(text) => Some(text),
+                Err(Error::Store(error)) => return Err(Error::Store(error)),
+                Err(_) => None,
+            },
+            None => None,
+        };
+        place.insert(text);
+    }
+    Ok(texts.get(&id).and_then(Option::as_ref))
+}
+
+fn evidence_view(
+    ledger: &Ledger<'_>,
+    texts: &mut Texts,
+    one: Observation,
+) -> Result<ObservationView> {
+    let quote = match (&one.span, one.source) {
+        (Some(span), Some(source)) => {
+            let bounds = (usize::try_from(span.start), usize::try_from(span.end));
+            match (spoken(ledger, texts, source)?, bounds) {
+                (Some(text), (Ok(start), Ok(end))) => text.get(start..end).map(str::to_owned),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    Ok(ObservationView { observation: one, retracted: false, quote })
+}
+
+fn evidence(
+    ledger: &Ledger<'_>,
+    entity: &EntityRecord,
+    texts: &mut Texts,
+    id: ObservationId,
+) -> Result<Evidence> {
+    let mut one = required(ledger.observation(id)?, || format!("observation {id}"))?;
+    fill(ledger, entity, &mut one)?;
+    let interpretation = match one.interpretation {
+        Some(run) => ledger.run(run)?.map(|run| without_bytes(run.view)),
+        None => None,
+    };
+    let source = match one.source {
+        Some(source) => ledger.source(source)?.map(Into::into),
+        None => None,
+    };
+    let turn = one.turn;
+    let observation = evidence_view(ledger, texts, one)?;
+    Ok(Evidence { observation, interpretation, source, turn })
+}
+
+/// A dated fact, if it is still what holds.
+fn dated(ledger: &Ledger<'_>, key: &[u8]) -> Result<Option<TimelineEntry>> {
+    let (at, observation, field) =
+        required(keys::dated_parts(key), || "a dated observation".to_owned())?;
+    let moved =
+        ledger.records.entry(ledger.project, EntryKind::Moved, &keys::observation(observation))?;
+    let moved = moved.as_deref().and_then(super::ledger::parse);
+    let entity = moved.and_then(|moved| parsed(&moved, "to")).unwrap_or(observation.entity);
+    let entity = ledger.standing_for(ledger.known_entity(entity)?)?;
+    if entity.deleted_at.is_some() {
+        return Ok(None);
+    }
+    let view = view(ledger, &entity, AsOf::default())?;
+    let holds =
+        view.snapshot.provenance.get(&field).is_some_and(|from| from.contains(&observation));
+    let date = view.snapshot.fields.get(&field).and_then(Json::as_str);
+    Ok(match date.filter(|_| holds) {
+        None => None,
+        Some(date) => Some(TimelineEntry {
+            at,
+            date: date.to_owned(),
+            field,
+            entity: view.id,
+            entity_type: view.entity_type.clone(),
+            name: view.name.clone(),
+            observation,
+        }),
+    })
+}
+
+/// Whether anything was observed of an entity at all.
+pub(super) fn is_new(ledger: &Ledger<'_>, id: EntityId) -> Result<bool> {
+    let range = KeyRange::prefix(id.as_bytes());
+    Ok(ledger.records.entries(ledger.project, EntryKind::Observation, &range, 1)?.is_empty())
+}

@@ -1,0 +1,398 @@
+//! The ledger read and written in types.
+//!
+//! Look-ups follow from entries: whoever writes an entry through [`set`] writes them too, also
+//! when an undo puts an earlier form back.
+
+use std::collections::BTreeSet;
+
+use tine_core::facts::schema::moment;
+use tine_core::facts::{Observation, Schema, builtin};
+use tine_core::json::{self, Json};
+use tine_core::{Digest, EntityId, ObservationId, ProjectId, SourceId, TurnId};
+use tine_store::{EntryKind, KeyRange, Read, StoreError, Write, required};
+
+use super::keys::{self, Edge};
+use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
+use crate::change::Change;
+use crate::log::Mutation;
+use crate::{Error, Result};
+
+/// Observations of one entity that are read at most: a bound on what one snapshot can cost.
+pub(crate) const OBSERVATIONS_READ: usize = 100_000;
+
+/// Entities that were merged into one another are followed this far.
+const MERGES_FOLLOWED: usize = 64;
+
+/// What was learned in one project.
+#[derive(Clone, Copy)]
+pub(crate) struct Ledger<'r> {
+    pub records: &'r dyn Read,
+    pub project: &'r ProjectId,
+}
+
+fn damaged<T>(what: impl FnOnce() -> String) -> impl FnOnce() -> Result<T> {
+    move || {
+        Err(Error::Store(StoreError::Corrupt {
+            record: what(),
+            why: "it cannot be read".to_owned(),
+        }))
+    }
+}
+
+pub(crate) fn parse(text: &str) -> Option<Json> {
+    json::parse(text.as_bytes(), json::MAX_DEPTH).ok()
+}
+
+impl<'r> Ledger<'r> {
+    pub(crate) fn new(records: &'r dyn Read, project: &'r ProjectId) -> Self {
+        Ledger { records, project }
+    }
+
+    fn get<T>(
+        &self,
+        kind: EntryKind,
+        key: &[u8],
+        what: impl FnOnce() -> String,
+        read: impl FnOnce(&Json) -> Option<T>,
+    ) -> Result<Option<T>> {
+        match self.records.entry(self.project, kind, key)? {
+            None => Ok(None),
+            Some(text) => {
+                let found = parse(&text).and_then(|json| read(&json));
+                found.map_or_else(damaged(what), |found| Ok(Some(found)))
+            }
+        }
+    }
+
+    pub(crate) fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>> {
+        let read = |json: &Json| EntityRecord::from_json(id, json);
+        self.get(EntryKind::Entity, id.as_bytes(), || format!("entity {id}"), read)
+    }
+
+    /// An entity that somebody names.
+    pub(crate) fn known_entity(&self, id: EntityId) -> Result<EntityRecord> {
+        self.entity(id)?.ok_or_else(|| Error::NotFound {
+            what: "entity",
+            name: id.to_string(),
+            advice: "; `tine entity list` lists them",
+        })
+    }
+
+    /// The entity that stands for this one: itself, unless it was merged.
+    pub(crate) fn standing_for(&self, mut entity: EntityRecord) -> Result<EntityRecord> {
+        for _ in 0..MERGES_FOLLOWED {
+            let Some((into, _)) = entity.merged else {
+                return Ok(entity);
+            };
+            entity = required(self.entity(into)?, || format!("entity {into}"))?;
+        }
+        Err(Error::invalid("these entities are merged in too many steps"))
+    }
+
+    pub(crate) fn source(&self, id: SourceId) -> Result<Option<SourceRecord>> {
+        let read = |json: &Json| SourceRecord::from_json(id, json);
+        self.get(EntryKind::Source, id.as_bytes(), || format!("source {id}"), read)
+    }
+
+    pub(crate) fn known_source(&self, id: SourceId) -> Result<SourceRecord> {
+        self.source(id)?.ok_or_else(|| Error::NotFound {
+            what: "source",
+            name: id.to_string(),
+            advice: "; `tine source list` lists them",
+        })
+    }
+
+    pub(crate) fn relationship(&self, edge: &Edge) -> Result<Option<RelationshipRecord>> {
+        let what = || format!("relationship {} of {}", edge.relation, edge.source);
+        self.get(EntryKind::Relationship, &edge.key(), what, RelationshipRecord::from_json)
+    }
+
+    /// An observation. One that was erased has neither fields nor anything else, and is `None`.
+    pub(crate) fn observation(&self, id: ObservationId) -> Result<Option<Observation>> {
+        let key = keys::observation(id);
+        let Some(text) = self.records.entry(self.project, EntryKind::Observation, &key)? else {
+            return Ok(None);
+        };
+        read_observation(id, &text)
+    }
+
+    /// The observations that were made of an entity itself, in order, from one on.
+    pub(crate) fn own_observations(
+        &self,
+        entity: EntityId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<Observation>> {
+        let first = keys::observation(ObservationId { entity, seq: from });
+        let range = KeyRange { from: first, ..KeyRange::prefix(entity.as_bytes()) };
+        let found = self.records.entries(self.project, EntryKind::Observation, &range, limit)?;
+        let mut observations = Vec::with_capacity(found.len());
+        for entry in found {
+            let id = keys::observation_at_end(&entry.key);
+            let id = required(id, || format!("observation of {entity}"))?;
+            observations.extend(read_observation(id, &entry.text)?);
+        }
+        Ok(observations)
+    }
+
+    /// How many observations an entity has.
+    pub(crate) fn last_seq(&self, entity: EntityId) -> Result<u64> {
+        let range = KeyRange::prefix(entity.as_bytes()).backwards();
+        let last = self.records.entries(self.project, EntryKind::Observation, &range, 1)?;
+        Ok(last.first().and_then(|last| keys::observation_at_end(&last.key)).map_or(0, |id| id.seq))
+    }
+
+    /// All observations that speak of an entity now: its own without those that were moved away,
+    /// those that were moved to it, and those of the entities that were merged into it.
+    pub(crate) fn observations(&self, entity: EntityId) -> Result<Vec<Observation>> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut pending = vec![entity];
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let away = self.moved_away(id)?;
+            let own = self.own_observations(id, 1, OBSERVATIONS_READ - found.len())?;
+            found.extend(own.into_iter().filter(|one| !away.contains(&one.id)));
+            for moved in self.under(EntryKind::MovedHere, id.as_bytes())? {
+                if let Some(id) = keys::observation_at_end(&moved)
+                    && let Some(one) = self.observation(id)?
+                {
+                    found.push(one);
+                }
+            }
+            for merged in self.under(EntryKind::MergedInto, id.as_bytes())? {
+                pending.extend(keys::entity_at_end(&merged));
+            }
+            if found.len() >= OBSERVATIONS_READ {
+                let (what, limit) = ("observations of one entity", OBSERVATIONS_READ);
+                return Err(Error::TooLarge { what, limit, given: found.len() });
+            }
+        }
+        Ok(found)
+    }
+
+    fn moved_away(&self, entity: EntityId) -> Result<BTreeSet<ObservationId>> {
+        let moved = self.under(EntryKind::Moved, entity.as_bytes())?;
+        Ok(moved.iter().filter_map(|key| keys::observation_at_end(key)).collect())
+    }
+
+    /// The keys of a kind that begin with these bytes.
+    pub(crate) fn under(&self, kind: EntryKind, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let range = KeyRange::prefix(prefix);
+        let found = self.records.entries(self.project, kind, &range, OBSERVATIONS_READ)?;
+        Ok(found.into_iter().map(|entry| entry.key).collect())
+    }
+
+    /// Observations that name a turn.
+    pub(crate) fn about_turn(&self, turn: &TurnId) -> Result<Vec<Observation>> {
+        let mut found = Vec::new();
+        for key in self.under(EntryKind::ObservationOfTurn, turn.as_bytes())? {
+            if let Some(id) = keys::observation_at_end(&key) {
+                found.extend(self.observation(id)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The schema of a type in one version.
+    pub(crate) fn schema(&self, entity_type: &str, version: u32) -> Result<Schema> {
+        if version == 0 {
+            return Ok(Schema::open(entity_type));
+        }
+        let key = keys::schema(entity_type, version);
+        let what = || format!("schema {entity_type} {version}");
+        let registered =
+            self.get(EntryKind::Schema, &key, what, |json| Schema::from_json(json).ok())?;
+        let builtin = || builtin::schema(entity_type).filter(|schema| schema.version == version);
+        Ok(required(registered.or_else(builtin), what)?)
+    }
+
+    /// The newest schema of a type: registered, built in, or open.
+    pub(crate) fn newest_schema(&self, entity_type: &str) -> Result<Schema> {
+        let range = KeyRange::prefix(&keys::type_prefix(entity_type)).backwards();
+        let last = self.records.entries(self.project, EntryKind::Schema, &range, 1)?;
+        if let Some(last) = last.first() {
+            let schema = parse(&last.text).and_then(|json| Schema::from_json(&json).ok());
+            return Ok(required(schema, || format!("schema {entity_type}"))?);
+        }
+        Ok(builtin::schema(entity_type).unwrap_or_else(|| Schema::open(entity_type)))
+    }
+}
+
+fn read_observation(id: ObservationId, text: &str) -> Result<Option<Observation>> {
+    let Some(json) = parse(text) else {
+        return damaged(|| format!("observation {id}"))();
+    };
+    if json.get("purged").is_some() {
+        return Ok(None);
+    }
+    match Observation::from_json(id, &json) {
+        Some(found) => Ok(Some(found)),
+        None => damaged(|| format!("observation {id}"))(),
+    }
+}
+
+/// Writes an entry that may change, or removes it, together with the look-ups that follow from
+/// it.
+pub(crate) fn set(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    kind: EntryKind,
+    key: &[u8],
+    value: Option<&Json>,
+) -> Result<()> {
+    let before = records.entry(project, kind, key)?;
+    let old = before.as_deref().and_then(parse);
+    for look_up in look_ups(kind, key, old.as_ref()) {
+        records.delete_entry(project, look_up.0, &look_up.1)?;
+    }
+    match value {
+        Some(value) => records.put_entry(project, kind, key, &value.to_canonical())?,
+        None if before.is_some() => records.delete_entry(project, kind, key)?,
+        None => {}
+    }
+    for look_up in look_ups(kind, key, value) {
+        records.put_entry(project, look_up.0, &look_up.1, "")?;
+    }
+    Ok(())
+}
+
+/// The look-ups that an entry has.
+fn look_ups(kind: EntryKind, key: &[u8], value: Option<&Json>) -> Vec<(EntryKind, Vec<u8>)> {
+    let Some(value) = value else {
+        return Vec::new();
+    };
+    match kind {
+        EntryKind::Entity => {
+            let Some(entity) =
+                keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, value))
+            else {
+                return Vec::new();
+            };
+            let of_type = keys::entity_of_type(&entity.entity_type, entity.first_seen, entity.id);
+            let mut found = vec![(EntryKind::EntityOfType, of_type)];
+            if let Some((into, _)) = entity.merged {
+                let key = keys::entity_and(into, entity.id.as_bytes());
+                found.push((EntryKind::MergedInto, key));
+            }
+            found
+        }
+        EntryKind::Moved => {
+            let to = value.get("to").and_then(Json::as_str).and_then(|to| to.parse().ok());
+            let to: Option<EntityId> = to;
+            to.map(|to| (EntryKind::MovedHere, keys::entity_and(to, key))).into_iter().collect()
+        }
+        EntryKind::Relationship => Edge::from_key(key)
+            .map(|edge| (EntryKind::RelationshipTo, edge.key_at_target()))
+            .into_iter()
+            .collect(),
+        EntryKind::Source => {
+            let source = keys::source_at_end(key).and_then(|id| SourceRecord::from_json(id, value));
+            source
+                .map(|it| (EntryKind::SourceByTime, keys::source_by_time(it.stored_at, it.id)))
+                .into_iter()
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Mutation<'_> {
+    pub(crate) fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(self.reader(), &self.call.project)
+    }
+
+    /// Adds an observation behind the others of its entity, and notes it.
+    pub(crate) fn observe(&mut self, mut draft: Observation) -> Result<ObservationId> {
+        let project = &self.call.project;
+        draft.id.seq = self.ledger().last_seq(draft.id.entity)? + 1;
+        let text = draft.to_json().to_canonical();
+        let digest = Digest::of(text.as_bytes());
+        let key = keys::observation(draft.id);
+        self.records.put_entry(project, EntryKind::Observation, &key, &text)?;
+        if let Some(turn) = &draft.turn {
+            let key = keys::observation_of_turn(turn, draft.id);
+            self.records.put_entry(project, EntryKind::ObservationOfTurn, &key, "")?;
+        }
+        for (field, value) in draft.fields.iter() {
+            if let Some(at) = value.as_str().and_then(moment) {
+                let key = keys::dated(at, draft.id, field);
+                self.records.put_entry(project, EntryKind::Dated, &key, "")?;
+            }
+        }
+        self.changed(Change::Observed { id: draft.id, digest });
+        Ok(draft.id)
+    }
+
+    /// Takes an observation back, or a retraction of it, and says why.
+    pub(crate) fn retract(&mut self, seq: u64, of: &Observation, why: &str) -> Result<()> {
+        let mut fields = json::Object::new();
+        fields.insert("because", why.into());
+        let now = self.now;
+        self.observe(Observation {
+            fields,
+            source: None,
+            interpretation: None,
+            turn: None,
+            span: None,
+            observed_at: now,
+            stored_at: now,
+            origin: tine_core::facts::Origin::Server,
+            correction: false,
+            retracts: Some(seq),
+            ..of.clone()
+        })?;
+        Ok(())
+    }
+
+    /// Writes an entry that may change, and notes how it was.
+    pub(crate) fn set_entry(
+        &mut self,
+        kind: EntryKind,
+        key: &[u8],
+        after: Option<Json>,
+    ) -> Result<()> {
+        let project = &self.call.project;
+        let before = self.records.entry(project, kind, key)?;
+        let before = before.as_deref().and_then(parse);
+        if before == after {
+            return Ok(());
+        }
+        set(self.records, project, kind, key, after.as_ref())?;
+        self.changed(Change::Entry { kind, key: key.to_vec(), before, after });
+        Ok(())
+    }
+
+    /// Makes an entity unless it is there.
+    pub(crate) fn ensure_entity(&mut self, entity: EntityRecord) -> Result<EntityRecord> {
+        if let Some(known) = self.ledger().entity(entity.id)? {
+            return Ok(known);
+        }
+        let (project, key) = (&self.call.project, *entity.id.as_bytes());
+        set(self.records, project, EntryKind::Entity, &key, Some(&entity.to_json()))?;
+        Ok(entity)
+    }
+
+    /// Relates two things unless they are; answers whether this is new. What Tine makes along
+    /// with a turn follows from the turn and is not noted.
+    pub(crate) fn relate(&mut self, edge: &Edge, metadata: Json, structural: bool) -> Result<bool> {
+        if self.ledger().relationship(edge)?.is_some() {
+            return Ok(false);
+        }
+        let record = RelationshipRecord {
+            created_at: self.now,
+            created_by: self.call.actor.clone(),
+            metadata,
+            structural,
+        };
+        let (key, json) = (edge.key(), record.to_json());
+        if structural {
+            set(self.records, &self.call.project, EntryKind::Relationship, &key, Some(&json))?;
+        } else {
+            self.set_entry(EntryKind::Relationship, &key, Some(json))?;
+        }
+        Ok(true)
+    }
+}

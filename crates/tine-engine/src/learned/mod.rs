@@ -1,0 +1,39 @@
+//! What was learned, and where from: sources, runs over them, observations, entities,
+//! relationships; and the turns of hosts that track no branches.
+//!
+//! Everything is kept in the store's ledger, as entries whose keys [`keys`] spells and whose
+//! texts [`record`] reads. Invariants:
+//!
+//! - Sources and observations are only ever added; an erasure leaves their digests. What turns
+//!   out wrong is corrected or retracted by a later observation.
+//! - What holds of an entity is worked out from its observations whenever it is asked for, by
+//!   the pure function of `tine_core::facts`. No snapshot is stored, so none can be stale.
+//! - One store is one transaction and one operation of a log: that of its conversation, or the
+//!   project's own. What a run finds lands in a transaction of its own.
+//! - Versions of a slot hold no copy of what was said: their fields are what their turn says.
+//!
+//! Deliberately absent: asking models. An engine is given [`Interpreters`] from outside; only the
+//! rules that are built in are always among them.
+
+mod answers;
+mod entities;
+mod facts;
+pub(crate) mod keys;
+mod ledger;
+mod record;
+mod relations;
+mod requests;
+mod runs;
+mod schemas;
+mod sources;
+pub(crate) mod step;
+pub(crate) mod turns;
+mod work;
+
+pub use answers::*;
+pub use requests::*;
+pub use runs::{Interpreters, RULES};
+
+pub(crate) use ledger::{Ledger, parse, set};
+pub(crate) use relations::references_to;
+pub(crate) use sources::source_id;
