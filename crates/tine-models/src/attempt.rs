@@ -149,10 +149,15 @@ impl Attempt<'_> {
                 let so_far = listening.assembly.so_far();
                 return Ok(Answer { finish: Finish::Cancelled, ..so_far });
             }
-            Heard::All => match listening.assembly.missing() {
-                None => return Ok(listening.assembly.so_far()),
-                Some(fault) => (self.fault(fault, &head), listening.assembly.so_far()),
-            },
+            Heard::All if listening.assembly.is_whole() => return Ok(listening.assembly.so_far()),
+            Heard::All => {
+                let foreign = !head.is_of_events() && !listening.assembly.has_begun();
+                let fault = match foreign && !listening.bytes.is_empty() {
+                    true => Fault::Malformed("it is not a stream of events".to_owned()),
+                    false => Fault::Cut,
+                };
+                (self.fault(fault, &head), listening.assembly.so_far())
+            }
             Heard::Broken(broken) => (self.broken(&broken), listening.assembly.so_far()),
             Heard::Fault(fault) => (self.fault(fault, &head), listening.assembly.so_far()),
         };

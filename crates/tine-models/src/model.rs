@@ -167,7 +167,7 @@ impl Shared {
                 Ok(answer) => {
                     self.count(trail, answer.usage, true);
                     trail.model_answered.clone_from(&answer.model);
-                    *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = dialect;
+                    self.learn(dialect);
                     return Ok(answer);
                 }
                 Err(failed) => failed,
@@ -193,6 +193,16 @@ impl Shared {
 
     fn dialect(&self) -> Dialect {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what an endpoint was found to take, and forgets nothing that others found.
+    fn learn(&self, found: Dialect) {
+        let mut known = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Dialect {
+            other_schema: known.other_schema || found.other_schema,
+            other_limit: known.other_limit || found.other_limit,
+            bare_stream: known.bare_stream || found.bare_stream,
+        };
     }
 
     /// The key, from the environment as it is now.

@@ -116,10 +116,10 @@ pub struct Settings {
     pub budget: Option<Budget>,
     /// Not a setting: here so that a key in the file is refused without being repeated.
     #[serde(default)]
-    key: Option<IgnoredAny>,
-    /// The same.
+    pub key: Option<IgnoredAny>,
+    /// Not a setting either, for the same reason.
     #[serde(default)]
-    api_key: Option<IgnoredAny>,
+    pub api_key: Option<IgnoredAny>,
 }
 
 impl Settings {
@@ -231,8 +231,8 @@ impl Provider {
             // A key that nobody named goes only to the address that it belongs to.
             None => kind.key_env().filter(|_| base_url == kind.base_url()).map(str::to_owned),
         };
-        let timeout = check.time("timeout_ms", settings.timeout_ms, TIMEOUT)?;
-        let whole = check.time("answer_timeout_ms", settings.answer_timeout_ms, ANSWER_TIMEOUT)?;
+        let (timeout, answer_timeout) =
+            check.times(settings.timeout_ms, settings.answer_timeout_ms)?;
         let provider = Provider {
             name: name.to_owned(),
             kind,
@@ -244,7 +244,7 @@ impl Provider {
             max_tokens: settings.max_tokens,
             context_tokens: settings.context_tokens,
             timeout,
-            answer_timeout: whole.max(timeout),
+            answer_timeout,
             retries: settings.retries.unwrap_or(RETRIES),
             max_answer_bytes: settings.max_answer_bytes.unwrap_or(MAX_ANSWER_BYTES),
             price: settings.price,
@@ -344,16 +344,27 @@ impl Check<'_> {
         )
     }
 
-    fn time(
+    /// How long an answer may be silent, and how long it may take. What is not set gives way to
+    /// what is.
+    fn times(
         &self,
-        field: &'static str,
-        set: Option<u64>,
-        unset: Duration,
-    ) -> Result<Duration, ConfigError> {
-        let Some(millis) = set else { return Ok(unset) };
-        let bounded = (1..=LONGEST_MS).contains(&millis);
-        self.that(bounded, field, "must be between 1 and 86400000 (a day), in milliseconds")?;
-        Ok(Duration::from_millis(millis))
+        silent: Option<u64>,
+        whole: Option<u64>,
+    ) -> Result<(Duration, Duration), ConfigError> {
+        let bounded = |set: Option<u64>| set.is_none_or(|set| (1..=LONGEST_MS).contains(&set));
+        let why = "must be between 1 and 86400000 (a day), in milliseconds";
+        self.that(bounded(silent), "timeout_ms", why)?;
+        self.that(bounded(whole), "answer_timeout_ms", why)?;
+        let (silent, whole) = (silent.map(Duration::from_millis), whole.map(Duration::from_millis));
+        match (silent, whole) {
+            (Some(silent), Some(whole)) if silent > whole => {
+                self.wrong("answer_timeout_ms", "must not be less than `timeout_ms`")
+            }
+            (Some(silent), Some(whole)) => Ok((silent, whole)),
+            (Some(silent), None) => Ok((silent, ANSWER_TIMEOUT.max(silent))),
+            (None, Some(whole)) => Ok((TIMEOUT.min(whole), whole)),
+            (None, None) => Ok((TIMEOUT, ANSWER_TIMEOUT)),
+        }
     }
 
     fn parameters(&self, it: &Provider) -> Result<(), ConfigError> {

@@ -40,6 +40,11 @@ impl Head {
     pub(crate) fn is_fine(&self) -> bool {
         (200..300).contains(&self.status)
     }
+
+    /// Whether it says that a stream of events follows.
+    pub(crate) fn is_of_events(&self) -> bool {
+        self.content_type.contains("event-stream") || self.content_type.contains("ndjson")
+    }
 }
 
 /// Why there is no answer, or not all of it.

@@ -7,6 +7,8 @@ mod anthropic;
 mod frames;
 mod ollama;
 mod openai;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 
@@ -204,15 +206,14 @@ impl Assembly {
         self.answer
     }
 
-    /// What is wrong with the answer if nothing more comes.
-    pub(crate) fn missing(&self) -> Option<Fault> {
-        match self.done || self.finished {
-            true => None,
-            false if self.events == 0 => {
-                Some(Fault::Malformed("it is not a stream of events".to_owned()))
-            }
-            false => Some(Fault::Cut),
-        }
+    /// Whether all of it came.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.done || self.finished
+    }
+
+    /// Whether any of it came.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.events > 0
     }
 
     fn say(&mut self, text: &str, each: Listener<'_>) -> ControlFlow<()> {
@@ -249,7 +250,7 @@ impl Assembly {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Fault> {
-    serde_json::from_slice(bytes).map_err(|error| match error.is_eof() && !bytes.is_empty() {
+    serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
         true => Fault::Cut,
         false => Fault::Malformed(format!("it is no JSON, but {}", excerpt(bytes))),
     })
