@@ -156,9 +156,13 @@ fn an_endpoint_that_knows_the_other_name_of_a_bound_gets_it() {
     let refused = error(Kind::OpenAi, 400, "invalid_request_error", words);
     let endpoint = Endpoint::start(vec![refused, good(Kind::OpenAi, "x")]);
     let settings = Settings { max_tokens: Some(9), ..settings(Kind::OpenAi, &endpoint) };
-    model_with(settings, &Pauses::default()).complete(&Chat::ask("how?")).unwrap();
-    let sent = endpoint.asked()[1].json();
-    assert_eq!((sent.get("max_tokens"), &sent["max_completion_tokens"]), (None, &json!(9)));
+    let model = model_with(settings, &Pauses::default());
+    let tries = [1, 2].map(|_| model.complete(&Chat::ask("how?")).unwrap().tries);
+    assert_eq!((tries, endpoint.times()), ([2, 1], 3), "what was found out stays known");
+    for asked in &endpoint.asked()[1..] {
+        let sent = asked.json();
+        assert_eq!((sent.get("max_tokens"), &sent["max_completion_tokens"]), (None, &json!(9)));
+    }
 }
 
 #[test]

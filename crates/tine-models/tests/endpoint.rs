@@ -1,7 +1,7 @@
 //! An endpoint on the loopback that answers what a test tells it to.
 //!
 //! It speaks HTTP/1.1, one request for each connection. Everything in it is bounded: a gate that
-//! nobody opens opens by itself, and whoever drips ends with the connection.
+//! nobody opens opens by itself, and dripping ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -81,7 +81,7 @@ impl Reply {
         Reply { length: None, ..self }
     }
 
-    /// Never ends, and is never silent.
+    /// Is never silent, and ends long after anybody listens.
     pub fn drip(content_type: &str, bytes: &[u8]) -> Reply {
         let steps = vec![Step::Drip(bytes.to_vec())];
         Reply { length: None, steps, ..Reply::new(200, content_type, "") }
@@ -106,7 +106,10 @@ impl Reply {
                 }
                 Step::Drip(bytes) => {
                     // Often enough for any silence that tests allow.
-                    while !gate.wait(Duration::from_millis(20)) {
+                    for _ in 0..1_000 {
+                        if gate.wait(Duration::from_millis(20)) {
+                            break;
+                        }
                         stream.write_all(bytes)?;
                     }
                 }

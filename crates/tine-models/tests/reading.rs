@@ -82,7 +82,9 @@ fn spaces_in_a_quote_may_differ_and_letters_may_not() {
     let quote = |quote: &str| json!({ "findings": [person(quote)] }).to_string();
     assert_eq!(spans(text, &quote("Anna Müller today")), [(6, 25)]);
     assert_eq!(spans(text, &quote(" Anna\n\tMüller ")), [(6, 19)]);
-    for invented in ["anna Müller", "Anna Muller", "Anna Müller yesterday", "", " ", "Call Bob"] {
+    for invented in
+        ["anna Müller", "Anna Muller", "Anna Müller yesterday", "Anna Müller.", "", " ", "Call Bob"]
+    {
         let (found, notes) = read(text, &quote(invented));
         assert_eq!((found.len(), notes.len()), (0, 1), "{invented}");
     }
