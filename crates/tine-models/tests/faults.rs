@@ -67,7 +67,7 @@ fn json_under_another_type_is_read_all_the_same() {
 #[test]
 fn an_answer_that_does_not_come_in_time_is_given_up() {
     for kind in KINDS {
-        let (error, trail) = fails(kind, Reply::late(), |it| it.timeout_ms = Some(150));
+        let (error, trail) = fails(kind, Reply::late(), |it| it.timeout_ms = Some(600));
         assert!(matches!(error, ModelError::Timeout { field: "timeout_ms", .. }), "{error}");
         assert!(error.transient());
         assert_eq!((trail.tries, trail.response.len()), (1, 0));
@@ -77,7 +77,7 @@ fn an_answer_that_does_not_come_in_time_is_given_up() {
 #[test]
 fn an_answer_that_falls_silent_is_given_up_and_kept_as_far_as_it_came() {
     let reply = Reply::new(200, "application/json", "{\"half\":").then_gate();
-    let (error, trail) = fails(Kind::OpenAi, reply, |it| it.timeout_ms = Some(150));
+    let (error, trail) = fails(Kind::OpenAi, reply, |it| it.timeout_ms = Some(600));
     assert!(matches!(error, ModelError::Timeout { field: "timeout_ms", .. }), "{error}");
     assert_eq!(trail.response, b"{\"half\":");
 }
@@ -86,8 +86,8 @@ fn an_answer_that_falls_silent_is_given_up_and_kept_as_far_as_it_came() {
 fn an_answer_that_is_never_silent_is_bounded_in_time_too() {
     for kind in KINDS {
         let (error, trail) = fails(kind, Reply::drip("application/json", b" "), |it| {
-            it.timeout_ms = Some(400);
-            it.answer_timeout_ms = Some(400);
+            it.timeout_ms = Some(800);
+            it.answer_timeout_ms = Some(800);
         });
         assert!(matches!(error, ModelError::Timeout { field: "answer_timeout_ms", .. }), "{error}");
         assert!(!trail.response.is_empty());

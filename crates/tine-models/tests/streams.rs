@@ -247,7 +247,7 @@ fn a_stream_that_falls_silent_is_given_up() {
         let stream = streamed(kind, "", &["Hel"]);
         let begun = Reply::pieces(stream_type(kind), [stream.begin, stream.pieces].concat());
         let endpoint = Endpoint::start(vec![begun.then_gate()]);
-        let settings = Settings { timeout_ms: Some(300), ..settings(kind, &endpoint) };
+        let settings = Settings { timeout_ms: Some(800), ..settings(kind, &endpoint) };
         let mut heard = Heard::default();
         let model = model_with(settings, &Pauses::default());
         let outcome = model.stream(&Chat::ask("how?"), &mut |delta| heard.take(delta));
@@ -261,8 +261,8 @@ fn a_stream_that_never_ends_is_given_up() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![Reply::drip(stream_type(kind), b"\n")]);
         let settings = Settings {
-            timeout_ms: Some(400),
-            answer_timeout_ms: Some(400),
+            timeout_ms: Some(800),
+            answer_timeout_ms: Some(800),
             retries: Some(0),
             ..settings(kind, &endpoint)
         };

@@ -13,7 +13,7 @@ fn run(
 ) -> (Result<Completion, ModelError>, usize, Vec<u128>) {
     let endpoint = Endpoint::start(replies);
     let settings =
-        Settings { retries: Some(retries), timeout_ms: Some(2_000), ..settings(kind, &endpoint) };
+        Settings { retries: Some(retries), timeout_ms: Some(20_000), ..settings(kind, &endpoint) };
     let pauses = Pauses::default();
     let outcome = model_with(settings, &pauses).complete(&Chat::ask("how?"));
     (outcome, endpoint.times(), pauses.millis())
@@ -70,7 +70,7 @@ fn a_connection_that_broke_is_tried_again() {
 #[test]
 fn a_silence_is_tried_again() {
     let endpoint = Endpoint::start(vec![Reply::late(), good(Kind::Ollama, "x")]);
-    let settings = Settings { timeout_ms: Some(300), ..settings(Kind::Ollama, &endpoint) };
+    let settings = Settings { timeout_ms: Some(1_000), ..settings(Kind::Ollama, &endpoint) };
     let answer = model_with(settings, &Pauses::default()).complete(&Chat::ask("how?")).unwrap();
     assert_eq!((answer.text.as_str(), answer.tries), ("x", 2));
 }
