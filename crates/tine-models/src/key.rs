@@ -1,0 +1,106 @@
+//! A key: taken from the environment for one call, shown nowhere.
+
+use std::fmt;
+
+use http::HeaderValue;
+use http::header::{AUTHORIZATION, HeaderName};
+
+use crate::provider::Kind;
+
+/// A shorter key is no secret, and would be found in any text.
+const SHORTEST_SCRUBBED: usize = 6;
+
+/// What stands where a key stood.
+const SCRUBBED: &[u8] = b"[key]";
+
+/// A key for one call.
+pub(crate) struct Key(Option<String>);
+
+impl Key {
+    pub(crate) fn none() -> Key {
+        Key(None)
+    }
+
+    /// A key that can be sent; spaces and newlines at its ends come from files and shells.
+    pub(crate) fn new(text: &str) -> Option<Key> {
+        let text = text.trim();
+        let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        sendable.then(|| Key(Some(text.to_owned())))
+    }
+
+    /// The headers that carry it.
+    pub(crate) fn headers(&self, kind: Kind) -> Vec<(HeaderName, HeaderValue)> {
+        let mut headers = Vec::new();
+        if kind == Kind::Anthropic {
+            let version = HeaderName::from_static("anthropic-version");
+            headers.push((version, HeaderValue::from_static("2023-06-01")));
+        }
+        let value = self.0.as_ref().map(|key| match kind {
+            Kind::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
+            Kind::OpenAi | Kind::Ollama => (AUTHORIZATION, format!("Bearer {key}")),
+        });
+        if let Some((name, value)) = value
+            && let Ok(mut value) = HeaderValue::try_from(value)
+        {
+            value.set_sensitive(true);
+            headers.push((name, value));
+        }
+        headers
+    }
+
+    /// Takes the key out of what an endpoint said: some repeat it when they do not like it.
+    pub(crate) fn scrub(&self, bytes: &mut Vec<u8>) {
+        let Some(key) = self.0.as_deref().filter(|key| key.len() >= SHORTEST_SCRUBBED) else {
+            return;
+        };
+        // Some writers of JSON escape slashes.
+        for key in [key.to_owned(), key.replace('/', "\\/")] {
+            let key = key.as_bytes();
+            let find = |rest: &[u8]| rest.windows(key.len()).position(|it| it == key);
+            let Some(mut at) = find(bytes) else { continue };
+            let (mut kept, mut rest) = (Vec::with_capacity(bytes.len()), &bytes[..]);
+            loop {
+                kept.extend_from_slice(&rest[..at]);
+                kept.extend_from_slice(SCRUBBED);
+                rest = &rest[at + key.len()..];
+                match find(rest) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+            }
+            kept.extend_from_slice(rest);
+            *bytes = kept;
+        }
+    }
+
+    /// The same in a text.
+    pub(crate) fn scrub_text(&self, text: &mut String) {
+        if let Some(key) = self.0.as_deref().filter(|key| key.len() >= SHORTEST_SCRUBBED)
+            && text.contains(key)
+        {
+            *text = text.replace(key, "[key]");
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Key(…)" } else { "Key(none)" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Kind};
+
+    #[test]
+    fn a_key_is_not_shown_and_is_taken_out_of_any_text() {
+        let key = Key::new(" sk-secret-1\n").expect("it is a key");
+        let shown = format!("{key:?} {:?}", key.headers(Kind::OpenAi));
+        assert!(!shown.contains("sk-secret-1"), "{shown}");
+        let mut said = b"sk-secret-1 is wrong, sk-secret-1!".to_vec();
+        key.scrub(&mut said);
+        assert_eq!(said, b"[key] is wrong, [key]!");
+        assert!(Key::new("two words").is_none());
+    }
+}

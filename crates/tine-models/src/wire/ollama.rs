@@ -1,0 +1,88 @@
+//! `/api/chat` of Ollama.
+//!
+//! A stream is one JSON object in each line; an answer that is not streamed looks like its only
+//! line.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+use tine_core::Usage;
+
+use super::{Answer, Assembly, Fault, Listener, messages_with_system, text_of};
+use crate::chat::{Chat, Finish};
+use crate::provider::Provider;
+
+pub(super) fn request(provider: &Provider, chat: &Chat, stream: bool) -> Value {
+    let mut body = json!({
+        "model": provider.model,
+        "messages": messages_with_system(chat, None),
+        "stream": stream,
+    });
+    if let Some(form) = &chat.json_schema {
+        body["format"] = form.schema.clone();
+    }
+    let mut options = serde_json::Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        value.and_then(|value| options.insert(name.to_owned(), value))
+    };
+    set("temperature", provider.temperature.map(|it| json!(it)));
+    set("seed", provider.seed.map(|it| json!(it)));
+    set("num_predict", provider.max_tokens.map(|it| json!(it)));
+    set("num_ctx", provider.context_tokens.map(|it| json!(it)));
+    if !options.is_empty() {
+        body["options"] = Value::Object(options);
+    }
+    body
+}
+
+pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
+    let content = json.pointer("/message/content").and_then(Value::as_str);
+    let (Some(text), Some(true)) = (content, json.get("done").and_then(Value::as_bool)) else {
+        return Err(Fault::Malformed("it has no `message.content`, or is not `done`".to_owned()));
+    };
+    Ok(Answer {
+        text: text.to_owned(),
+        model: text_of(json, "model"),
+        usage: usage(json),
+        finish: finish(json),
+        refusal: None,
+    })
+}
+
+pub(super) fn event(
+    assembly: &mut Assembly,
+    json: &Value,
+    each: Listener<'_>,
+) -> Result<ControlFlow<()>, Fault> {
+    let Some(message) = json.get("message").filter(|message| message.is_object()) else {
+        return Err(Fault::Malformed("a line has no `message`".to_owned()));
+    };
+    assembly.model(json);
+    let part = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut flow = Assembly::think(part("thinking"), each);
+    if flow.is_continue() {
+        flow = assembly.say(part("content"), each);
+    }
+    if json.get("done").and_then(Value::as_bool) == Some(true) {
+        assembly.finish(finish(json));
+        assembly.answer.usage = usage(json);
+        assembly.done = true;
+    }
+    Ok(flow)
+}
+
+fn finish(json: &Value) -> Finish {
+    match json.get("done_reason").and_then(Value::as_str) {
+        // Older versions give no reason.
+        Some("stop") | None => Finish::Stop,
+        Some("length") => Finish::Length,
+        Some(other) => Finish::Other(other.to_owned()),
+    }
+}
+
+fn usage(json: &Value) -> Option<Usage> {
+    let count = |name: &str| json.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let (input, output) = (count("prompt_eval_count"), count("eval_count"));
+    let total = input.saturating_add(output);
+    (total > 0).then_some(Usage { turns: 1, input, output, total, ..Usage::default() })
+}

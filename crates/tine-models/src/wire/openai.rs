@@ -1,0 +1,117 @@
+//! Chat completions: of OpenAI, and of the many who offer the same.
+//!
+//! JSON is asked for as `json_schema`, strictly. Endpoints that do not know it get `json_object`
+//! and the schema in words.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Assembly, Dialect, Fault, Listener, messages_with_system, text_of, usage};
+use crate::chat::{Chat, Finish};
+use crate::provider::{Kind, Provider};
+
+pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Value {
+    let in_words = chat.json_schema.as_ref().filter(|_| dialect.other_schema).map(|form| {
+        format!("Answer with one JSON object and nothing else. Its JSON Schema:\n{}", form.schema)
+    });
+    let mut body = json!({
+        "model": provider.model,
+        "messages": messages_with_system(chat, in_words),
+        "stream": stream,
+    });
+    if let Some(form) = &chat.json_schema {
+        body["response_format"] = match dialect.other_schema {
+            true => json!({ "type": "json_object" }),
+            false => json!({
+                "type": "json_schema",
+                "json_schema": { "name": form.name, "schema": form.schema, "strict": true },
+            }),
+        };
+    }
+    if let Some(limit) = provider.max_tokens {
+        // The newer name is the only one that OpenAI's newer models take; others know the older.
+        let newer = (provider.base_url == Kind::OpenAi.base_url()) != dialect.other_limit;
+        let name = if newer { "max_completion_tokens" } else { "max_tokens" };
+        body[name] = json!(limit);
+    }
+    if let Some(temperature) = provider.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(seed) = provider.seed {
+        body["seed"] = json!(seed);
+    }
+    if stream && !dialect.bare_stream {
+        body["stream_options"] = json!({ "include_usage": true });
+    }
+    body
+}
+
+pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
+    let choice = json.pointer("/choices/0");
+    let message = choice.and_then(|choice| choice.get("message")).filter(|it| it.is_object());
+    let (Some(choice), Some(message)) = (choice, message) else {
+        return Err(Fault::Malformed("it has no `choices[0].message`".to_owned()));
+    };
+    let reason = choice.get("finish_reason").and_then(Value::as_str);
+    let finish = finish(reason);
+    Ok(Answer {
+        text: content(message.get("content")),
+        model: text_of(json, "model"),
+        usage: json.get("usage").and_then(usage),
+        refusal: text_of(message, "refusal").or_else(|| filtered(&finish)),
+        finish,
+    })
+}
+
+pub(super) fn event(
+    assembly: &mut Assembly,
+    json: &Value,
+    each: Listener<'_>,
+) -> Result<ControlFlow<()>, Fault> {
+    assembly.model(json);
+    assembly.usage(json.get("usage"));
+    let Some(choice) = json.pointer("/choices/0") else { return Ok(ControlFlow::Continue(())) };
+    let mut flow = ControlFlow::Continue(());
+    if let Some(delta) = choice.get("delta") {
+        let thought = text_of(delta, "reasoning_content").or_else(|| text_of(delta, "reasoning"));
+        flow = Assembly::think(thought.as_deref().unwrap_or_default(), each);
+        if flow.is_continue() {
+            flow = assembly.say(&content(delta.get("content")), each);
+        }
+        if let Some(refusal) = text_of(delta, "refusal") {
+            assembly.answer.refusal.get_or_insert_default().push_str(&refusal);
+        }
+    }
+    if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+        assembly.finish(finish(Some(reason)));
+        if assembly.answer.refusal.is_none() {
+            assembly.answer.refusal = filtered(&assembly.answer.finish);
+        }
+    }
+    Ok(flow)
+}
+
+/// A text, or the texts among parts.
+fn content(json: Option<&Value>) -> String {
+    match json {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+fn finish(reason: Option<&str>) -> Finish {
+    match reason {
+        Some("stop" | "tool_calls" | "function_call") => Finish::Stop,
+        Some("length") => Finish::Length,
+        Some("content_filter") => Finish::Refused,
+        other => Finish::Other(other.unwrap_or("none").to_owned()),
+    }
+}
+
+fn filtered(finish: &Finish) -> Option<String> {
+    (*finish == Finish::Refused).then(|| "its filter left something out".to_owned())
+}

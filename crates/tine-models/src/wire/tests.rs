@@ -1,0 +1,58 @@
+//! Streams that were harmed on the way.
+
+use std::ops::ControlFlow;
+
+use super::{Assembly, Frames};
+use crate::chat::Delta;
+use crate::provider::Kind;
+
+const STREAMS: [(Kind, &str); 3] = [
+    (
+        Kind::OpenAi,
+        "data: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"Zü\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    ),
+    (
+        Kind::Anthropic,
+        "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3}}}\n\n\
+         data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"Zü\"}}\n\n\
+         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+    ),
+    (
+        Kind::Ollama,
+        "{\"message\":{\"content\":\"Zü\"},\"done\":false}\n{\"message\":{},\"done\":true}\n",
+    ),
+];
+
+/// What was said, if the stream was whole and without fault.
+fn heard(kind: Kind, stream: &[u8]) -> Option<String> {
+    let (mut frames, mut assembly) = (Frames::new(kind), Assembly::new(kind));
+    let mut said = String::new();
+    let mut each = |delta: Delta<'_>| {
+        if let Delta::Text(text) = delta {
+            said.push_str(text);
+        }
+        ControlFlow::Continue(())
+    };
+    let mut events = frames.push(stream);
+    events.extend(frames.end());
+    let fine = events.iter().all(|event| assembly.event(event, &mut each).is_ok());
+    let whole = fine && assembly.is_whole();
+    assert_eq!(assembly.so_far().text, said, "what is given out is what is kept");
+    whole.then_some(said)
+}
+
+#[test]
+fn a_stream_with_any_byte_changed_or_missing_is_taken_or_refused_and_never_panics() {
+    for (kind, stream) in STREAMS {
+        assert_eq!(heard(kind, stream.as_bytes()).as_deref(), Some("Zü"));
+        for at in 0..stream.len() {
+            for byte in [0, b'\n', b'"', b'{', 0xff] {
+                let mut harmed = stream.as_bytes().to_vec();
+                harmed[at] = byte;
+                heard(kind, &harmed);
+            }
+            heard(kind, &stream.as_bytes()[..at]);
+        }
+    }
+}
