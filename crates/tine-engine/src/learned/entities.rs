@@ -449,16 +449,16 @@ fn slot_observations(
     record: &EntityRecord,
     as_of: AsOf,
 ) -> Result<Vec<Observation>> {
-    const ENOUGH: u64 = 16;
-    let last = ledger.last_seq(record.id)?;
-    if as_of == AsOf::default() && last > ENOUGH {
-        let few = ledger.own_observations(record.id, last - ENOUGH + 1, usize::MAX)?;
-        let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq > last - ENOUGH));
+    const ENOUGH: usize = 16;
+    if as_of == AsOf::default() {
+        let few = ledger.last_observations(record.id, ENOUGH)?;
+        let first = few.last().map_or(0, |one| one.id.seq);
+        let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq >= first));
         if whole && !standing(&few).is_empty() {
             return Ok(few);
         }
     }
-    ledger.own_observations(record.id, 1, super::ledger::OBSERVATIONS_READ)
+    ledger.own_observations(record.id, 0, super::ledger::OBSERVATIONS_READ)
 }
 
 fn name(schema: &Schema, fields: &Object) -> Option<String> {
