@@ -111,7 +111,7 @@ impl Engine {
             let mut all = ledger.observations(entity.id)?;
             let stands: BTreeSet<ObservationId> =
                 standing(&all).into_iter().map(|one| one.id).collect();
-            all.sort_by_key(|one| (one.stored_at, one.id.entity, one.id.seq));
+            all.sort_by_key(|one| (one.id.seq, one.id.entity));
             let next = (all.len() > skip.saturating_add(limit)).then(|| (skip + limit).to_string());
             let mut items = Vec::new();
             for mut one in all.into_iter().skip(skip).take(limit) {

@@ -3,6 +3,7 @@
 mod contract_failures;
 mod facts;
 mod runs;
+mod transfer;
 mod turns;
 
 use tine_core::json::{self, Json, Object};
