@@ -9,8 +9,8 @@ use regex::Regex;
 use super::Found;
 use super::links;
 use super::names::Kind;
-use super::passage::{pattern};
-use super::scene::Scene;
+use super::passage::{Block, pattern};
+use super::scene::{Reader, Scene};
 
 /// A file: a name without spaces and an ending that documents, pictures, archives and builds have.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
@@ -18,7 +18,7 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)(?:^|[\s(\[`\x22'“*,:])(?P<name>[\p{L}\p{N}_][\p{L}\p{N}_.\-]*\.(?:pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|txt|md|csv|tsv|",
         r"json|xml|ya?ml|toml|html?|zip|tar\.gz|tgz|gz|7z|rar|png|jpe?g|gif|svg|webp|heic|tiff?|psd|ai|fig|sketch|dwg|",
         r"mp3|mp4|m4a|wav|mov|avi|mkv|apk|ipa|exe|dmg|iso|epub|key|pages|numbers|ics|eml|log|sql|db|ipynb|tex|bib|",
-        r"vsdx?|drawio|pst|bak|stl|step|gpx|kml))(?:$|[\s)\]`\x22'”*,:;!?]|\.(?:\s|$))"
+        r"vsdx?|drawio|pst|bak|stl|step|gpx|kml|py|rs|java|cpp|sh|css|ini|conf|ods|numbers))(?:$|[\s)\]`\x22'”*,:;!?]|\.(?:\s|$))"
     ))
 });
 
@@ -47,6 +47,9 @@ pub(super) fn find(scene: &Scene<'_>, found: &mut Vec<Found>) {
         if let Some(name) = captures.name("name") {
             add(name.range());
         }
+    }
+    if scene.reader == Reader::Document && scene.opens && scene.sentence.block == Block::Heading {
+        add(0..text.trim_end().len());
     }
     for name in scene.names.iter().filter(|name| name.kind == Kind::Document) {
         found.push(Found::new("document", name.at.clone()).text("title", name.name.clone()));

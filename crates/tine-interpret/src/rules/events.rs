@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Found;
-use super::lists::EVENT_WORDS;
+use super::lists::{ACTION_WORDS, COMMON, EVENT_WORDS, FIRST_NAMES};
 use super::names::Kind;
 use super::passage::{Block, pattern};
 use super::scene::Scene;
 use super::when::When;
-use super::words::{Gap, Shape, Word, word_from};
+use super::words::{Gap, Shape, Word};
 
 /// The most words of an event's title.
 const MAX_TITLE_WORDS: usize = 9;
@@ -66,7 +66,7 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         if scene.is_quoted(when.at.start) || !is_real(scene, when) {
             continue;
         }
-        let Some(at) = by_predicate(scene, when).or_else(|| by_word(scene, when)) else { continue };
+        let Some(at) = by_predicate(scene, when).or_else(|| by_word(scene, when)).or_else(|| by_itself(scene, when)) else { continue };
         let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
         let apart = |other: &Range<usize>| free(other) && !other.contains(&when.at.start);
         if !taken.iter().all(apart) || !found.iter().all(|it| free(&it.at)) {
@@ -134,7 +134,7 @@ fn without_determiner(words: &[&Word]) -> usize {
         "the", "a", "an", "my", "our", "your", "his", "her", "their", "this", "and", "also", "oh",
         "so", "but", "reminder", "btw", "ok", "plus", "that",
     ];
-    let first = words.iter().find(|word| !word.is(&LEADING)).or(words.last());
+    let first = words.iter().find(|word| !word.is(LEADING)).or(words.last());
     first.map_or(0, |word| word.at.start)
 }
 
@@ -161,11 +161,37 @@ fn by_word(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
     let before = heads.iter().rfind(|no| words[**no].at.start < when.at.start);
     let head = *before.or(heads.first())?;
     let start = left(words, head, &clause);
-    if NEED_COMPANY.contains(&words[head].folded.as_str()) && start == head {
+    // "Dentist tomorrow" is enough, "the dentist … tomorrow" is not.
+    let beside = scene.sentence.plain[words[head].at.end..].trim_start().len()
+        == scene.sentence.plain.len() - when.at.start;
+    let opens = scene.trimmed(clause.clone()).start == words[head].at.start;
+    if NEED_COMPANY.contains(&words[head].folded.as_str()) && start == head && !(beside && opens) {
         return None;
     }
     let end = right(scene, head, &clause, when);
     Some(scene.trimmed(words[start].at.start..end))
+}
+
+/// A phrase without a verb before a time, alone in its sentence: "Garden club on Thursday at 5".
+fn by_itself(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
+    let clause = scene.clause(when.at.start);
+    let words: Vec<&Word> = scene
+        .words()
+        .iter()
+        .filter(|word| clause.contains(&word.at.start) && word.at.start < when.at.start)
+        .collect();
+    let rest = scene.trimmed(when.at.end..clause.end.max(when.at.end));
+    let noun = |word: &&Word| {
+        let common = COMMON.contains(word.folded.as_str()) && !word.owns;
+        let verbal = word.folded.ends_with("ed") || word.folded.ends_with("ing");
+        !common && !verbal && word.shape != Shape::Number && !STOPS.contains(&word.folded.as_str())
+    };
+    let first = words.first()?;
+    let opens = clause.start == 0 && (2..=4).contains(&words.len());
+    let acts = ACTION_WORDS.contains(first.folded.as_str());
+    let ahead = when.date.is_some() && spells_on(&scene.sentence.plain[when.at.clone()]);
+    (opens && !acts && ahead && rest.is_empty() && words.iter().all(noun))
+        .then(|| scene.trimmed(first.at.start..when.at.start))
 }
 
 /// Whether a word for an event is a noun where it stands.
@@ -183,7 +209,9 @@ fn is_noun(words: &[Word], head: usize, clause: &Range<usize>) -> bool {
     ];
     match before {
         None => followed && !word.is(&["play", "move", "show", "visit", "test"]),
-        Some(before) if before.is(&VERB_BEFORE) => false,
+        Some(before) if before.is(VERB_BEFORE) => false,
+        // "help Diego move"
+        Some(before) if FIRST_NAMES.contains_key(before.folded.as_str()) => before.owns,
         Some(before) => word.gap == Gap::Space || before.owns,
     }
 }
@@ -222,7 +250,6 @@ fn right(scene: &Scene<'_>, head: usize, clause: &Range<usize>, when: &When) -> 
         end = last.at.end + if last.owns { "'s".len() } else { 0 };
         no = words.partition_point(|it| it.at.start <= last.at.start);
     }
-    let _ = word_from;
     end.min(clause.end)
 }
 
@@ -231,7 +258,8 @@ fn described(scene: &Scene<'_>, when: &When, at: Range<usize>) -> Found {
     let clause = scene.clause(when.at.start);
     let title = scene.sentence.said(&at);
     let mut fact = Found::new("event", at.clone()).text("title", title).day("date", when.date);
-    if let Some((hour, minute)) = when.time {
+    let other = scene.whens.iter().find(|it| clause.contains(&it.at.start) && it.date.is_none() && it.time.is_some());
+    if let Some((hour, minute)) = when.time.or(other.and_then(|it| it.time)) {
         fact = fact.text("time", format!("{hour:02}:{minute:02}"));
     }
     let place = scene.names.iter().find(|name| {

@@ -64,7 +64,7 @@ pub(super) struct Sentence<'a> {
 impl Sentence<'_> {
     /// The text of a range of the sentence, with its white space collapsed.
     pub fn said(&self, at: &Range<usize>) -> String {
-        self.text[at.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
+        self.text[at.clone()].replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -108,7 +108,7 @@ static TODO: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?i:to-?do|action 
 
 static TASKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^\W*(?:action items?|actions|to-?dos?|to-?do list|tasks?|next steps|follow-?ups?|open items)\W*$",
+        r"(?i)^\W*(?:(?:my |our |the )?(?:action items?|actions|to-?dos?|to-?do list|tasks?|next steps|follow-?ups?|open items|things to do|still to do)(?:(?: for| this| before| by| until| on)\b[^.!?]{0,40}:)?|(?:things |stuff |what )?(?:i|we) (?:still )?(?:need|have) to(?: do)?\b[^.!?]{0,30}:)\W*$",
     )
 });
 
@@ -277,5 +277,6 @@ fn mask(said: &str) -> String {
     for at in code.chain(links) {
         plain.replace_range(at.clone(), &"_".repeat(at.len()));
     }
-    plain
+    // Marks of emphasis would part words that belong together.
+    plain.replace("**", "  ")
 }

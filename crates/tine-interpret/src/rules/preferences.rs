@@ -32,6 +32,10 @@ static DISLIKES: LazyLock<Regex> = LazyLock::new(|| {
 static HABIT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(?P<how>always|never|only ever)\s+(?P<what>[\p{L}'’-]+)"));
 
+/// A preference whose subject is left out.
+static BARE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)(?:^|[,;:.]\s+|\band\s+)(?P<verb>(?:would |i['’]?d )?(?:prefer|rather)\s+\S)"));
+
 static FAVOURITE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(?:my|our|his|her|their|\p{Lu}\p{L}+['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+"));
 
@@ -42,18 +46,7 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         return found;
     }
     let plain = scene.sentence.plain.as_str();
-    let mut add = |from: usize, polarity: Option<&str>| {
-        let at = scene.trimmed(from..scene.clause(from).end);
-        let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
-        if at.len() < 4 || !taken.iter().all(free) || !found.iter().all(|it| free(&it.at)) {
-            return;
-        }
-        let mut fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
-        if let Some(polarity) = polarity {
-            fact = fact.text("polarity", polarity);
-        }
-        found.push(fact);
-    };
+    let mut starts: Vec<(usize, Option<&str>)> = Vec::new();
     for (verbs, polarity) in [(&*DISLIKES, "dislike"), (&*LIKES, "like")] {
         for captures in verbs.captures_iter(plain) {
             let Some(all) = captures.get(0) else { continue };
@@ -64,7 +57,7 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
                 continue;
             }
             let denied = captures.name("not").is_some();
-            add(from, Some(if denied { "dislike" } else { polarity }));
+            starts.push((from, Some(if denied { "dislike" } else { polarity })));
         }
     }
     for captures in HABIT.captures_iter(plain) {
@@ -76,15 +69,35 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         let known = ACTION_WORDS.contains(verb.as_str()) || HABITS.contains(&verb.as_str());
         let habit = owner.is_some() && !is_past(&verb) || command && known;
         if habit && scene.is_stated(owner.unwrap_or(all.start())) {
-            add(owner.unwrap_or(all.start()), (how == "never").then_some("dislike"));
+            starts.push((owner.unwrap_or(all.start()), (how == "never").then_some("dislike")));
         }
     }
     for favourite in FAVOURITE.find_iter(plain) {
         if scene.is_stated(favourite.start()) {
-            add(favourite.start(), Some("like"));
+            starts.push((favourite.start(), Some("like")));
         }
     }
-    found.sort_by_key(|fact| fact.at.start);
+    for bare in BARE.captures_iter(plain).filter_map(|captures| captures.name("verb")) {
+        if scene.is_stated(bare.start()) && scene.trimmed(scene.clause(bare.start())).start == bare.start() {
+            starts.push((bare.start(), Some("like")));
+        }
+    }
+    starts.sort_by_key(|(from, _)| *from);
+    starts.dedup_by_key(|(from, _)| *from);
+    for (no, (from, polarity)) in starts.iter().enumerate() {
+        // "… is allergic to latex and prefers paper" are two.
+        let next = starts.get(no + 1).map_or(plain.len(), |(next, _)| *next);
+        let at = scene.trimmed(*from..scene.clause(*from).end.min(next));
+        let apart = taken.iter().all(|other| other.end <= at.start || at.end <= other.start);
+        if at.len() < 4 || !apart {
+            continue;
+        }
+        let fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
+        found.push(match polarity {
+            Some(polarity) => fact.text("polarity", *polarity),
+            None => fact,
+        });
+    }
     found
 }
 
@@ -108,7 +121,7 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
     }
     // "My wife prefers …", "and hates …" with the subject at the beginning of the clause.
     let owner = words.get(at.checked_sub(2)?)?;
-    if word.is(&KIN) && owner.is(&["my", "our", "his", "her", "their", "the"]) {
+    if word.is(KIN) && owner.is(&["my", "our", "his", "her", "their", "the"]) {
         return Some(owner.at.start);
     }
     if word.is(&["and", "but"]) {

@@ -29,6 +29,8 @@ pub(super) struct Scene<'a> {
     pub reader: Reader,
     pub whens: Vec<When>,
     pub names: Vec<Mention>,
+    /// Whether it is the first sentence of the text.
+    pub opens: bool,
     /// The clauses, in order.
     pub clauses: Vec<Range<usize>>,
     /// What stands between quotation marks.
@@ -69,7 +71,7 @@ impl<'a> Scene<'a> {
         let names = names::mentions(sentence, before, reader, &whens);
         let quoted = QUOTED.find_iter(&sentence.plain).map(|quoted| quoted.range()).collect();
         let clauses = clauses(sentence, &whens);
-        Scene { sentence, reader, whens, names, clauses, quoted }
+        Scene { sentence, opens: before.is_none(), reader, whens, names, clauses, quoted }
     }
 
     /// The clause around a byte.
@@ -111,12 +113,6 @@ impl<'a> Scene<'a> {
         self.quoted.iter().any(|quoted| quoted.contains(&byte))
     }
 
-    /// The phrase from a byte to the end of its clause, without the words that only tie it.
-    pub fn phrase(&self, from: usize) -> Range<usize> {
-        let end = self.clause(from).end.max(from);
-        self.trimmed(from..end)
-    }
-
     /// A range without white space, punctuation and loose words at its ends.
     pub fn trimmed(&self, at: Range<usize>) -> Range<usize> {
         static TAIL: LazyLock<Regex> = LazyLock::new(|| {
@@ -149,6 +145,13 @@ impl<'a> Scene<'a> {
     pub fn person_before(&self, byte: usize) -> Option<&Mention> {
         let end = self.sentence.plain[..byte].trim_end().len();
         self.names.iter().find(|name| name.kind == names::Kind::Person && name.at.end == end)
+    }
+
+    /// The person or the organisation whose name ends where the words before a byte do.
+    pub fn agent_before(&self, byte: usize) -> Option<&Mention> {
+        let end = self.sentence.plain[..byte].trim_end().len();
+        let acts = |name: &&Mention| matches!(name.kind, names::Kind::Person | names::Kind::Organization);
+        self.names.iter().filter(acts).find(|name| name.at.end == end)
     }
 
     /// The words of the sentence.
@@ -206,14 +209,14 @@ fn comma_ends(words: &[Word], next: usize) -> bool {
     if word.is(&["and", "or", "plus", "then"]) {
         return begins_clause(words, next + 1);
     }
-    word.is(&TIES) || begins_clause(words, next)
+    word.is(TIES) || begins_clause(words, next)
 }
 
 /// Whether a clause of its own begins with a word.
 fn begins_clause(words: &[Word], at: usize) -> bool {
     const LINKS: &[&str] = &["and", "or", "at", "from", "of", "in", "on", "for", "with", "by", "about", "as"];
     let Some(word) = words.get(at) else { return false };
-    if word.is(&SUBJECTS) || word.is(&OPENERS) {
+    if word.is(SUBJECTS) || word.is(OPENERS) {
         return true;
     }
     let rest = &words[at + 1..];
@@ -221,9 +224,9 @@ fn begins_clause(words: &[Word], at: usize) -> bool {
     if word.is_name_shaped() {
         let behind = reach.clone().find(|word| !word.is_name_shaped());
         // An event follows its name: "the review and Ben's party" is one list.
-        return behind.is_some_and(|word| !word.is(&LINKS)) && !word.owns;
+        return behind.is_some_and(|word| !word.is(LINKS)) && !word.owns;
     }
     let subject = word.is(&["the", "my", "our", "his", "her", "their", "a", "an", "your", "each"])
         || !ACTION_WORDS.contains(word.folded.as_str());
-    subject && reach.clone().any(|word| word.is(&VERBS))
+    subject && reach.clone().any(|word| word.is(VERBS))
 }

@@ -61,7 +61,8 @@ const SOMEBODY: &[&str] = &[
     "flatmate", "colleague", "landlord", "tenant", "assistant", "accountant", "lawyer", "doctor",
     "plumber", "electrician", "contractor", "supplier", "vendor", "client", "customer", "designer",
     "developer", "engineer", "intern", "nurse", "teacher", "somebody", "someone", "everyone",
-    "everybody",
+    "everybody", "legal", "finance", "hr", "marketing", "procurement", "management", "ops",
+    "support",
 ];
 
 /// The tasks of a sentence.
@@ -122,7 +123,8 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         }
         let Some((start, who)) = subject(scene, all.start(), weak) else { continue };
         let action = ACTION_WORDS.contains(folded.as_str());
-        if (weak && !action) || !scene.is_stated(start) || goes_to_event(scene, verb.start(), &folded) {
+        let third = scene.words().iter().any(|word| word.at.start == start && word.is(&["he", "she", "they"]));
+        if (third && !action) || (weak && (!action || is_momentary(scene, &verb.range(), &folded))) || !scene.is_stated(start) || goes_to_event(scene, verb.start(), &folded) {
             continue;
         }
         found.push(Lead { verb: verb.start(), who });
@@ -141,6 +143,16 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
     found
 }
 
+/// "I'll take a look": done as soon as said, unless there is a day for it.
+fn is_momentary(scene: &Scene<'_>, verb: &Range<usize>, folded: &str) -> bool {
+    const AT_ONCE: &[&str] = &[
+        "try", "look", "take", "wait", "watch", "show", "tell", "give", "go", "follow", "start",
+        "leave", "stop", "read", "learn", "get", "run",
+    ];
+    let clause = scene.clause(verb.start);
+    AT_ONCE.contains(&folded) && scene.when_in(&clause).is_none()
+}
+
 /// A verb of state that is one of action by what follows: "get a quote", "do the laundry".
 fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
     static OBJECT: LazyLock<Regex> =
@@ -149,15 +161,16 @@ fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
     match folded {
         "get" | "do" | "consider" => OBJECT.is_match(rest),
         "see" => rest.trim_start().to_lowercase().starts_with("a ") || rest.trim_start().starts_with("the "),
-        "help" | "work" | "keep" => false,
+        "help" => rest.trim_start().starts_with(char::is_uppercase) || OBJECT.is_match(rest),
         _ => false,
     }
 }
 
 /// Whose duty it is and where that begins; nobody's, if it is nobody who can act.
 fn subject(scene: &Scene<'_>, duty: usize, weak: bool) -> Option<(usize, Option<String>)> {
-    if let Some(name) = scene.person_before(duty) {
-        return Some((name.at.start, Some(name.name.clone())));
+    if let Some(name) = scene.agent_before(duty) {
+        let who = (name.kind == Kind::Person).then(|| name.name.clone());
+        return Some((name.at.start, who));
     }
     let words = scene.words();
     let inside = words.iter().find(|word| word.at.start < duty && duty < word.at.end);

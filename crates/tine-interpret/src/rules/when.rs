@@ -226,7 +226,7 @@ pub(super) fn find(sentence: &str, said: Option<NaiveDate>) -> Vec<When> {
     }
     for (at, time) in times(sentence) {
         if free(&found, &at) {
-            found.push(When { at, date: None, time: Some(time), vague: false });
+            found.push(When { at, date: None, time, vague: false });
         }
     }
     found.sort_by_key(|when| when.at.start);
@@ -256,7 +256,7 @@ fn join(sentence: &str, found: Vec<When>) -> Vec<When> {
 }
 
 /// Times of the day.
-fn times(sentence: &str) -> Vec<(Range<usize>, (u32, u32))> {
+fn times(sentence: &str) -> Vec<(Range<usize>, Option<(u32, u32)>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let before = r"(?:\b(?:at|by|from|around|about|before|until|till|after|between)\s+)?(?:around\s+|about\s+)?";
         let until = r"(?:\s*(?:-|–|to|until|till|and)\s*\d{1,2}(?::\d{2})?\s*(?:[ap]\.?m\b\.?)?)?";
@@ -280,9 +280,11 @@ fn times(sentence: &str) -> Vec<(Range<usize>, (u32, u32))> {
                 if !ends_phrase(&sentence[all.end()..]) {
                     return None;
                 }
-                (number("bare").or(number("first")).filter(|hour| *hour < 24)?, 0)
+                let hour = number("bare").or(number("first")).filter(|hour| *hour < 24)?;
+                // Nobody knows whether "at 7" is in the morning.
+                return Some((all.range(), (hour > 7).then_some((hour, 0))));
             };
-            (time.1 < 60).then_some((all.range(), time))
+            (time.1 < 60).then_some((all.range(), Some(time)))
         })
         .collect()
 }

@@ -33,6 +33,8 @@ pub(super) enum Gap {
     Point,
     /// A comma and white space.
     Comma,
+    /// An ampersand between white space.
+    Ampersand,
     /// Something else.
     Other,
 }
@@ -106,6 +108,7 @@ fn gap(between: &str) -> Gap {
     match between.trim_end() {
         "." => Gap::Point,
         "," => Gap::Comma,
+        " &" => Gap::Ampersand,
         _ => Gap::Other,
     }
 }

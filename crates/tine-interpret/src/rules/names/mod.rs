@@ -105,6 +105,11 @@ impl<'a> Run<'a> {
         self.own().iter().all(|word| word.shape == Shape::Capital || is_particle(word) || is_initial(word))
     }
 
+    /// Whether there is a figure in it, as in "Q3".
+    pub fn has_digit(&self) -> bool {
+        self.text().contains(|c: char| c.is_ascii_digit())
+    }
+
     fn mention(&self, kind: Kind) -> Mention {
         Mention { kind, at: self.at(), name: self.sentence.said(&self.at()), role: None }
     }
@@ -194,7 +199,10 @@ fn classify(run: Run<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> 
     if places::is_by_place(run) {
         return Some(run.mention(Kind::Place));
     }
-    people::is_by_place(run).then(|| people::mention(run))
+    if people::is_by_place(run) {
+        return Some(people::mention(run));
+    }
+    organizations::is_likely(run).then(|| run.mention(Kind::Organization))
 }
 
 /// "The Data Retention Policy": a paper with a title of its own.
@@ -210,7 +218,7 @@ fn is_paper(run: Run<'_>) -> bool {
     let led = run.before(1).is_some_and(|word| {
         word.is(&["the", "our", "a", "my", "your", "this", "their", "in", "of", "read", "per", "see", "new"])
     });
-    last.is_some_and(|word| word.is(&PAPERS) && !word.owns) && led && run.is_capitalised()
+    last.is_some_and(|word| word.is(PAPERS) && !word.owns) && led && run.is_capitalised()
 }
 
 /// Runs of words that could be names, by the numbers of their first and last words.
@@ -242,6 +250,11 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
     let near = match word.gap {
         Gap::Space => true,
         Gap::Point => is_initial(before) || before.is(&["st", "mt", "dr", "prof", "mr", "mrs", "ms"]),
+        // "Weber & Partner", but not "Anna & Tom".
+        Gap::Ampersand => {
+            let someone = |word: &Word| FIRST_NAMES.get(word.folded.as_str()) == Some(&true);
+            !(someone(before) && someone(word))
+        }
         _ => false,
     };
     // "Miller's Garage" is a name, "Anna's Garage" too; "Anna's Monday" is not.

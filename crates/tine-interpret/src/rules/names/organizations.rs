@@ -10,9 +10,12 @@ const WITH_OF: &[&str] = &[
     "academy", "museum", "church", "chamber", "office", "board", "council", "bureau",
 ];
 
+/// Words that make an organisation of the words around them.
+const INNER: &[&str] = &["air", "bank", "university", "airlines", "airways", "institute", "hospital", "insurance"];
+
 /// Whether "of" behind a word goes on with the name.
 pub(super) fn takes_of(word: &Word) -> bool {
-    word.is(&WITH_OF)
+    word.is(WITH_OF)
 }
 
 /// Whether a name may go on with this behind an owner: "Miller's Garage".
@@ -36,9 +39,11 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
     }
     let of = own.iter().any(takes_of) && own.iter().any(|word| word.is(&["of"])) || takes_of(&own[0]) && own.len() > 1 && own[0].is(&["university"]);
     let joined = run.text().contains(" & ");
+    // "TAP Air Portugal": a word that only names have, anywhere.
+    let inner = own.len() > 2 && own.iter().any(|word| word.is(INNER));
     // "Team Health", "Best Travel" at the beginning of a sentence are words.
     let plain = own[..own.len() - 1].iter().all(|word| COMMON.contains(word.folded.as_str()));
-    of || joined || ORGANIZATION_WORDS.contains(last) && !(plain && run.opens())
+    of || joined || inner || ORGANIZATION_WORDS.contains(last) && !(plain && run.opens())
 }
 
 /// Whether the words around a run speak of an organisation.
@@ -63,6 +68,40 @@ pub(super) fn is_by_place(run: Run<'_>, earlier: &[Mention]) -> bool {
     person && !someone && (strange || !known_place)
 }
 
+/// Whether a name of several unknown words stands where organisations do: "a quote from …".
+pub(super) fn is_likely(run: Run<'_>) -> bool {
+    const PAPERS: &[&str] = &[
+        "invoice", "quote", "email", "mail", "delivery", "order", "letter", "bill", "parcel",
+        "package", "offer", "reply", "contract", "deal", "partnership", "account", "policy",
+        "booked", "estimate", "refund", "shipment", "feedback", "news", "payment", "check",
+        "booking", "subscription", "loan", "mortgage", "insurance", "agreement", "sold", "bought",
+        "ordered", "applied", "apply", "application", "pitch", "presentation", "proposal",
+        "contact", "someone", "somebody", "people", "folks", "team", "guys",
+        "rented", "rent", "switch", "switched", "switching", "negotiating", "working", "recruiter",
+    ];
+    let own = run.own();
+    let first = own[0].folded.as_str();
+    let word_like = own.iter().any(|word| word.is(&["day", "eve", "time", "week", "year"]));
+    if run.opens() || run.has_digit() || word_like || FIRST_NAMES.contains_key(first) || COMMON.contains(first) {
+        return false;
+    }
+    let near = (2..=3).any(|places| run.before(places).is_some_and(|word| word.is(PAPERS)));
+    let began = run.follows(&["at"]) && run.before(2).is_some_and(|word| word.is(&["started", "starts", "starting", "start"]));
+    let from = began || run.follows(&["from", "with", "to", "at", "by", "for"]) && near;
+    let several = own.len() > 1 && own.iter().all(|word| word.shape != Shape::Lower);
+    let there = several && run.follows(&["at", "from", "for"]);
+    let given = several && run.follows(&["to"])
+        && (2..=8).any(|places| run.before(places).is_some_and(|word| {
+            word.is(&["send", "sent", "pay", "paid", "submit", "deliver", "return", "invoice", "write"])
+        }));
+    let thing = run.follows(&["the", "our"]) && run.precedes(&[
+        "contract", "invoice", "account", "deal", "proposal", "order", "project", "pitch",
+        "partnership", "app", "website", "team", "office", "offer",
+    ]) && several;
+    let paid = run.follows(&["pay", "paid", "invoice", "invoiced"]);
+    from || there || given || thing || paid
+}
+
 /// Whether the words around a run say that it is an organisation.
 fn is_evident(run: Run<'_>) -> bool {
     const KINDS: &[&str] = &[
@@ -79,18 +118,22 @@ fn is_evident(run: Run<'_>) -> bool {
     ];
     let first = &run.own()[0];
     let linked = matches!(first.gap, Gap::Space | Gap::Comma);
-    let kind = linked && run.before(1).is_some_and(|word| word.is(&KINDS))
+    let kind = linked && run.before(1).is_some_and(|word| word.is(KINDS))
         && !run.before(2).is_some_and(|word| word.is(&["to", "can"]));
-    let called = run.follows(&["called", "named"]) && run.before(2).is_some_and(|word| word.is(&KINDS));
+    let called = run.follows(&["called", "named"]) && run.before(2).is_some_and(|word| word.is(KINDS));
     let working = run.follows(&["at", "for", "with", "of", "from"])
-        && run.before(2).is_some_and(|word| word.is(&WORKING));
+        && run.before(2).is_some_and(|word| word.is(WORKING));
     let joining = run.follows(&["joined", "joining", "acquired", "acquire", "founded", "hired"])
         && !FIRST_NAMES.contains_key(first.folded.as_str());
     let told = run.precedes(&["told", "charges", "charged", "announced", "offers", "offered", "quoted", "raised", "sells", "delivers", "invoiced", "billed", "hired", "acquired", "shipped", "wants", "sent", "confirmed", "replied"])
         && run.len() > 1
         && !FIRST_NAMES.contains_key(first.folded.as_str());
+    // "Lumora, our supplier"
+    let appositive = run.after(1).is_some_and(|word| {
+        word.gap == Gap::Comma && word.is(&["our", "my", "the", "a", "an", "their"])
+    }) && (2..=3).any(|places| run.after(places).is_some_and(|word| word.is(KINDS)));
     let after = run.after(1).is_some_and(|word| {
         word.gap == Gap::Space && word.is(&["employees", "shares", "stock", "ceo", "account", "invoice", "shareholders", "headquarters", "hq"])
     }) && first.shape == Shape::Capital && !first.owns;
-    kind || called || working || joining || told || (after && !run.opens())
+    kind || called || appositive || working || joining || told || (after && !run.opens())
 }

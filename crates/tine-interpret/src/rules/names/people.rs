@@ -86,18 +86,18 @@ pub(super) fn mention(run: Run<'_>) -> Mention {
 /// "My wife Ann", "Ann, our accountant,": what somebody is.
 fn role(run: Run<'_>) -> Option<String> {
     static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}[\p{L}-]+)")
+        pattern(r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}?[\p{L}-]+)\s*(?:[,.;)]|$)")
     });
-    if let Some(word) = run.before(1).filter(|word| word.is(&KIN)) {
+    if let Some(word) = run.before(1).filter(|word| word.is(KIN)) {
         if matches!(run.own()[0].gap, Gap::Space | Gap::Comma) {
             return Some(word.folded.clone());
         }
     }
     let rest = &run.sentence.plain[run.at().end..];
     let behind = BEHIND.captures(rest)?.name("role")?;
-    let words: Vec<&str> = behind.as_str().split_whitespace().collect();
-    let last = words.iter().position(|word| KIN.contains(&word.to_lowercase().as_str()))?;
-    Some(words[..=last].join(" ").to_lowercase())
+    let role = behind.as_str().to_lowercase();
+    let last = role.split_whitespace().next_back()?;
+    KIN.contains(&last).then(|| role.clone())
 }
 
 /// Whether a run begins with a first name and can be a person's.
@@ -111,11 +111,11 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
         let second = &own[1];
         let surname = !COMMON.contains(second.folded.as_str()) || is_surname_like(second);
         let owned = own[0].owns;
-        return !owned && surname && (alone || !run.opens() || is_led(run) || is_speaking(run, &SPEAKING));
+        return !owned && surname && (alone || !run.opens() || is_led(run) || is_speaking(run, SPEAKING));
     }
     // A word that is also a name must be where names are.
     alone || is_led(run) || (!is_month_or_place(run) && !run.opens() && !run.follows(&["the", "a", "an", "this", "in", "on", "of"])
-        || is_speaking(run, &ONLY_PEOPLE))
+        || is_speaking(run, ONLY_PEOPLE))
 }
 
 /// Surnames that are common words as well.
@@ -135,13 +135,13 @@ pub(super) fn is_by_place(run: Run<'_>) -> bool {
     let strange = |word: &Word| {
         COMMON.contains(word.folded.as_str()) || NOT_NAMES.contains(word.folded.as_str())
     };
-    if !run.is_capitalised() || own.len() > 3 || own.iter().any(strange) {
+    if !run.is_capitalised() || own.len() > 3 || own.iter().any(strange) || run.has_digit() {
         return false;
     }
     if ORGANIZATIONS.contains_key(run.text()) || PLACES.contains_key(run.text()) {
         return false;
     }
-    if is_led(run) || is_speaking(run, &ONLY_PEOPLE) || is_greeted(run) {
+    if is_led(run) || is_speaking(run, ONLY_PEOPLE) || is_greeted(run) {
         return true;
     }
     // "The tour is tomorrow with Kristjan."
@@ -170,7 +170,7 @@ fn is_led(run: Run<'_>) -> bool {
         "hired", "asking", "telling", "named", "mrs", "inviting", "dear", "call", "email", "emailed", "message", "and", "phone",
     ];
     let kin = matches!(run.own()[0].gap, Gap::Space | Gap::Comma)
-        && run.before(1).is_some_and(|word| word.is(&KIN))
+        && run.before(1).is_some_and(|word| word.is(KIN))
         && run.before(2).is_some_and(|word| word.is(&["my", "our", "his", "her", "their", "your", "old", "best", "new", "good", "older", "younger"]) || word.owns);
     let spoken = run.follows(&["to", "with", "from", "by"])
         && run.before(2).is_some_and(|word| {
@@ -216,7 +216,7 @@ pub(super) fn listed(
         pattern(r"^(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?\s*$")
     });
     let plain = sentence.plain.as_str();
-    let mut add = |at: Range<usize>, found: &mut Vec<Mention>| {
+    let add = |at: Range<usize>, found: &mut Vec<Mention>| {
         let apart = |it: &Mention| it.at.end <= at.start || at.end <= it.at.start;
         let word = plain[at.clone()].split_whitespace().next().unwrap_or_default().to_lowercase();
         if found.iter().all(apart) && !COMMON.contains(word.as_str()) && !NOT_NAMES.contains(word.as_str()) {
@@ -228,7 +228,6 @@ pub(super) fn listed(
         let label = list.as_str().trim().to_lowercase();
         // Behind these labels any name is a person's; behind others a known first name must be.
         let strict = label.contains("from") || label.contains("contact") || label.contains("team");
-        let mut start = list.end();
         for piece in plain[list.end()..].split_inclusive([',', ';', '&']) {
             let bare = piece.trim_end_matches([',', ';', '&', '.', ' ', '*']);
             let indent = bare.len() - bare.trim_start_matches([' ', '*']).len();
@@ -242,9 +241,7 @@ pub(super) fn listed(
                     add(offset + name.start()..offset + name.end(), found);
                 }
             }
-            start += piece.len();
         }
-        let _ = start;
     }
     let closes = before.is_some_and(|before| CLOSING.is_match(&before.plain));
     if closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool) {

@@ -32,7 +32,7 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
     match PLACES.get(run.text()) {
         // "London Breed", "Paris said": a known place that speaks is somebody.
         Some(true) => return !run.precedes(&["said", "says", "asked", "told"]),
-        Some(false) => return run.follows(&TOWARDS) || is_in_state(run),
+        Some(false) => return run.follows(TOWARDS) || is_in_state(run),
         None => {}
     }
     if own.len() == 1 {
@@ -77,8 +77,8 @@ pub(super) fn is_by_place(run: Run<'_>) -> bool {
         (2..=reach).any(|places| run.before(places).is_some_and(|word| word.is(words)))
     };
     let known_name = FIRST_NAMES.contains_key(own[0].folded.as_str());
-    let moving = run.follows(&["in", "to", "from", "near", "through", "via"]) && near(&MOVES, 3);
-    let dining = run.follows(&["at"]) && near(&MEALS, 7);
+    let moving = run.follows(&["in", "to", "from", "near", "through", "via"]) && near(MOVES, 3);
+    let dining = run.follows(&["at"]) && near(MEALS, 7);
     let kind = run.follows(&["of"]) && run.before(2).is_some_and(|word| word.is(&["city", "town", "village", "port", "district", "region"]));
     let called = run.follows(&["called"]) && run.before(2).is_some_and(|word| word.is(&["place", "restaurant", "hotel", "bar", "café", "cafe", "village", "town"]));
     let kinds = own[0].gap == Gap::Space
