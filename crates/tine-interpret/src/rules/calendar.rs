@@ -95,7 +95,8 @@ pub(super) fn end_of(said: Option<NaiveDate>, unit: &str, next: bool) -> Option<
 
 /// A month by its first letters, in lower case.
 pub(super) fn month(name: &str) -> Option<u32> {
-    const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    const MONTHS: &[&str] =
+        &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let at = MONTHS.iter().position(|month| name.starts_with(month))?;
     u32::try_from(at + 1).ok()
 }

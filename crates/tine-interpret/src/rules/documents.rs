@@ -24,7 +24,9 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A title in quotation marks behind a word for a paper.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r#"(?i)\b(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?["“](?P<name>[^"“”]{2,80})["”]"#)
+    pattern(
+        r#"(?i)\b(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?["“](?P<name>[^"“”]{2,80})["”]"#,
+    )
 });
 
 /// The documents of a sentence.

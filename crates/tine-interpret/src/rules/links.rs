@@ -11,8 +11,9 @@ use super::passage::{Sentence, pattern};
 static LINK: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(?i)\b(?:https?://|www\.)[^\s<>"“”`]+"#));
 
-static EMAIL: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b[a-z0-9][a-z0-9._%+-]*@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b"));
+static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b[a-z0-9][a-z0-9._%+-]*@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}\b")
+});
 
 /// The links of a sentence.
 pub(super) fn find(sentence: &Sentence<'_>, found: &mut Vec<Found>) {
@@ -49,9 +50,8 @@ fn trim(mut link: &str) -> &str {
             _ => None,
         };
         // A closing bracket belongs to the link if it was opened there.
-        let balanced = opens.is_some_and(|open| {
-            link.matches(open).count() >= link.matches(last).count()
-        });
+        let balanced =
+            opens.is_some_and(|open| link.matches(open).count() >= link.matches(last).count());
         let loose = opens.is_some() && !balanced;
         if !loose && !matches!(last, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '’' | '_') {
             return link;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::links;
-use super::words::{self, Word};
+use super::words::{self, Word, among};
 
 /// The longest sentence; a longer one is cut between two words.
 const MAX_SENTENCE_BYTES: usize = 1_000;
@@ -104,7 +104,8 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-static TODO: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?i:to-?do|action item)s?\b\s*[:\-–]\s*"));
+static TODO: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?i:to-?do|action item)s?\b\s*[:\-–]\s*"));
 
 static TASKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -234,28 +235,26 @@ fn cut(paragraph: &str) -> Vec<Range<usize>> {
 
 /// Whether the point behind a word belongs to the word.
 fn is_abbreviation(before: &str, after: &str) -> bool {
-    const ALWAYS: &[&str] = &[
-        "dr", "mr", "mrs", "ms", "prof", "st", "e.g", "i.e", "vs", "approx", "no", "gen", "sen",
-        "rep", "capt", "lt", "rev", "mt", "cf",
-    ];
-    const WITHIN: &[&str] = &[
-        "a.m", "p.m", "inc", "ltd", "co", "corp", "etc", "jr", "sr", "dept", "ave", "rd", "blvd",
-        "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec", "u.s",
-    ];
+    const ALWAYS: &str = "dr mr mrs ms prof st e.g i.e vs approx no gen sen rep capt lt rev mt cf";
+    const WITHIN: &str = "a.m p.m inc ltd co corp etc jr sr dept ave rd blvd jan feb mar apr jun jul aug sept \
+        sep oct nov dec u.s";
     let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or(before);
     let small = after.chars().next().is_some_and(|next| next.is_lowercase() || next.is_numeric());
     let folded = word.to_ascii_lowercase();
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
     // "No." ends a sentence when it is one.
-    (ALWAYS.contains(&folded.as_str()) && (folded != "no" || small))
+    (among(ALWAYS, &folded) && (folded != "no" || small))
         || initial
-        || (small && WITHIN.contains(&folded.as_str()))
+        || (small && among(WITHIN, &folded))
 }
 
 /// Adds a sentence, in pieces if it is too long.
 fn shorten(paragraph: &str, mut at: Range<usize>, found: &mut Vec<Range<usize>>) {
     while at.len() > MAX_SENTENCE_BYTES {
-        let limit = paragraph.floor_char_boundary(at.start + MAX_SENTENCE_BYTES);
+        let mut limit = at.start + MAX_SENTENCE_BYTES;
+        while !paragraph.is_char_boundary(limit) {
+            limit -= 1;
+        }
         let piece = &paragraph[at.start..limit];
         let end = piece.rfind(char::is_whitespace).filter(|end| *end > 0).unwrap_or(piece.len());
         found.push(at.start..at.start + end);

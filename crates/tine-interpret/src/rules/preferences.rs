@@ -12,7 +12,7 @@ use super::Found;
 use super::lists::ACTION_WORDS;
 use super::passage::{Block, pattern};
 use super::scene::Scene;
-use super::words::{Word, word_from};
+use super::words::{Word, among, word_from};
 
 /// Adverbs between a subject and its verb.
 const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to)\s+)*";
@@ -33,11 +33,15 @@ static HABIT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)\b(?P<how>always|never|only ever)\s+(?P<what>[\p{L}'’-]+)"));
 
 /// A preference whose subject is left out.
-static BARE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)(?:^|[,;:.]\s+|\band\s+)(?P<verb>(?:would |i['’]?d )?(?:prefer|rather)\s+\S)"));
+static BARE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)(?:^|[,;:.]\s+|\band\s+)(?P<verb>(?:would |i['’]?d )?(?:prefer|rather)\s+\S)")
+});
 
-static FAVOURITE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?:my|our|his|her|their|\p{Lu}\p{L}+['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+"));
+static FAVOURITE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:my|our|his|her|their|(?-i:\p{Lu}\p{L}+)['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+",
+    )
+});
 
 /// The preferences of a sentence.
 pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
@@ -65,8 +69,9 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         let verb = captures["what"].to_lowercase();
         let how = captures["how"].to_lowercase();
         let owner = subject(scene, all.start());
-        let command = owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
-        let known = ACTION_WORDS.contains(verb.as_str()) || HABITS.contains(&verb.as_str());
+        let command =
+            owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
+        let known = ACTION_WORDS.contains(verb.as_str()) || among(HABITS, &verb);
         let habit = owner.is_some() && !is_past(&verb) || command && known;
         if habit && scene.is_stated(owner.unwrap_or(all.start())) {
             starts.push((owner.unwrap_or(all.start()), (how == "never").then_some("dislike")));
@@ -78,7 +83,9 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         }
     }
     for bare in BARE.captures_iter(plain).filter_map(|captures| captures.name("verb")) {
-        if scene.is_stated(bare.start()) && scene.trimmed(scene.clause(bare.start())).start == bare.start() {
+        if scene.is_stated(bare.start())
+            && scene.trimmed(scene.clause(bare.start())).start == bare.start()
+        {
             starts.push((bare.start(), Some("like")));
         }
     }
@@ -101,9 +108,7 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     found
 }
 
-const HABITS: &[&str] = &[
-    "use", "put", "do", "eat", "drink", "fly", "sit", "wear", "sleep", "work", "keep", "include",
-];
+const HABITS: &str = "use put do eat drink fly sit wear sleep work keep include";
 
 /// Where the subject of a verb begins, if somebody can have a preference.
 fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
@@ -116,15 +121,16 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
     let before = at.checked_sub(1).and_then(|at| words.get(at));
     let inside = words.iter().find(|word| word.at.start < verb && verb < word.at.end);
     let word = inside.or(before)?;
-    if is_person(word) {
+    // "I'd like to" asks for something; only "I'd rather" and "I'd prefer" prefer.
+    if is_person(word) && (inside.is_some() || !word.folded.contains('\'')) {
         return Some(word.at.start);
     }
     // "My wife prefers …", "and hates …" with the subject at the beginning of the clause.
     let owner = words.get(at.checked_sub(2)?)?;
-    if word.is(KIN) && owner.is(&["my", "our", "his", "her", "their", "the"]) {
+    if word.is(KIN) && owner.is("my our his her their the") {
         return Some(owner.at.start);
     }
-    if word.is(&["and", "but"]) {
+    if word.is("and but") {
         let clause = scene.clause(word.at.start);
         let first = words.get(word_from(words, clause.start))?;
         let named = scene.names.iter().any(|name| name.at.start == first.at.start);
@@ -133,12 +139,9 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
     None
 }
 
-const KIN: &[&str] = &[
-    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "sister", "brother",
-    "son", "daughter", "boss", "manager", "client", "customer", "team", "kids", "parents", "friend",
-    "girlfriend", "boyfriend", "grandma", "grandpa", "grandmother", "grandfather", "aunt", "uncle",
-    "cousin", "roommate", "flatmate", "colleague", "landlord", "neighbor",
-];
+const KIN: &str = "wife husband partner mother father mom mum dad sister brother son daughter boss manager \
+    client customer team kids parents friend girlfriend boyfriend grandma grandpa grandmother \
+    grandfather aunt uncle cousin roommate flatmate colleague landlord neighbor";
 
 fn is_person(word: &Word) -> bool {
     let stem = word.folded.split('\'').next().unwrap_or_default();
@@ -157,10 +160,7 @@ fn is_empty_object(what: &str, verb: &str) -> bool {
 
 /// "I never got it" is something that happened.
 fn is_past(verb: &str) -> bool {
-    const PAST: &[&str] = &[
-        "got", "had", "was", "were", "did", "said", "knew", "thought", "saw", "came", "went",
-        "made", "took", "gave", "told", "heard", "felt", "found", "left", "met", "paid", "sent",
-        "wrote", "been", "mind", "worked",
-    ];
-    PAST.contains(&verb) || (verb.ends_with("ed") && verb != "need" && verb != "feed")
+    const PAST: &str = "got had was were did said knew thought saw came went made took gave told heard felt \
+        found left met paid sent wrote been mind worked";
+    among(PAST, verb) || (verb.ends_with("ed") && verb != "need" && verb != "feed")
 }

@@ -37,27 +37,21 @@ pub(super) struct Scene<'a> {
     quoted: Vec<Range<usize>>,
 }
 
-const SUBJECTS: &[&str] = &[
-    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we'll", "we've", "you", "you'll", "you're",
-    "you've", "he", "he's", "he'll", "she", "she's", "she'll", "it", "it's", "it'll", "they",
-    "they're", "they'll", "they've", "this", "that", "that's", "these", "those", "there",
-    "there's", "let's", "lets", "everyone", "everybody", "someone", "somebody", "nobody", "who",
-    "which", "where", "what", "how", "here's", "can", "could", "mornings",
-];
+/// Pronouns that begin a clause.
+const PRONOUNS: &str = "i i'm i've i'd i'll we we're we'll we've you you'll you're you've he he's he'll she she's \
+    she'll it it's it'll they they're they'll they've this that that's these those";
+
+/// Other words that begin a clause as its subject.
+const SUBJECTS: &str = "there there's let's lets everyone everybody someone somebody nobody who which where what \
+    how here's can could mornings";
 
 /// Words that begin a clause without a subject.
-const OPENERS: &[&str] = &[
-    "need", "gotta", "got", "please", "pls", "maybe", "also", "never", "always", "otherwise",
-    "remind", "thanks", "because", "then",
-];
+const OPENERS: &str =
+    "need gotta got please pls maybe also never always otherwise remind thanks because then";
 
-const VERBS: &[&str] = &[
-    "is", "are", "was", "were", "has", "have", "had", "will", "must", "should", "shall", "needs",
-    "need", "can", "could", "wants", "wanted", "would", "said", "says", "told", "asked", "thinks",
-    "knows", "prefers", "likes", "loves", "hates", "leaves", "starts", "begins", "takes", "comes",
-    "does", "did", "doesn't", "didn't", "isn't", "isnt", "costs", "agreed", "decided", "suggested",
-    "ends",
-];
+const VERBS: &str = "is are was were has have had will must should shall needs need can could wants wanted \
+    would said says told asked thinks knows prefers likes loves hates leaves starts begins \
+    takes comes does did doesn't didn't isn't isnt costs agreed decided suggested ends";
 
 impl<'a> Scene<'a> {
     pub fn new(
@@ -66,7 +60,8 @@ impl<'a> Scene<'a> {
         reader: Reader,
         said: Option<NaiveDate>,
     ) -> Scene<'a> {
-        static QUOTED: LazyLock<Regex> = LazyLock::new(|| pattern(r#""[^"]*(?:"|$)|“[^”]*(?:”|$)"#));
+        static QUOTED: LazyLock<Regex> =
+            LazyLock::new(|| pattern(r#""[^"]*(?:"|$)|“[^”]*(?:”|$)"#));
         let whens = when::find(&sentence.plain, said);
         let names = names::mentions(sentence, before, reader, &whens);
         let quoted = QUOTED.find_iter(&sentence.plain).map(|quoted| quoted.range()).collect();
@@ -96,7 +91,9 @@ impl<'a> Scene<'a> {
             ))
         });
         static SUPPOSED: LazyLock<Regex> = LazyLock::new(|| {
-            pattern(r"(?i)^\W*(?:and |but |so |or )?(?:if|unless|suppose|supposing|imagine|what if|assuming|in the (?:show|movie|film|book|novel|story|game|episode|series))\b|\bwish\b|\bpretend\b")
+            pattern(
+                r"(?i)^\W*(?:and |but |so |or )?(?:if|unless|suppose|supposing|imagine|what if|assuming|in (?:the|a|chapter|scene|season|episode) (?:\d+|show|movie|film|book|novel|story|game|episode|series))\b|\bwish\b|\bpretend\b",
+            )
         });
         let plain = &self.sentence.plain;
         if self.is_quoted(byte) || SUPPOSED.is_match(plain) {
@@ -150,7 +147,8 @@ impl<'a> Scene<'a> {
     /// The person or the organisation whose name ends where the words before a byte do.
     pub fn agent_before(&self, byte: usize) -> Option<&Mention> {
         let end = self.sentence.plain[..byte].trim_end().len();
-        let acts = |name: &&Mention| matches!(name.kind, names::Kind::Person | names::Kind::Organization);
+        let acts =
+            |name: &&Mention| matches!(name.kind, names::Kind::Person | names::Kind::Organization);
         self.names.iter().filter(acts).find(|name| name.at.end == end)
     }
 
@@ -184,7 +182,7 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
                 begins_clause(words, next) || mark == "but" || mark == "so"
             }
             "since" | "while" | "when" | "once" | "before" | "after" | "until" | "as" => {
-                words.get(next).is_some_and(|word| word.is(&SUBJECTS[..30]))
+                words.get(next).is_some_and(|word| word.is(PRONOUNS))
             }
             _ => true,
         };
@@ -201,12 +199,9 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
 
 /// Whether a comma ends a clause, by what follows; else it parts a list.
 fn comma_ends(words: &[Word], next: usize) -> bool {
-    const TIES: &[&str] = &[
-        "and", "but", "so", "or", "which", "who", "where", "because", "since", "although", "then",
-        "plus",
-    ];
+    const TIES: &str = "and but so or which who where because since although then plus";
     let Some(word) = words.get(next) else { return true };
-    if word.is(&["and", "or", "plus", "then"]) {
+    if word.is("and or plus then") {
         return begins_clause(words, next + 1);
     }
     word.is(TIES) || begins_clause(words, next)
@@ -214,9 +209,9 @@ fn comma_ends(words: &[Word], next: usize) -> bool {
 
 /// Whether a clause of its own begins with a word.
 fn begins_clause(words: &[Word], at: usize) -> bool {
-    const LINKS: &[&str] = &["and", "or", "at", "from", "of", "in", "on", "for", "with", "by", "about", "as"];
+    const LINKS: &str = "and or at from of in on for with by about as";
     let Some(word) = words.get(at) else { return false };
-    if word.is(SUBJECTS) || word.is(OPENERS) {
+    if word.is(PRONOUNS) || word.is(SUBJECTS) || word.is(OPENERS) {
         return true;
     }
     let rest = &words[at + 1..];
@@ -226,7 +221,7 @@ fn begins_clause(words: &[Word], at: usize) -> bool {
         // An event follows its name: "the review and Ben's party" is one list.
         return behind.is_some_and(|word| !word.is(LINKS)) && !word.owns;
     }
-    let subject = word.is(&["the", "my", "our", "his", "her", "their", "a", "an", "your", "each"])
+    let subject = word.is("the my our his her their a an your each")
         || !ACTION_WORDS.contains(word.folded.as_str());
     subject && reach.clone().any(|word| word.is(VERBS))
 }

@@ -15,55 +15,54 @@ use super::lists::{ACTION_WORDS, EVENT_WORDS};
 use super::names::Kind;
 use super::passage::{Block, Section, pattern};
 use super::scene::{Reader, Scene};
-use super::words::word_from;
+use super::words::{among, word_from};
 
 const ADVERBS: &str = r"(?:(?:really|also|still|just|definitely|probably|now|then|first|only|quickly|finally|urgently|please|both|all|at least|actually|absolutely|already|immediately|maybe|go and|either)\s+)*";
 
 /// Verbs of duty, and how strong a claim each makes: a weak one needs a verb of action behind it.
 static DUTY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?i)(?:\b{ADVERBS}(?P<strong>needs? to|ha(?:ve|s)(?: got)? to|got to|gotta|must|should|ought to|had better|better|(?:am|are|is) (?:supposed|required|expected|obliged) to|promised to|offered to|volunteered to|need|shall)|['’](?P<owed>ve got to|s got to|d better|m supposed to|re supposed to|s supposed to)|\b(?P<weak>will|(?:am|are|is) going to|(?:am|are|is) gonna)|['’](?P<short>ll|m going to|re going to|s going to|m gonna|re gonna))\s+{ADVERBS}(?P<verb>[\p{{L}}_-]+)"
+        r"(?i)(?:\b{ADVERBS}(?P<strong>(?:will (?:need|have) to)|needs? to|ha(?:ve|s)(?: got)? to|got to|gotta|must|should|ought to|had better|better|(?:am|are|is) (?:supposed|required|expected|obliged) to|promised to|offered to|volunteered to|need|shall)|['’](?P<owed>ll (?:need|have) to|ve got to|s got to|d better|m supposed to|re supposed to|s supposed to)|\b(?P<weak>will|(?:am|are|is) going to|(?:am|are|is) gonna)|['’](?P<short>ll|m going to|re going to|s going to|m gonna|re gonna))\s+{ADVERBS}(?P<verb>[\p{{L}}_-]+)"
     ))
 });
 
 /// Words that make a task of what follows, whoever is meant.
 static REMINDER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(?:remind (?:me|us)(?: again)?(?: (?:that )?(?:i|we) (?:need|have) to| to)|(?:don['’]?t|do not|mustn['’]?t|must not|can['’]?t)(?: let me)? forget to|(?:must|need to|have to|should|please|and|also|,|^)\s*remember to|(?:my|our|your) (?:next )?(?:job|task|todo|to-do|homework|next step) is to|(?:note to self|todo|to-do|action item|action)\s*[:\-–]|reminder to|reminder\s*[:\-–])\s*(?P<verb>\S)")
+    pattern(
+        r"(?i)\b(?:remind (?:me|us)(?: again)?(?: (?:that )?(?:i|we) (?:need|have) to| to)|(?:don['’]?t|do not|mustn['’]?t|must not|can['’]?t)(?: let me)? forget to|(?:must|need to|have to|should|please|and|also|,|^)\s*remember to|(?:my|our|your) (?:next )?(?:job|task|todo|to-do|homework|next step) is to|(?:note to self|todo|to-do|action item|action)\s*[:\-–]|reminder to|reminder\s*[:\-–])\s*(?P<verb>\S)",
+    )
 });
 
 /// A duty whose subject is left out, at the beginning of a clause.
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"(?i)^\W*(?:(?:and|but|so|also|then|oh|ok|plus|first|today|tomorrow)\s+)*{ADVERBS}(?:need to|have to|got to|gotta|must|should)\s+{ADVERBS}(?P<verb>[\p{{L}}-]+)"))
+    pattern(&format!(
+        r"(?i)^\W*(?:(?:and|but|so|also|then|oh|ok|plus|first|today|tomorrow)\s+)*{ADVERBS}(?:need to|have to|got to|gotta|must|should)\s+{ADVERBS}(?P<verb>[\p{{L}}-]+)"
+    ))
 });
 
 /// An item that names who is to do it.
 static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^\W*(?:@?(?P<who>\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)(?:\]|\))?(?:\s*:\s+|\s+[-–—]\s+|\s+(?:to|will|should|must|needs to|has to|shall)\s+))(?P<verb>\S)")
+    pattern(
+        r"^\W*(?:@?(?P<who>\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?)(?:\]|\))?(?:\s*:\s+|\s+[-–—]\s+|\s+(?:to|will|should|must|needs to|has to|shall)\s+))(?P<verb>\S)",
+    )
 });
 
 /// Verbs behind a duty that is none: "I have to say".
-const STATES: &[&str] = &[
-    "be", "have", "know", "say", "admit", "mention", "note", "feel", "like", "think", "stay",
-    "remain", "mean", "want", "see", "seem", "not", "never", "always", "i", "we", "you", "confess",
-    "wonder", "hope", "love", "believe", "agree", "work", "wait", "help", "happen", "understand",
-    "imagine", "consider", "warn", "stress", "emphasize", "do", "exist", "get", "live", "sleep",
-    "apologise", "apologize", "keep", "exceed", "worry",
-];
+const STATES: &str = "be have know say admit mention note feel like think stay remain mean want see seem not \
+    never always i we you confess wonder hope love believe agree work wait help happen \
+    understand imagine consider warn stress emphasize do exist get live sleep apologise \
+    apologize keep exceed worry";
 
 /// Verbs of going to something that happens: then the happening is the fact.
-const GOING: &[&str] = &["attend", "go", "be", "join", "meet"];
+const GOING: &str = "attend go be join meet";
 
 /// Nouns that somebody is called by who may have something to do.
-const SOMEBODY: &[&str] = &[
-    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "mama", "papa", "sister",
-    "brother", "son", "daughter", "boss", "manager", "team", "kids", "parents", "friend",
-    "girlfriend", "boyfriend", "grandma", "grandpa", "aunt", "uncle", "cousin", "roommate",
-    "flatmate", "colleague", "landlord", "tenant", "assistant", "accountant", "lawyer", "doctor",
-    "plumber", "electrician", "contractor", "supplier", "vendor", "client", "customer", "designer",
-    "developer", "engineer", "intern", "nurse", "teacher", "somebody", "someone", "everyone",
-    "everybody", "legal", "finance", "hr", "marketing", "procurement", "management", "ops",
-    "support",
-];
+const SOMEBODY: &str = "wife husband partner mother father mom mum dad mama papa sister brother son daughter boss \
+    manager team kids parents friend girlfriend boyfriend grandma grandpa aunt uncle cousin \
+    roommate flatmate colleague landlord tenant assistant accountant lawyer doctor plumber \
+    electrician contractor supplier vendor client customer designer developer engineer intern \
+    nurse teacher somebody someone everyone everybody legal finance hr marketing procurement \
+    management ops support";
 
 /// The tasks of a sentence.
 pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
@@ -78,7 +77,10 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     if listed && sentence.first {
         // The whole item is the task, whatever it says.
         let assigned = ASSIGNED.captures(&sentence.plain);
-        let who = assigned.as_ref().and_then(|it| it.name("who")).filter(|who| is_person(scene, who.start()));
+        let who = assigned
+            .as_ref()
+            .and_then(|it| it.name("who"))
+            .filter(|who| is_person(scene, who.start()));
         let verb = assigned.as_ref().and_then(|it| it.name("verb")).filter(|_| who.is_some());
         let start = verb.map_or(starts.first().map_or(0, |start| start.verb), |verb| verb.start());
         starts = vec![Lead { verb: start, who: who.map(|who| who.as_str().to_owned()) }];
@@ -118,13 +120,18 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         let bare_need = captures.name("strong").is_some_and(|strong| {
             ["need", "better"].contains(&strong.as_str().to_ascii_lowercase().as_str())
         });
-        if STATES.contains(&folded.as_str()) && !is_doing(plain, verb.range(), &folded) || bare_need {
+        if among(STATES, &folded) && !is_doing(plain, verb.range(), &folded) || bare_need {
             continue;
         }
         let Some((start, who)) = subject(scene, all.start(), weak) else { continue };
         let action = ACTION_WORDS.contains(folded.as_str());
-        let third = scene.words().iter().any(|word| word.at.start == start && word.is(&["he", "she", "they"]));
-        if (third && !action) || (weak && (!action || is_momentary(scene, &verb.range(), &folded))) || !scene.is_stated(start) || goes_to_event(scene, verb.start(), &folded) {
+        let third =
+            scene.words().iter().any(|word| word.at.start == start && word.is("he she they"));
+        if (third && !action)
+            || (weak && (!action || is_momentary(scene, &verb.range(), &folded)))
+            || !scene.is_stated(start)
+            || goes_to_event(scene, verb.start(), &folded)
+        {
             continue;
         }
         found.push(Lead { verb: verb.start(), who });
@@ -134,7 +141,10 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         let Some(verb) = captures.name("verb") else { continue };
         let folded = verb.as_str().to_lowercase();
         let at = clause.start + verb.start();
-        if ACTION_WORDS.contains(folded.as_str()) && scene.is_stated(at) && !goes_to_event(scene, at, &folded) {
+        if ACTION_WORDS.contains(folded.as_str())
+            && scene.is_stated(at)
+            && !goes_to_event(scene, at, &folded)
+        {
             found.push(Lead { verb: at, who: None });
         }
     }
@@ -145,22 +155,26 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
 
 /// "I'll take a look": done as soon as said, unless there is a day for it.
 fn is_momentary(scene: &Scene<'_>, verb: &Range<usize>, folded: &str) -> bool {
-    const AT_ONCE: &[&str] = &[
-        "try", "look", "take", "wait", "watch", "show", "tell", "give", "go", "follow", "start",
-        "leave", "stop", "read", "learn", "get", "run",
-    ];
+    const AT_ONCE: &str =
+        "try look take wait watch show tell give go follow start leave stop read learn get run";
     let clause = scene.clause(verb.start);
-    AT_ONCE.contains(&folded) && scene.when_in(&clause).is_none()
+    among(AT_ONCE, folded) && scene.when_in(&clause).is_none()
 }
 
 /// A verb of state that is one of action by what follows: "get a quote", "do the laundry".
 fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
-    static OBJECT: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^\s+(?:a|an|the|my|our|his|her|their|your|some|new|back|rid|in touch|two|three|\d+)\b"));
+    static OBJECT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^\s+(?:a|an|the|my|our|his|her|their|your|some|new|back|rid|in touch|two|three|\d+)\b",
+        )
+    });
     let rest = &plain[verb.end..];
     match folded {
         "get" | "do" | "consider" => OBJECT.is_match(rest),
-        "see" => rest.trim_start().to_lowercase().starts_with("a ") || rest.trim_start().starts_with("the "),
+        "see" => {
+            rest.trim_start().to_lowercase().starts_with("a ")
+                || rest.trim_start().starts_with("the ")
+        }
         "help" => rest.trim_start().starts_with(char::is_uppercase) || OBJECT.is_match(rest),
         _ => false,
     }
@@ -183,7 +197,7 @@ fn subject(scene: &Scene<'_>, duty: usize, weak: bool) -> Option<(usize, Option<
         "i" if assistant && weak => None,
         "i" | "we" | "he" | "she" | "they" => Some((word.at.start, None)),
         "you" if assistant || scene.reader == Reader::Document => Some((word.at.start, None)),
-        _ if SOMEBODY.contains(&word.folded.as_str()) => Some((word.at.start, None)),
+        _ if word.is(SOMEBODY) => Some((word.at.start, None)),
         // The parties of a contract, the parts of a team: "The vendor shall deliver".
         _ if scene.reader == Reader::Document && !weak => {
             let clause = scene.clause(word.at.start);
@@ -200,7 +214,7 @@ fn is_person(scene: &Scene<'_>, start: usize) -> bool {
 /// "I have to attend the workshop on Friday": the workshop is an event.
 fn goes_to_event(scene: &Scene<'_>, verb: usize, folded: &str) -> bool {
     let clause = verb..scene.clause(verb).end;
-    GOING.contains(&folded)
+    among(GOING, folded)
         && scene.when_in(&clause).is_some_and(|when| when.is_definite())
         && scene.words().iter().any(|word| {
             clause.contains(&word.at.start) && EVENT_WORDS.contains(word.folded.as_str())
@@ -214,7 +228,8 @@ fn tasks_from(scene: &Scene<'_>, lead: &Lead) -> Vec<(Range<usize>, Found)> {
     let mut from = lead.verb;
     while from < end {
         let (at, title, due, next) = action(scene, from..end);
-        if title.split_whitespace().next().is_none() {
+        // "We need to talk" says nothing that could be done and ticked off.
+        if title.is_empty() || title.eq_ignore_ascii_case("talk") {
             break;
         }
         let due = due.or_else(|| leading_day(scene, lead.verb).filter(|_| from == lead.verb));
@@ -237,12 +252,15 @@ fn action(
     scene: &Scene<'_>,
     at: Range<usize>,
 ) -> (Range<usize>, String, Option<chrono::NaiveDate>, Option<usize>) {
-    static GOES_ON: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^[\s,]*(?:about|to|with|at|from|for|in|regarding|into|on|and ask|of)\s+\S"));
-    static ANOTHER: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^[\s,]*(?:and|then|and then|and also)\s+(?:to\s+)?(?P<verb>[\p{L}-]+)"));
+    static GOES_ON: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^[\s,]*(?:about|to|with|at|from|for|in|regarding|into|on|and ask|of)\s+\S")
+    });
+    static ANOTHER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^[\s,]*(?:and|then|and then|and also)\s+(?:to\s+)?(?P<verb>[\p{L}-]+)")
+    });
     let plain = scene.sentence.plain.as_str();
-    let mut whens = scene.whens.iter().filter(|when| at.start <= when.at.start && when.at.end <= at.end);
+    let mut whens =
+        scene.whens.iter().filter(|when| at.start <= when.at.start && when.at.end <= at.end);
     // A stretch of time inside of a phrase is a part of it; at its end it says when.
     let cut = whens.find(|when| when.is_definite() || plain[when.at.end..at.end].trim().len() < 2);
     let Some(when) = cut else {
@@ -259,9 +277,15 @@ fn action(
     let verb = ANOTHER.captures(rest).and_then(|it| it.name("verb"));
     let verb = verb.filter(|verb| ACTION_WORDS.contains(verb.as_str().to_lowercase().as_str()));
     if let Some(verb) = verb {
-        return (head.clone(), scene.sentence.said(&head), when.date, Some(after.start + verb.start()));
+        return (
+            head.clone(),
+            scene.sentence.said(&head),
+            when.date,
+            Some(after.start + verb.start()),
+        );
     }
-    let second = scene.whens.iter().find(|next| next.at.start >= after.start && next.at.end <= at.end);
+    let second =
+        scene.whens.iter().find(|next| next.at.start >= after.start && next.at.end <= at.end);
     let limit = second.map_or(at.end, |next| next.at.start);
     let tail = scene.trimmed(after.start..limit);
     if GOES_ON.is_match(rest) && !tail.is_empty() {
@@ -277,7 +301,9 @@ fn leading_day(scene: &Scene<'_>, verb: usize) -> Option<chrono::NaiveDate> {
     // The comma behind it may have made it a clause of its own.
     let before = scene.clauses.iter().rfind(|clause| clause.end <= start);
     let alone = |clause: &Range<usize>| {
-        scene.when_in(clause).filter(|when| scene.trimmed(clause.clone()) == scene.trimmed(when.at.clone()))
+        scene
+            .when_in(clause)
+            .filter(|when| scene.trimmed(clause.clone()) == scene.trimmed(when.at.clone()))
     };
     let own = scene.when_in(&(start..verb));
     own.or_else(|| before.and_then(alone)).and_then(|when| when.date)

@@ -9,6 +9,10 @@ use regex::{Captures, Regex};
 use super::amounts::number_word;
 use super::calendar;
 use super::passage::pattern;
+use super::words::among;
+
+/// Hour and minute.
+type Hour = (u32, u32);
 
 /// A phrase that says when.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +21,8 @@ pub(super) struct When {
     pub at: Range<usize>,
     /// The day, if it can be told.
     pub date: Option<NaiveDate>,
-    /// Hour and minute.
-    pub time: Option<(u32, u32)>,
+    /// The time of the day, if it can be told.
+    pub time: Option<Hour>,
     /// Whether it is nothing but a stretch, such as "this year", which says when but no day.
     pub vague: bool,
 }
@@ -183,8 +187,10 @@ fn weekday(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<Naive
     if let Some(day) = found.name("day") {
         return Some(calendar::day_of_month(said, day.as_str().parse().ok()?));
     }
-    let later = found.name("later").is_some_and(|later| later.as_str().eq_ignore_ascii_case("next week"));
-    let which = found.name("which").map_or(String::new(), |which| which.as_str().to_ascii_lowercase());
+    let later =
+        found.name("later").is_some_and(|later| later.as_str().eq_ignore_ascii_case("next week"));
+    let which =
+        found.name("which").map_or(String::new(), |which| which.as_str().to_ascii_lowercase());
     let which = if later { "next" } else { which.as_str() };
     Some(calendar::weekday(said, calendar::day_of_week(&name)?, which))
 }
@@ -200,7 +206,8 @@ fn counted(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<Naive
 }
 
 fn ending(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
-    let unit = found.name("unit").map_or(String::from("day"), |unit| unit.as_str().to_ascii_lowercase());
+    let unit =
+        found.name("unit").map_or(String::from("day"), |unit| unit.as_str().to_ascii_lowercase());
     if unit == "day" {
         return Some(said);
     }
@@ -256,7 +263,7 @@ fn join(sentence: &str, found: Vec<When>) -> Vec<When> {
 }
 
 /// Times of the day.
-fn times(sentence: &str) -> Vec<(Range<usize>, Option<(u32, u32)>)> {
+fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let before = r"(?:\b(?:at|by|from|around|about|before|until|till|after|between)\s+)?(?:around\s+|about\s+)?";
         let until = r"(?:\s*(?:-|–|to|until|till|and)\s*\d{1,2}(?::\d{2})?\s*(?:[ap]\.?m\b\.?)?)?";
@@ -267,7 +274,8 @@ fn times(sentence: &str) -> Vec<(Range<usize>, Option<(u32, u32)>)> {
     TIME.captures_iter(sentence)
         .filter_map(|found| {
             let all = found.get(0)?;
-            let number = |name: &str| found.name(name).and_then(|it| it.as_str().parse::<u32>().ok());
+            let number =
+                |name: &str| found.name(name).and_then(|it| it.as_str().parse::<u32>().ok());
             let time = if let Some(half) = found.name("half") {
                 let hour = number("hour").filter(|hour| (1..=12).contains(hour))?;
                 let after_noon = if half.as_str().eq_ignore_ascii_case("p") { 12 } else { 0 };
@@ -291,17 +299,17 @@ fn times(sentence: &str) -> Vec<(Range<usize>, Option<(u32, u32)>)> {
 
 /// Whether a bare number before this is an hour: nothing follows that it could count.
 fn ends_phrase(rest: &str) -> bool {
-    const NEXT: &[&str] = &[
-        "on", "today", "tomorrow", "tonight", "next", "this", "and", "with", "in", "for", "sharp",
-        "at", "to", "until", "but", "so", "or", "because", "if", "please",
-    ];
+    const NEXT: &str = "on today tomorrow tonight next this and with in for sharp at to until but so or \
+        because if please";
     let trimmed = rest.trim_start();
-    if rest.starts_with(['%', '/', '°', '-']) || rest.get(..2).is_some_and(|two| {
-        two.starts_with(['.', ',']) && two.ends_with(|c: char| c.is_ascii_digit())
-    }) {
+    if rest.starts_with(['%', '/', '°', '-'])
+        || rest.get(..2).is_some_and(|two| {
+            two.starts_with(['.', ',']) && two.ends_with(|c: char| c.is_ascii_digit())
+        })
+    {
         return false;
     }
     let word: String = trimmed.chars().take_while(|c| c.is_alphanumeric()).collect();
     let folded = word.to_ascii_lowercase();
-    word.is_empty() || NEXT.contains(&folded.as_str()) || calendar::day_of_week(&folded).is_some()
+    word.is_empty() || among(NEXT, &folded) || calendar::day_of_week(&folded).is_some()
 }

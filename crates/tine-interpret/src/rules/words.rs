@@ -58,16 +58,23 @@ impl Word {
         matches!(self.shape, Shape::Capital | Shape::Upper | Shape::Mixed)
     }
 
-    /// Whether it is one of these, in lower case.
-    pub fn is(&self, any: &[&str]) -> bool {
-        any.contains(&self.folded.as_str())
+    /// Whether it is one of these, in lower case with spaces between.
+    pub fn is(&self, any: &str) -> bool {
+        among(any, &self.folded)
     }
+}
+
+/// Whether a word is one of a few, which are written with spaces between.
+pub(super) fn among(few: &str, word: &str) -> bool {
+    few.split(' ').any(|it| it == word)
 }
 
 /// The words of a sentence.
 pub(super) fn words(sentence: &str) -> Vec<Word> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"[\p{L}_][\p{L}\p{M}\p{N}_]*(?:['’&\-][\p{L}\p{N}][\p{L}\p{M}\p{N}]*)*|\p{N}[\p{N}.,:/]*[\p{L}\p{N}]*")
+        pattern(
+            r"[\p{L}_][\p{L}\p{M}\p{N}_]*(?:['’&\-][\p{L}\p{N}][\p{L}\p{M}\p{N}]*)*|\p{N}[\p{N}.,:/]*[\p{L}\p{N}]*",
+        )
     });
     let mut found: Vec<Word> = Vec::new();
     let mut end = None;
@@ -91,9 +98,9 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
 
 /// "it's", "that's", "let's" and their like are two words, not an owner.
 fn is_owner(text: &str) -> bool {
-    const VERBS: &[&str] = &["it", "that", "let", "he", "she", "what", "there", "who", "here", "where"];
+    const VERBS: &str = "it that let he she what there who here where";
     let stem = &text[..text.len() - owned_suffix(text)];
-    !VERBS.contains(&stem.to_ascii_lowercase().as_str())
+    !among(VERBS, &stem.to_ascii_lowercase())
 }
 
 fn owned_suffix(text: &str) -> usize {
@@ -106,6 +113,8 @@ fn gap(between: &str) -> Gap {
         return if between.is_empty() { Gap::Other } else { Gap::Space };
     }
     match between.trim_end() {
+        // "Parents' evening"
+        "'" | "’" => Gap::Space,
         "." => Gap::Point,
         "," => Gap::Comma,
         " &" => Gap::Ampersand,

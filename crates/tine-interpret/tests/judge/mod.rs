@@ -57,7 +57,10 @@ impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (precision, recall) = (self.precision(), self.recall());
         let Score { right, found, expected } = self;
-        write!(f, "precision {precision:.3} ({right}/{found})  recall {recall:.3} ({right}/{expected})")
+        write!(
+            f,
+            "precision {precision:.3} ({right}/{found})  recall {recall:.3} ({right}/{expected})"
+        )
     }
 }
 
@@ -157,7 +160,8 @@ fn agree(kind: &str, expected: &Object, found: &Object) -> bool {
 }
 
 fn overlap(expected: &Object, found: &Object, field: &str) -> bool {
-    let words = |fields: &Object| content_words(fields.get(field).and_then(Json::as_str).unwrap_or(""));
+    let words =
+        |fields: &Object| content_words(fields.get(field).and_then(Json::as_str).unwrap_or(""));
     let (expected, found) = (words(expected), words(found));
     let common = expected.intersection(&found).count();
     ratio(common, expected.union(&found).count()) >= OVERLAP

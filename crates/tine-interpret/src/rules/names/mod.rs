@@ -85,12 +85,12 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the word before it is one of these, with nothing but space between.
-    pub fn follows(&self, any: &[&str]) -> bool {
+    pub fn follows(&self, any: &str) -> bool {
         self.own()[0].gap == Gap::Space && self.before(1).is_some_and(|word| word.is(any))
     }
 
     /// Whether the word behind it is one of these, with nothing but space between.
-    pub fn precedes(&self, any: &[&str]) -> bool {
+    pub fn precedes(&self, any: &str) -> bool {
         self.after(1).is_some_and(|word| word.gap == Gap::Space && word.is(any))
             && !self.own().last().is_some_and(|word| word.owns)
     }
@@ -102,7 +102,9 @@ impl<'a> Run<'a> {
 
     /// Whether it is written as names of people are.
     pub fn is_capitalised(&self) -> bool {
-        self.own().iter().all(|word| word.shape == Shape::Capital || is_particle(word) || is_initial(word))
+        self.own()
+            .iter()
+            .all(|word| word.shape == Shape::Capital || is_particle(word) || is_initial(word))
     }
 
     /// Whether there is a figure in it, as in "Q3".
@@ -132,7 +134,9 @@ pub(super) fn mentions(
         }
     }
     for street in places::streets(sentence) {
-        found.retain(|mention| mention.at.end <= street.at.start || street.at.end <= mention.at.start);
+        found.retain(|mention| {
+            mention.at.end <= street.at.start || street.at.end <= mention.at.start
+        });
         found.push(street);
     }
     people::listed(sentence, before, reader, &mut found);
@@ -156,7 +160,9 @@ fn named(run: Run<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> {
     rest.first = rest.last;
     let alone = rest.own()[0].folded.as_str();
     let known = FIRST_NAMES.get(alone) == Some(&true) || PLACES.get(rest.text()) == Some(&true);
-    (known && run.opens() && run.len() == 2 && !titled).then(|| classify(rest, earlier, titled)).flatten()
+    (known && run.opens() && run.len() == 2 && !titled)
+        .then(|| classify(rest, earlier, titled))
+        .flatten()
 }
 
 /// Whether the first word of a run only begins the sentence.
@@ -207,17 +213,14 @@ fn classify(run: Run<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> 
 
 /// "The Data Retention Policy": a paper with a title of its own.
 fn is_paper(run: Run<'_>) -> bool {
-    const PAPERS: &[&str] = &[
-        "policy", "report", "handbook", "agreement", "contract", "guide", "guidelines", "manual",
-        "proposal", "charter", "whitepaper", "specification", "roadmap", "checklist", "memo",
-        "act", "regulation", "directive", "treaty", "playbook", "runbook", "brief", "lease",
-        "questionnaire", "addendum", "protocol", "minutes", "plan", "spec", "survey", "summary",
-        "invoice", "strategy", "deck",
-    ];
+    const PAPERS: &str = "policy report handbook agreement contract guide guidelines manual proposal charter \
+        whitepaper specification roadmap checklist memo act regulation directive treaty \
+        playbook runbook brief lease questionnaire addendum protocol minutes plan spec survey \
+        summary invoice strategy deck";
     let last = run.own().last();
-    let led = run.before(1).is_some_and(|word| {
-        word.is(&["the", "our", "a", "my", "your", "this", "their", "in", "of", "read", "per", "see", "new"])
-    });
+    let led = run
+        .before(1)
+        .is_some_and(|word| word.is("the our a my your this their in of read per see new"));
     last.is_some_and(|word| word.is(PAPERS) && !word.owns) && led && run.is_capitalised()
 }
 
@@ -249,7 +252,7 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
     let before = &words[last];
     let near = match word.gap {
         Gap::Space => true,
-        Gap::Point => is_initial(before) || before.is(&["st", "mt", "dr", "prof", "mr", "mrs", "ms"]),
+        Gap::Point => is_initial(before) || before.is("st mt dr prof mr mrs ms"),
         // "Weber & Partner", but not "Anna & Tom".
         Gap::Ampersand => {
             let someone = |word: &Word| FIRST_NAMES.get(word.folded.as_str()) == Some(&true);
@@ -266,19 +269,19 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
         return Some(last + 1);
     }
     // "University of Toronto", "Vincent van Gogh", "Dar es Salaam"
-    let ties = word.is(&["of"]) && organizations::takes_of(before) || is_particle(word);
+    let ties = word.is("of") && organizations::takes_of(before) || is_particle(word);
     let second = words.get(last + 2)?;
     if ties && second.gap == Gap::Space && is_part(second, whens) {
         return Some(last + 2);
     }
     let third = words.get(last + 3)?;
-    let both = word.is(&["of", "de"]) && second.is(&["the", "la"]) && organizations::takes_of(before);
+    let both = word.is("of de") && second.is("the la") && organizations::takes_of(before);
     (both && is_part(third, whens)).then_some(last + 3)
 }
 
 fn is_particle(word: &Word) -> bool {
     word.shape == Shape::Lower
-        && word.is(&["de", "van", "von", "der", "den", "del", "della", "di", "da", "la", "le", "bin", "al", "el", "es", "zu", "ten", "ter", "dos"])
+        && word.is("de van von der den del della di da la le bin al el es zu ten ter dos")
 }
 
 fn is_initial(word: &Word) -> bool {
@@ -291,16 +294,21 @@ fn is_part(word: &Word, whens: &[When]) -> bool {
     if is_particle(word) {
         return true;
     }
-    word.is_name_shaped() && !dated && !NOT_NAMES.contains(word.folded.as_str()) && !word.folded.contains('_')
+    word.is_name_shaped()
+        && !dated
+        && !NOT_NAMES.contains(word.folded.as_str())
+        && !word.folded.contains('_')
 }
 
 /// Whether nearly every word of a sentence has a capital letter, as in a title.
 fn is_title_case(sentence: &Sentence<'_>) -> bool {
-    let words = sentence.words.iter().filter(|word| word.shape != Shape::Number && word.at.len() > 3);
+    let words =
+        sentence.words.iter().filter(|word| word.shape != Shape::Number && word.at.len() > 3);
     let (count, named) = words.fold((0, 0), |(count, named), word| {
         (count + 1, named + usize::from(word.is_name_shaped()))
     });
-    sentence.block == Block::Heading || (count >= 4 && named * 5 >= count * 4 && !sentence.plain.contains(','))
+    sentence.block == Block::Heading
+        || (count >= 4 && named * 5 >= count * 4 && !sentence.plain.contains(','))
 }
 
 /// The names of a scene as facts.

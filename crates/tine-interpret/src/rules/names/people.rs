@@ -9,53 +9,40 @@ use tine_core::Role;
 use super::super::lists::{COMMON, FIRST_NAMES, NOT_NAMES, ORGANIZATIONS, PLACES};
 use super::super::passage::{Block, Sentence, pattern};
 use super::super::scene::{Reader, Scene};
-use super::super::words::{Gap, Shape, Word};
+use super::super::words::{Gap, Shape, Word, among};
 use super::{Kind, Mention, Run};
 
 /// Titles before a name; they are no part of it.
-const TITLES: &[&str] = &[
-    "dr", "mr", "mrs", "ms", "miss", "prof", "professor", "doctor", "sir", "dame", "lady", "lord",
-    "captain", "capt", "uncle", "aunt", "auntie", "cousin", "grandma", "grandpa", "judge",
-    "senator", "president", "chancellor", "sister", "father", "herr", "frau", "coach", "madame",
-];
+const TITLES: &str = "dr mr mrs ms miss prof professor doctor sir dame lady lord captain capt uncle aunt auntie \
+    cousin grandma grandpa judge senator president chancellor sister father herr frau coach \
+    madame";
 
 /// What people are to each other, and in their work.
-const KIN: &[&str] = &[
-    "wife", "husband", "partner", "mother", "father", "mom", "mum", "dad", "sister", "brother",
-    "son", "daughter", "boss", "manager", "friend", "girlfriend", "boyfriend", "fiancé", "fiancée",
-    "fiance", "fiancee", "aunt", "uncle", "cousin", "nephew", "niece", "grandma", "grandpa",
-    "grandmother", "grandfather", "grandson", "granddaughter", "roommate", "flatmate", "colleague",
-    "coworker", "neighbor", "neighbour", "landlord", "landlady", "tenant", "teacher", "tutor",
-    "coach", "therapist", "dentist", "doctor", "lawyer", "accountant", "assistant", "designer",
-    "developer", "engineer", "architect", "plumber", "electrician", "intern", "recruiter",
-    "professor", "supervisor", "mentor", "cto", "ceo", "cfo", "director", "lead", "nanny",
-    "babysitter", "trainer", "advisor", "buddy", "guide",
-];
+const KIN: &str = "wife husband partner mother father mom mum dad sister brother son daughter boss manager \
+    friend girlfriend boyfriend fiancé fiancée fiance fiancee aunt uncle cousin nephew niece \
+    grandma grandpa grandmother grandfather grandson granddaughter roommate flatmate colleague \
+    coworker neighbor neighbour landlord landlady tenant teacher tutor coach therapist dentist \
+    doctor lawyer accountant assistant designer developer engineer architect plumber \
+    electrician intern recruiter professor supervisor mentor cto ceo cfo director lead nanny \
+    babysitter trainer advisor buddy guide";
 
 /// Verbs that people do, behind their names.
-const SPEAKING: &[&str] = &[
-    "said", "says", "told", "tells", "asked", "asks", "wrote", "writes", "mentioned", "thinks",
-    "thought", "wants", "wanted", "suggested", "suggests", "called", "emailed", "replied", "knows",
-    "knew", "believes", "prefers", "likes", "loves", "hates", "dislikes", "agreed", "agrees",
-    "joined", "joins", "left", "will", "should", "must", "has", "needs", "is", "was", "can",
-    "decided", "promised", "offered", "volunteered", "enjoys", "sent", "texted", "complained",
-    "recommended", "recommends", "moved", "lives", "works", "worked", "hopes", "feels", "argued",
-    "confirmed", "reported", "explained", "plans", "got", "would", "doesn't", "hasn't", "can't",
-    "won't",
-];
+const SPEAKING: &str = "said says told tells asked asks wrote writes mentioned thinks thought wants wanted \
+    suggested suggests called emailed replied knows knew believes prefers likes loves hates \
+    dislikes agreed agrees joined joins left will should must has needs is was can decided \
+    promised offered volunteered enjoys sent texted complained recommended recommends moved \
+    lives works worked hopes feels argued confirmed reported explained plans got would doesn't \
+    hasn't can't won't";
 
 /// Of these, the verbs that only people do.
-const ONLY_PEOPLE: &[&str] = &[
-    "said", "says", "told", "tells", "asked", "asks", "wrote", "mentioned", "thinks", "thought",
-    "wants", "wanted", "suggested", "suggests", "emailed", "replied", "knows", "knew", "believes",
-    "prefers", "likes", "loves", "hates", "dislikes", "agreed", "agrees", "promised",
-    "volunteered", "enjoys", "texted", "complained", "recommended", "hopes", "feels", "argued",
-    "lives", "explained", "decided", "joked", "insists", "laughed",
-];
+const ONLY_PEOPLE: &str = "said says told tells asked asks wrote mentioned thinks thought wants wanted suggested \
+    suggests emailed replied knows knew believes prefers likes loves hates dislikes agreed \
+    agrees promised volunteered enjoys texted complained recommended hopes feels argued lives \
+    explained decided joked insists laughed";
 
 /// Whether a word is a title before names.
 pub(super) fn is_title(folded: &str) -> bool {
-    TITLES.contains(&folded)
+    among(TITLES, folded)
 }
 
 /// A run without its titles.
@@ -86,18 +73,19 @@ pub(super) fn mention(run: Run<'_>) -> Mention {
 /// "My wife Ann", "Ann, our accountant,": what somebody is.
 fn role(run: Run<'_>) -> Option<String> {
     static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}?[\p{L}-]+)\s*(?:[,.;)]|$)")
+        pattern(
+            r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}?[\p{L}-]+)\s*(?:[,.;)]|$)",
+        )
     });
-    if let Some(word) = run.before(1).filter(|word| word.is(KIN)) {
-        if matches!(run.own()[0].gap, Gap::Space | Gap::Comma) {
-            return Some(word.folded.clone());
-        }
+    let beside = matches!(run.own()[0].gap, Gap::Space | Gap::Comma);
+    if let Some(word) = run.before(1).filter(|word| beside && word.is(KIN)) {
+        return Some(word.folded.clone());
     }
     let rest = &run.sentence.plain[run.at().end..];
     let behind = BEHIND.captures(rest)?.name("role")?;
     let role = behind.as_str().to_lowercase();
     let last = role.split_whitespace().next_back()?;
-    KIN.contains(&last).then(|| role.clone())
+    among(KIN, last).then(|| role.clone())
 }
 
 /// Whether a run begins with a first name and can be a person's.
@@ -111,21 +99,25 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
         let second = &own[1];
         let surname = !COMMON.contains(second.folded.as_str()) || is_surname_like(second);
         let owned = own[0].owns;
-        return !owned && surname && (alone || !run.opens() || is_led(run) || is_speaking(run, SPEAKING));
+        return !owned
+            && surname
+            && (alone || !run.opens() || is_led(run) || is_speaking(run, SPEAKING));
     }
     // A word that is also a name must be where names are.
-    alone || is_led(run) || (!is_month_or_place(run) && !run.opens() && !run.follows(&["the", "a", "an", "this", "in", "on", "of"])
-        || is_speaking(run, ONLY_PEOPLE))
+    alone
+        || is_led(run)
+        || (!is_month_or_place(run) && !run.opens() && !run.follows("the a an this in on of")
+            || is_speaking(run, ONLY_PEOPLE))
 }
 
 /// Surnames that are common words as well.
 fn is_surname_like(word: &Word) -> bool {
-    word.is(&["best", "young", "short", "long", "day", "cook", "moss", "park", "price", "page", "drew", "post", "call", "good", "fry"])
+    word.is("best young short long day cook moss park price page drew post call good fry")
 }
 
 fn is_month_or_place(run: Run<'_>) -> bool {
     let word = &run.own()[0];
-    word.is(&["april", "may", "june", "august", "jan", "summer", "dawn", "christian", "roman", "said", "will"])
+    word.is("april may june august jan summer dawn christian roman said will")
         || PLACES.contains_key(run.text())
 }
 
@@ -146,9 +138,13 @@ pub(super) fn is_by_place(run: Run<'_>) -> bool {
     }
     // "The tour is tomorrow with Kristjan."
     let alone = run.own().len() == 1;
-    let pair = run.precedes(&["and"]) && run.after(2).is_some_and(|word| word.is(&["i"]));
-    let duty = run.precedes(&["should", "must"]) || run.precedes(&["has", "needs", "have"]) && run.after(2).is_some_and(|word| word.is(&["to"]));
-    (run.follows(&["with"]) && run.timed) || pair || (duty && (!run.opens() || !alone)) || (duty && alone && is_item_or_start_name(run))
+    let pair = run.precedes("and") && run.after(2).is_some_and(|word| word.is("i"));
+    let duty = run.precedes("should must")
+        || run.precedes("has needs have") && run.after(2).is_some_and(|word| word.is("to"));
+    (run.follows("with") && run.timed)
+        || pair
+        || (duty && (!run.opens() || !alone))
+        || (duty && alone && is_item_or_start_name(run))
 }
 
 /// "Kristjan has to": a word that begins a sentence and is in no list of words.
@@ -159,33 +155,35 @@ fn is_item_or_start_name(run: Run<'_>) -> bool {
         "time", "ures",
     ];
     let plural = word.folded.ends_with('s');
-    !plural && !ENDINGS.iter().any(|end| word.folded.ends_with(end)) && run.precedes(&["has", "needs"])
+    !plural && !ENDINGS.iter().any(|end| word.folded.ends_with(end)) && run.precedes("has needs")
 }
 
 /// Whether the word before a run leads to a person.
 fn is_led(run: Run<'_>) -> bool {
-    const CONTACT: &[&str] = &[
-        "ask", "asked", "tell", "told", "thank", "thanks", "ping", "remind", "invite", "invited",
-        "text", "texted", "meet", "met", "cc", "meeting", "interviewed", "interviewing", "hire",
-        "hired", "asking", "telling", "named", "mrs", "inviting", "dear", "call", "email", "emailed", "message", "and", "phone",
-    ];
+    const CONTACT: &str = "ask asked tell told thank thanks ping remind invite invited text texted meet met cc \
+        meeting interviewed interviewing hire hired asking telling named inviting dear";
     let kin = matches!(run.own()[0].gap, Gap::Space | Gap::Comma)
         && run.before(1).is_some_and(|word| word.is(KIN))
-        && run.before(2).is_some_and(|word| word.is(&["my", "our", "his", "her", "their", "your", "old", "best", "new", "good", "older", "younger"]) || word.owns);
-    let spoken = run.follows(&["to", "with", "from", "by"])
         && run.before(2).is_some_and(|word| {
-            word.is(&["talk", "talked", "speak", "spoke", "speaking", "talking", "lunch", "dinner", "chat", "chatted", "meeting", "call", "interview", "married", "reply", "email", "message", "letter", "wrote", "written", "screen", "coffee", "catch", "sync", "appointment", "session", "consultation", "lesson", "reports", "introduced", "led", "run", "hosted", "signed", "approved", "1:1"])
+            word.is("my our his her their your old best new good older younger") || word.owns
         });
-    let strong = run.follows(&CONTACT[..25]) || run.follows(&["dear"]);
-    let weak = run.follows(&["call", "email", "emailed", "message", "phone", "called"])
+    let spoken = run.follows("to with from by")
+        && run.before(2).is_some_and(|word| {
+            word.is("talk talked speak spoke speaking talking lunch dinner chat chatted meeting \
+                call interview married reply email message letter wrote written screen coffee \
+                catch sync appointment session consultation lesson reports introduced led run \
+                hosted signed approved 1:1")
+        });
+    let strong = run.follows(CONTACT);
+    let weak = run.follows("call email emailed message phone called")
         && (run.len() > 1 || FIRST_NAMES.contains_key(run.own()[0].folded.as_str()));
     kin || spoken || strong || weak
 }
 
-fn is_speaking(run: Run<'_>, verbs: &[&str]) -> bool {
+fn is_speaking(run: Run<'_>, verbs: &str) -> bool {
     let plain = run.precedes(verbs);
     // "Tom also wants"
-    let later = run.precedes(&["also", "just", "really", "never", "always", "already"])
+    let later = run.precedes("also just really never always already")
         && run.after(2).is_some_and(|word| word.is(verbs));
     plain || later
 }
@@ -193,10 +191,11 @@ fn is_speaking(run: Run<'_>, verbs: &[&str]) -> bool {
 /// "Hi Xochitl," in a turn.
 fn is_greeted(run: Run<'_>) -> bool {
     let turn = matches!(run.reader, Reader::Turn(Role::User | Role::Assistant));
-    let ends = run.sentence.plain[run.at().end..].trim_start().starts_with([',', '!', '.']) || run.sentence.plain[run.at().end..].trim().is_empty();
+    let ends = run.sentence.plain[run.at().end..].trim_start().starts_with([',', '!', '.'])
+        || run.sentence.plain[run.at().end..].trim().is_empty();
     turn && ends
         && run.own()[0].gap != Gap::Other
-        && run.before(1).is_some_and(|word| word.is(&["hi", "hello", "hey", "dear", "thanks", "cheers"]))
+        && run.before(1).is_some_and(|word| word.is("hi hello hey dear thanks cheers"))
 }
 
 /// People by lists and signatures: "Present: A, B", "Best, / Ann".
@@ -207,19 +206,28 @@ pub(super) fn listed(
     found: &mut Vec<Mention>,
 ) {
     static LIST: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)^\W*(?:present|attendees|attending|participants|attended by|cc|in attendance|team|speakers?|guests?|hosts?|authors?|invited|absent|apologies|regrets|from|contact|organi[sz]er|instructor|owner|assignee|lead|facilitator|chair|note-?taker)\s*:\s*")
+        pattern(
+            r"(?i)^\W*(?:present|attendees|attending|participants|attended by|cc|in attendance|team|speakers?|guests?|hosts?|authors?|invited|absent|apologies|regrets|from|contact|organi[sz]er|instructor|owner|assignee|lead|facilitator|chair|note-?taker)\s*:\s*",
+        )
     });
     static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)^\W*(?:best|(?:best|kind|warm) (?:regards|wishes)|regards|cheers|thanks|thank you|many thanks|sincerely|yours(?: truly| sincerely)?|love|greetings|all the best)\W*$")
+        pattern(
+            r"(?i)^\W*(?:best|(?:best|kind|warm) (?:regards|wishes)|regards|cheers|thanks|thank you|many thanks|sincerely|yours(?: truly| sincerely)?|love|greetings|all the best)\W*$",
+        )
     });
     static NAME: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"^(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?\s*$")
+        pattern(
+            r"^(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?\s*$",
+        )
     });
     let plain = sentence.plain.as_str();
     let add = |at: Range<usize>, found: &mut Vec<Mention>| {
         let apart = |it: &Mention| it.at.end <= at.start || at.end <= it.at.start;
         let word = plain[at.clone()].split_whitespace().next().unwrap_or_default().to_lowercase();
-        if found.iter().all(apart) && !COMMON.contains(word.as_str()) && !NOT_NAMES.contains(word.as_str()) {
+        if found.iter().all(apart)
+            && !COMMON.contains(word.as_str())
+            && !NOT_NAMES.contains(word.as_str())
+        {
             let name = sentence.said(&at);
             found.push(Mention { kind: Kind::Person, at, name, role: None });
         }
@@ -236,7 +244,8 @@ pub(super) fn listed(
                 let offset = part.as_ptr() as usize - plain.as_ptr() as usize;
                 let name = NAME.captures(part).and_then(|name| name.name("name"));
                 let Some(name) = name else { continue };
-                let first = name.as_str().split_whitespace().next().unwrap_or_default().to_lowercase();
+                let first =
+                    name.as_str().split_whitespace().next().unwrap_or_default().to_lowercase();
                 if !strict || FIRST_NAMES.contains_key(first.as_str()) {
                     add(offset + name.start()..offset + name.end(), found);
                 }
@@ -244,10 +253,10 @@ pub(super) fn listed(
         }
     }
     let closes = before.is_some_and(|before| CLOSING.is_match(&before.plain));
-    if closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool) {
-        if let Some(name) = NAME.captures(plain).and_then(|name| name.name("name")) {
-            add(name.range(), found);
-        }
+    let signed = closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool);
+    let name = NAME.captures(plain).filter(|_| signed).and_then(|name| name.name("name"));
+    if let Some(name) = name {
+        add(name.range(), found);
     }
 }
 
@@ -257,9 +266,14 @@ pub(super) fn address(
     mention: &Mention,
     emails: &[Range<usize>],
 ) -> Option<String> {
-    static BETWEEN: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^(?:\s*[<(,:\[]\s*|['’]s (?:e-?mail|address|e-?mail address) is\s+|\s+(?:at|via|on|is)\s+|\s+)(?:mailto:)?$"));
+    static BETWEEN: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^(?:\s*[<(,:\[]\s*|['’]s (?:e-?mail|address|e-?mail address) is\s+|\s+(?:at|via|on|is)\s+|\s+)(?:mailto:)?$",
+        )
+    });
     let plain = &scene.sentence.plain;
     let next = emails.iter().find(|email| email.start >= mention.at.end)?;
-    BETWEEN.is_match(&plain[mention.at.end..next.start]).then(|| scene.sentence.text[next.clone()].to_owned())
+    BETWEEN
+        .is_match(&plain[mention.at.end..next.start])
+        .then(|| scene.sentence.text[next.clone()].to_owned())
 }
