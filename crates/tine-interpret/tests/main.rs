@@ -26,7 +26,7 @@ fn read(subject: Subject, text: &str) -> Vec<Finding> {
 /// The facts of one type: the field that names each, then the others as `field=value`.
 fn shown(kind: &str, findings: &[Finding]) -> Vec<String> {
     let of_kind = findings.iter().filter(|finding| finding.entity_type == kind);
-    of_kind.map(|finding| described(finding)).collect()
+    of_kind.map(described).collect()
 }
 
 fn described(finding: &Finding) -> String {

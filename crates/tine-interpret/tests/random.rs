@@ -125,16 +125,7 @@ proptest! {
 #[test]
 fn long_texts_of_any_kind_come_to_an_end() {
     const MEGABYTE: usize = 1_000_000;
-    let pieces = [
-        "a",
-        "é",
-        "Anna ",
-        "and ",
-        "I need to ",
-        "x. ",
-        "`https://",
-        "We went for a long walk by the sea. ",
-    ];
+    let pieces = ["é", "and ", "x. ", "`https://", "We went for a long walk by the sea. "];
     for piece in pieces {
         let text = piece.repeat(MEGABYTE / piece.len());
         let found = read(Subject::Turn(Role::User), &text);

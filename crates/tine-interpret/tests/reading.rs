@@ -57,6 +57,15 @@ fn spans_are_the_bytes_that_say_so() {
 }
 
 #[test]
+fn white_space_and_apostrophes_of_several_bytes_are_cut_whole() {
+    let odd = "I need to call Ben\u{a0}if\u{a0}I need to. Lunch tomorrow for Anna’s.";
+    assert_eq!(said("task", odd), ["call Ben"]);
+    assert_eq!(said("event", odd), ["Lunch date=2025-03-04"]);
+    let owned = "Tomorrow there is a lunch for Anna’s.";
+    assert_eq!(said("event", owned), ["lunch for Anna’s date=2025-03-04"]);
+}
+
+#[test]
 fn a_run_is_replayed_by_reading_again() {
     let material = Material {
         text: "We decided to move to Lisbon.",

@@ -44,7 +44,6 @@ pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Foun
             r"(?i)\bwish\b|\bif (?:i|we|you) (?:ever )?(?:had|won|were)\b|\bimagine\b|\bsuppose\b",
         )
     });
-    // Pounds are money unless something weighs them.
     static WEIGHT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)\b(?:weighs?|weighed|weighing|heavy|heavier|lighter|lift(?:ed|ing)?|(?:lose|lost|gain|gained) (?:\w+ )?\w+ pounds)\b",
@@ -65,18 +64,13 @@ pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Foun
             }
             let unit =
                 captures.name("unit").or(captures.name("sign")).map_or("", |unit| unit.as_str());
-            let Some((mut unit, money)) = canonical(unit) else { continue };
-            if unit == "GBP"
-                && captures
-                    .name("unit")
-                    .is_some_and(|unit| unit.as_str().eq_ignore_ascii_case("pound"))
-                && WEIGHT.is_match(text)
-            {
-                unit = "lb";
-            }
+            // Pounds are money unless something weighs them.
+            let weighed = unit.eq_ignore_ascii_case("pound") && WEIGHT.is_match(text);
+            let unit = if weighed { "lb" } else { unit };
+            let Some((unit, money)) = canonical(unit) else { continue };
             let rate = captures.name("words").is_some_and(|words| is_article(words.as_str()));
             let Some(value) = value(&captures) else { continue };
-            let other = is_age_or_past(&text[at.end..]) || is_ordinal_use(text, &at, unit);
+            let other = is_age_or_past(&text[at.end..]) || is_letter(text, &at, unit);
             if rate || (other && !money) {
                 continue;
             }
@@ -114,8 +108,8 @@ fn is_age_or_past(rest: &str) -> bool {
     AFTER.is_match(rest)
 }
 
-/// Short units that are also letters are units only where a figure stands right before them.
-fn is_ordinal_use(text: &str, at: &Range<usize>, unit: &str) -> bool {
+/// "7 H" and "the 2 second time": a letter or a place in an order, not a unit.
+fn is_letter(text: &str, at: &Range<usize>, unit: &str) -> bool {
     let said = &text[at.clone()];
     let letter = said.chars().next_back().is_some_and(|c| c.is_ascii_uppercase());
     matches!(unit, "m" | "g" | "liter" | "hour")

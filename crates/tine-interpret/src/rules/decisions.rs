@@ -111,7 +111,7 @@ fn is_own_choice(verb: &str) -> bool {
 fn is_undecided(what: &str) -> bool {
     static OPEN: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|it\b\W*$|[.,!?]|later\b)",
+            r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|pick (?:\S+ )?up\b|drop (?:\S+ )?off\b|take (?:care|a look|over|out|off|it|notes)\b|keep (?:you|in|an eye|on|it)\b|use the (?:bathroom|restroom|toilet)\b|it\b\W*$|[.,!?]|later\b)",
         )
     });
     OPEN.is_match(what)

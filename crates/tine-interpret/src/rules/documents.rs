@@ -22,11 +22,17 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// A title in quotation marks behind a word for a paper.
+/// Words for papers.
+const PAPER: &str = "(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|\
+                     deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)";
+
+/// A title in quotation marks beside a word for a paper.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r#"(?i)\b(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?["“](?P<name>[^"“”]{2,80})["”]"#,
-    )
+    let title = r#"["“](?P<NAME>[^"“”]{2,80})["”]"#;
+    let (behind, before) = (title.replace("NAME", "name"), title.replace("NAME", "first"));
+    pattern(&format!(
+        r"(?i)\b{PAPER}\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?{behind}|{before}\s+{PAPER}\b"
+    ))
 });
 
 /// The documents of a sentence.
@@ -46,7 +52,7 @@ pub(super) fn find(scene: &Scene<'_>, found: &mut Vec<Found>) {
         from = name.end();
     }
     for captures in QUOTED.captures_iter(text) {
-        if let Some(name) = captures.name("name") {
+        if let Some(name) = captures.name("name").or(captures.name("first")) {
             add(name.range());
         }
     }

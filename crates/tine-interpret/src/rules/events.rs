@@ -74,6 +74,12 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     found
 }
 
+/// Whether a word is one for something that happens, or for several.
+pub(super) fn is_event(word: &Word) -> bool {
+    let one = word.folded.strip_suffix('s').unwrap_or(&word.folded);
+    EVENT_WORDS.contains(word.folded.as_str()) || EVENT_WORDS.contains(one)
+}
+
 /// Whether the clause of a time says that something happens, not that it does not or might.
 fn is_real(scene: &Scene<'_>, when: &When) -> bool {
     static UNREAL: LazyLock<Regex> = LazyLock::new(|| {
@@ -104,7 +110,7 @@ fn by_predicate(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
     let at = scene.trimmed(start + event.start()..start + event.end());
     let words: Vec<&Word> =
         scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
-    let head = words.iter().any(|word| EVENT_WORDS.contains(word.folded.as_str()));
+    let head = words.iter().any(|word| is_event(word));
     let sure = captures.name("sure").is_some()
         || captures.name("plain").is_some() && spells_on(&plain[when.at.clone()]);
     let first = words.first()?;
@@ -166,9 +172,8 @@ fn by_word(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
         return None;
     }
     let inside = |word: &Word| clause.contains(&word.at.start) && !when.at.contains(&word.at.start);
-    let heads = words.iter().enumerate().filter(|(_, word)| {
-        inside(word) && EVENT_WORDS.contains(word.folded.as_str()) && !word.owns
-    });
+    let heads =
+        words.iter().enumerate().filter(|(_, word)| inside(word) && is_event(word) && !word.owns);
     // The nearest before the time, else the first behind it.
     let heads: Vec<usize> =
         heads.map(|(no, _)| no).filter(|no| is_noun(words, *no, &clause)).collect();
@@ -263,7 +268,7 @@ fn right(scene: &Scene<'_>, head: usize, clause: &Range<usize>, when: &When) -> 
             word.at.start < limit && matches!(word.gap, Gap::Space | Gap::Point) && !stops
         });
         let Some(last) = object.last() else { break };
-        end = last.at.end + if last.owns { "'s".len() } else { 0 };
+        end = last.end;
         no = words.partition_point(|it| it.at.start <= last.at.start);
     }
     end.min(clause.end)

@@ -15,7 +15,7 @@ use super::scene::Scene;
 use super::words::{Word, among, word_from};
 
 /// Adverbs between a subject and its verb.
-const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to)\s+)*";
+const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to|try to|tries to)\s+)*";
 
 static LIKES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
@@ -25,12 +25,13 @@ static LIKES: LazyLock<Regex> = LazyLock::new(|| {
 
 static DISLIKES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?i)\b{ADVERBS}(?P<verb>(?:hate|dislike|detest|loathe|despise|avoid)s?|can['’]?t (?:stand|bear)|cannot (?:stand|bear)|(?:do not|don['’]?t|does not|doesn['’]?t) (?:really |much |particularly )?(?:like|enjoy|love|care for|eat|drink)|(?:am|is|are|['’]m|['’]s|['’]re) (?:not (?:a )?(?:really )?(?:big |huge )?(?:fan of|fond of|keen on|into)|(?:severely |very |badly |deathly )?allergic to|(?:lactose|gluten)[ -]intolerant|vegetarian|vegan|(?:a )(?:vegetarian|vegan)))(?:\s+(?P<what>\S+)|\W*$)"
+        r"(?i)\b{ADVERBS}(?P<verb>(?:hate|dislike|detest|loathe|despise|avoid)s?|can['’]?t (?:stand|bear)|cannot (?:stand|bear)|(?:do not|don['’]?t|does not|doesn['’]?t) (?:really |much |particularly )?(?:like|enjoy|love|care for|eat|drink)|can(?:no|['’]?)t (?:eat|drink)|(?:am|is|are|['’]m|['’]s|['’]re) (?:not (?:a )?(?:really )?(?:big |huge )?(?:fan of|fond of|keen on|into)|(?:severely |very |badly |deathly )?allergic to|(?:lactose|gluten)[ -]intolerant|vegetarian|vegan|(?:a )(?:vegetarian|vegan)))(?:\s+(?P<what>\S+)|\W*$)"
     ))
 });
 
-static HABIT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?P<how>always|never|only ever)\s+(?P<what>[\p{L}'’-]+)"));
+static HABIT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?P<how>always|never|only ever|only)\s+(?P<what>[\p{L}'’-]+)")
+});
 
 /// A preference whose subject is left out.
 static BARE: LazyLock<Regex> = LazyLock::new(|| {
@@ -50,7 +51,28 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         return found;
     }
     let plain = scene.sentence.plain.as_str();
-    let mut starts: Vec<(usize, Option<&str>)> = Vec::new();
+    let starts = starts(scene);
+    for (no, (from, polarity)) in starts.iter().enumerate() {
+        // "… is allergic to latex and prefers paper" are two.
+        let next = starts.get(no + 1).map_or(plain.len(), |(next, _)| *next);
+        let at = scene.trimmed(*from..scene.clause(*from).end.min(next));
+        let apart = taken.iter().all(|other| other.end <= at.start || at.end <= other.start);
+        if at.len() < 4 || !apart {
+            continue;
+        }
+        let fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
+        found.push(match polarity {
+            Some(polarity) => fact.text("polarity", *polarity),
+            None => fact,
+        });
+    }
+    found
+}
+
+/// Where preferences begin, in order, and which way they go if that can be told.
+fn starts(scene: &Scene<'_>) -> Vec<(usize, Option<&'static str>)> {
+    let plain = scene.sentence.plain.as_str();
+    let mut starts = Vec::new();
     for (verbs, polarity) in [(&*DISLIKES, "dislike"), (&*LIKES, "like")] {
         for captures in verbs.captures_iter(plain) {
             let Some(all) = captures.get(0) else { continue };
@@ -69,10 +91,13 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         let verb = captures["what"].to_lowercase();
         let how = captures["how"].to_lowercase();
         let owner = subject(scene, all.start());
-        let command =
-            owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
+        let command = owner.is_none() && is_first(scene, all.start());
         let known = ACTION_WORDS.contains(verb.as_str()) || among(HABITS, &verb);
-        let habit = owner.is_some() && !is_past(&verb) || command && known;
+        let known = known && !among(MISHAPS, &verb);
+        // "I only wanted" and "I only just" say nothing of the kind.
+        let owner = owner.filter(|_| how != "only" || known);
+        let habit =
+            owner.is_some() && !is_past(&verb) && !among(MISHAPS, &verb) || command && known;
         if habit && scene.is_stated(owner.unwrap_or(all.start())) {
             starts.push((owner.unwrap_or(all.start()), (how == "never").then_some("dislike")));
         }
@@ -91,24 +116,22 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     }
     starts.sort_by_key(|(from, _)| *from);
     starts.dedup_by_key(|(from, _)| *from);
-    for (no, (from, polarity)) in starts.iter().enumerate() {
-        // "… is allergic to latex and prefers paper" are two.
-        let next = starts.get(no + 1).map_or(plain.len(), |(next, _)| *next);
-        let at = scene.trimmed(*from..scene.clause(*from).end.min(next));
-        let apart = taken.iter().all(|other| other.end <= at.start || at.end <= other.start);
-        if at.len() < 4 || !apart {
-            continue;
-        }
-        let fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
-        found.push(match polarity {
-            Some(polarity) => fact.text("polarity", *polarity),
-            None => fact,
-        });
-    }
-    found
+    starts
 }
 
+/// What happens to people again and again without their liking it.
+const MISHAPS: &str =
+    "forget lose miss confuse mix get have seem fail struggle wonder think thought end run try";
+
 const HABITS: &str = "use put do eat drink fly sit wear sleep work keep include";
+
+/// Whether a clause begins with what is at a byte, but for a "please".
+fn is_first(scene: &Scene<'_>, byte: usize) -> bool {
+    let clause = scene.clause(byte);
+    let before =
+        scene.sentence.plain[clause.start..byte].trim_matches(|c: char| !c.is_alphabetic());
+    before.is_empty() || ["please", "pls"].contains(&before.to_lowercase().as_str())
+}
 
 /// Where the subject of a verb begins, if somebody can have a preference.
 fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
@@ -154,6 +177,9 @@ fn is_empty_object(what: &str, verb: &str) -> bool {
     let bare = folded.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
     let liking = verb.to_lowercase().starts_with("like") || verb.to_lowercase().starts_with("love");
     let ended = what.ends_with(['.', ',', '!', '?', ';', ')']);
+    if ["that", "when", "how", "if"].contains(&bare) {
+        return true;
+    }
     let pronoun = ["it", "that", "this", "them", "you", "him", "her"].contains(&bare);
     pronoun && (ended || liking) || liking && ["how", "what", "your"].contains(&bare)
 }

@@ -188,9 +188,10 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
         };
         if ends && cut.start() >= start {
             // The word that ties belongs to the clause that it begins.
-            let keep = mark == "if" || mark == "unless";
+            let ties = mark == "if" || mark == "unless";
+            let space = cut.as_str().len() - cut.as_str().trim_start().len();
             found.push(start..cut.start());
-            start = if keep { cut.start() + 1 } else { cut.end() };
+            start = if ties { cut.start() + space } else { cut.end() };
         }
     }
     found.push(start..plain.len());

@@ -11,7 +11,8 @@ use regex::Regex;
 use tine_core::Role;
 
 use super::Found;
-use super::lists::{ACTION_WORDS, EVENT_WORDS};
+use super::events::is_event;
+use super::lists::ACTION_WORDS;
 use super::names::Kind;
 use super::passage::{Block, Section, pattern};
 use super::scene::{Reader, Scene};
@@ -216,9 +217,7 @@ fn goes_to_event(scene: &Scene<'_>, verb: usize, folded: &str) -> bool {
     let clause = verb..scene.clause(verb).end;
     among(GOING, folded)
         && scene.when_in(&clause).is_some_and(|when| when.is_definite())
-        && scene.words().iter().any(|word| {
-            clause.contains(&word.at.start) && EVENT_WORDS.contains(word.folded.as_str())
-        })
+        && scene.words().iter().any(|word| clause.contains(&word.at.start) && is_event(word))
 }
 
 /// The task that begins with a verb, and those that follow it behind a day and an "and".

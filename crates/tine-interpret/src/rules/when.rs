@@ -116,7 +116,7 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
             ending,
         ),
         form(
-            r"\b(?:on|by|before|until|till|from)\s+the\s+(?P<day>\d{1,2})(?:st|nd|rd|th)\b".into(),
+            r"\b(?:on|by|before|until|till|from|for|to)\s+the\s+(?P<day>\d{1,2})(?:st|nd|rd|th)\b".into(),
             false,
             |found, said| {
                 let day = found["day"].parse().ok().filter(|day| (1..=31).contains(day))?;

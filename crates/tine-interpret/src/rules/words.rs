@@ -50,6 +50,8 @@ pub(super) struct Word {
     pub gap: Gap,
     /// Whether `'s` follows.
     pub owns: bool,
+    /// Where it ends, with that.
+    pub end: usize,
 }
 
 impl Word {
@@ -90,6 +92,7 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
             shape: shape(&text[..length]),
             gap,
             owns: bare.is_some(),
+            end: word.end(),
         });
         end = Some(word.end());
     }

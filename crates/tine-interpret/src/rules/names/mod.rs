@@ -229,7 +229,10 @@ fn runs(words: &[Word], whens: &[When]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        if !is_part(&words[at], whens) || is_particle(&words[at]) {
+        // "Swiss Air": a word that is in no name but that of an organisation.
+        let next = words.get(at + 1).filter(|next| next.gap == Gap::Space);
+        let adjective = words[at].is_name_shaped() && next.is_some_and(organizations::may_own);
+        if !(is_part(&words[at], whens) || adjective) || is_particle(&words[at]) {
             at += 1;
             continue;
         }

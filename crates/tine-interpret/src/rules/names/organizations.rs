@@ -117,8 +117,9 @@ fn is_evident(run: Run<'_>) -> bool {
         provider manufacturer contractor airline carrier publisher retailer distributor \
         partner competitor nonprofit charity organization organisation sponsor landlord \
         wholesaler dealer broker";
-    const WORKING: &str = "work works worked working job interview interviewing internship intern offer ceo cto \
-        cfo founder employed recruiter engineer consultant position account manager contract";
+    const WORKING: &str = "study studies studied studying teach teaches enrolled graduated work works worked \
+        working job interview interviewing internship intern offer ceo cto cfo founder employed \
+        recruiter engineer consultant position account manager contract";
     let first = &run.own()[0];
     let linked = matches!(first.gap, Gap::Space | Gap::Comma);
     let kind = linked

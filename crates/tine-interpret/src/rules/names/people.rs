@@ -144,11 +144,11 @@ pub(super) fn is_by_place(run: Run<'_>) -> bool {
     (run.follows("with") && run.timed)
         || pair
         || (duty && (!run.opens() || !alone))
-        || (duty && alone && is_item_or_start_name(run))
+        || (duty && alone && is_no_noun(run))
 }
 
-/// "Kristjan has to": a word that begins a sentence and is in no list of words.
-fn is_item_or_start_name(run: Run<'_>) -> bool {
+/// "Kristjan has to": the first word of a sentence, and not built as nouns are.
+fn is_no_noun(run: Run<'_>) -> bool {
     let word = &run.own()[0];
     const ENDINGS: &[&str] = &[
         "tion", "ness", "ment", "ing", "ity", "ance", "ence", "ers", "ism", "ship", "age", "ies",
@@ -215,9 +215,10 @@ pub(super) fn listed(
             r"(?i)^\W*(?:best|(?:best|kind|warm) (?:regards|wishes)|regards|cheers|thanks|thank you|many thanks|sincerely|yours(?: truly| sincerely)?|love|greetings|all the best)\W*$",
         )
     });
+    static SEPARATOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"[,;&]|\sand\s"));
     static NAME: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"^(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?\s*$",
+            r"^\s*(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?[\s.]*$",
         )
     });
     let plain = sentence.plain.as_str();
@@ -236,20 +237,18 @@ pub(super) fn listed(
         let label = list.as_str().trim().to_lowercase();
         // Behind these labels any name is a person's; behind others a known first name must be.
         let strict = label.contains("from") || label.contains("contact") || label.contains("team");
-        for piece in plain[list.end()..].split_inclusive([',', ';', '&']) {
-            let bare = piece.trim_end_matches([',', ';', '&', '.', ' ', '*']);
-            let indent = bare.len() - bare.trim_start_matches([' ', '*']).len();
-            let bare = &bare[indent..];
-            for part in bare.split(" and ") {
-                let offset = part.as_ptr() as usize - plain.as_ptr() as usize;
-                let name = NAME.captures(part).and_then(|name| name.name("name"));
-                let Some(name) = name else { continue };
-                let first =
-                    name.as_str().split_whitespace().next().unwrap_or_default().to_lowercase();
-                if !strict || FIRST_NAMES.contains_key(first.as_str()) {
-                    add(offset + name.start()..offset + name.end(), found);
+        let mut start = list.end();
+        let rest = SEPARATOR.find_iter(&plain[start..]).map(|it| it.range());
+        let end = plain.len() - start;
+        for separator in rest.chain(std::iter::once(end..end)) {
+            let piece = &plain[start..list.end() + separator.start];
+            if let Some(name) = NAME.captures(piece).and_then(|name| name.name("name")) {
+                let first = name.as_str().split_whitespace().next().unwrap_or_default();
+                if !strict || FIRST_NAMES.contains_key(first.to_lowercase().as_str()) {
+                    add(start + name.start()..start + name.end(), found);
                 }
             }
+            start = list.end() + separator.end;
         }
     }
     let closes = before.is_some_and(|before| CLOSING.is_match(&before.plain));
