@@ -1,5 +1,5 @@
-//! The figures on the two corpora. The frozen one was written before the rules by somebody who had
-//! not seen them; it is judged and never looked at.
+//! The figures on the two corpora. The frozen one was written before the rules found anything, by
+//! somebody who had not seen them; it is judged and never looked at.
 
 use std::path::PathBuf;
 
