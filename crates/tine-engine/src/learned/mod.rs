@@ -17,6 +17,7 @@
 
 mod answers;
 mod entities;
+pub(crate) mod erase;
 mod facts;
 pub(crate) mod keys;
 mod ledger;

@@ -1,6 +1,7 @@
 //! What was learned, and the turns of hosts that track no branches.
 
 mod contract_failures;
+mod erase;
 mod facts;
 mod runs;
 mod transfer;
