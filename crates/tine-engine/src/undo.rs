@@ -202,7 +202,9 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             _ => {}
         }
     }
-    keep_in_step(mutation, &changes)?;
+    // What is about turns that are hidden now was observed by this operation, and is retracted.
+    let hidden = changes.iter().filter(|change| matches!(change, Change::Hidden { .. }));
+    keep_in_step(mutation, hidden)?;
     for change in changes.iter().rev() {
         put(mutation, target, change, Side::Before)?;
     }
@@ -262,7 +264,7 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             _ => {}
         }
     }
-    keep_in_step(mutation, changes)?;
+    keep_in_step(mutation, changes.iter())?;
     for change in changes {
         put(mutation, target, change, Side::After)?;
     }
@@ -270,7 +272,10 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
 }
 
 /// Brings slots in step with the turns that were just hidden or shown.
-fn keep_in_step(mutation: &mut Mutation<'_>, changes: &[Change]) -> Result<()> {
+fn keep_in_step<'c>(
+    mutation: &mut Mutation<'_>,
+    changes: impl Iterator<Item = &'c Change>,
+) -> Result<()> {
     for change in changes {
         let (root, cascade) = match change {
             Change::Hidden { root, cascade } => (root, *cascade),
