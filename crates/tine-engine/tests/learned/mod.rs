@@ -1,8 +1,11 @@
 //! What was learned, and the turns of hosts that track no branches.
 
+mod cases;
 mod contract_failures;
 mod facts;
+mod host;
 mod runs;
+mod silent;
 mod turns;
 
 use tine_core::json::{self, Json, Object};
