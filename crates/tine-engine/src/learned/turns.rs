@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::envelope;
+use tine_core::facts::reduce::standing;
 use tine_core::facts::{Endpoint, Envelope, Observation, Origin as Made, Relation, Slot, identity};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, Object, object};
@@ -307,8 +308,9 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
         // A conversation's own title stays once it is set; what hosts call it is observed.
         let mut fields = Object::new();
         fields.insert("title", title.into());
-        let latest = mutation.ledger().own_observations(id, 1, VERSIONS_TRIED)?;
-        let said = latest.iter().rev().find_map(|one| one.fields.get("title"));
+        let ledger = mutation.ledger();
+        let latest = ledger.newest_observations(id, VERSIONS_TRIED)?;
+        let said = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
         if said.and_then(Json::as_str) != Some(title) {
             let draft = draft(mutation, id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;
@@ -425,14 +427,9 @@ fn known_slot(mutation: &Mutation<'_>, entry: &tine_store::Entry) -> Result<Slot
 fn versions(mutation: &Mutation<'_>, tree: &Tree<'_>, slot: &Slot) -> Result<Vec<Turn>> {
     let id = slot.entity(&mutation.call.project, &mutation.conversation().id);
     let ledger = mutation.ledger();
-    let last = ledger.last_seq(id)?;
-    let from = last.saturating_sub(u64::try_from(VERSIONS_TRIED).unwrap_or(0)) + 1;
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    if last == 0 {
-        return Ok(found);
-    }
-    for one in ledger.own_observations(id, from, VERSIONS_TRIED)?.iter().rev() {
+    for one in ledger.newest_observations(id, VERSIONS_TRIED)?.iter().rev() {
         let Some(turn) = one.turn.filter(|turn| seen.insert(*turn)) else {
             continue;
         };

@@ -127,19 +127,20 @@ impl Engine {
             if run.view.status == RunStatus::Running && run.due > now {
                 return Ok(Claim::Elsewhere);
             }
+            if run.view.attempts == MOST_ATTEMPTS {
+                run.view.status = RunStatus::Failed;
+                run.view.finished_at = Some(now);
+                run.view.error =
+                    Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
+                run.owner = None;
+                run.write(records, &project)?;
+                return Ok(Claim::Ended);
+            }
             run.view.attempts += 1;
             run.view.status = RunStatus::Running;
             run.view.started_at = Some(now);
             run.due = after(now, LEASE);
             run.owner = Some(owner.clone());
-            if run.view.attempts > MOST_ATTEMPTS {
-                run.view.status = RunStatus::Failed;
-                run.view.finished_at = Some(now);
-                run.view.error =
-                    Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
-                run.write(records, &project)?;
-                return Ok(Claim::Ended);
-            }
             run.write(records, &project)?;
             Ok(Claim::Mine(Box::new(run)))
         })
