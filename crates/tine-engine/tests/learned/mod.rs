@@ -2,6 +2,7 @@
 
 mod cases;
 mod contract_failures;
+mod determinism;
 mod facts;
 mod host;
 mod runs;

@@ -12,7 +12,7 @@ use tine_engine::{
 
 use crate::world::{World, for_each_store, user};
 
-fn source(mime_type: &str, bytes: impl Into<Vec<u8>>) -> NewSource {
+pub(super) fn source(mime_type: &str, bytes: impl Into<Vec<u8>>) -> NewSource {
     NewSource {
         content: Arc::new(bytes.into()),
         mime_type: mime_type.to_owned(),
@@ -22,18 +22,18 @@ fn source(mime_type: &str, bytes: impl Into<Vec<u8>>) -> NewSource {
     }
 }
 
-fn turn_envelope(turn: &str, text: &str) -> NewSource {
+pub(super) fn turn_envelope(turn: &str, text: &str) -> NewSource {
     let body = format!(
         r#"{{"content":{text:?},"conversation_id":"chat","turn_id":"{turn}","timestamp":"2025-01-15T12:00:00Z"}}"#
     );
     NewSource { interpret: Interpret::Wait, ..source(envelope::NEOTOMA_MIME, body) }
 }
 
-fn keep(world: &World, request: NewSource) -> StoredSource {
+pub(super) fn keep(world: &World, request: NewSource) -> StoredSource {
     world.engine.store_source(&world.call, request).expect("bytes that are kept")
 }
 
-fn bytes(world: &World, id: SourceId) -> Vec<u8> {
+pub(super) fn bytes(world: &World, id: SourceId) -> Vec<u8> {
     let mut all = Vec::new();
     for nth in 0.. {
         match world.engine.source_piece(&world.call, id, nth).expect("a piece") {
