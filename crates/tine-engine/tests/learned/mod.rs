@@ -1,5 +1,6 @@
 //! What was learned, and the turns of hosts that track no branches.
 
+mod atomic;
 mod cases;
 mod contract_failures;
 mod determinism;
