@@ -37,7 +37,7 @@ use crate::{BranchView, Call, Engine, Error, Outcome, Result, TurnRef, TurnView}
 const VERSIONS_TRIED: usize = 1_000;
 
 /// Answers under one turn id that are read at once, from the last one on.
-const PARTS_READ: usize = 16;
+const PARTS_READ: usize = 4;
 
 impl Engine {
     /// Stores a turn of a host that tracks no branches.
@@ -187,8 +187,8 @@ pub(super) fn store(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<
     let attachments = attachments(mutation, request)?;
     let conversation = conversation_entity(mutation, request)?;
     let line = Line::find(mutation, request.branch.as_deref())?;
-    let slot = slot(mutation, conversation, request, &line)?;
-    let placed = place(mutation, request, &line, conversation, &slot)?;
+    let (slot, versions) = slot(mutation, conversation, request, &line)?;
+    let placed = place(mutation, request, &line, conversation, &slot, &versions)?;
     let branch = line.follow(mutation, placed.turn.loc, placed.tip_stays)?;
 
     let (observation, made) = observe_version(mutation, conversation, &slot, &placed.version)?;
@@ -381,9 +381,14 @@ impl Line {
         tree.on_line(turn, self.tip)
     }
 
-    /// Whether a version lies on the line, as one or as its halves.
+    /// Whether a version is shown on the line, as one or as its halves.
     fn holds_version(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
-        self.holds(tree, Some(tree.last_half(version.loc)?))
+        Ok(self.holds(tree, Some(tree.last_half(version.loc)?))? && tree.is_shown(version.loc)?)
+    }
+
+    /// Whether a version is shown below a turn of the line.
+    fn holds_parent(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
+        Ok(self.holds(tree, parent_of(tree, version)?)? && tree.is_shown(version.loc)?)
     }
 
     /// Moves the branch to a turn, making it if it is new.
@@ -423,33 +428,37 @@ fn known_slot(mutation: &Mutation<'_>, entry: &tine_store::Entry) -> Result<Slot
     Ok(tine_store::required(known, || format!("entity {entity}"))?.1)
 }
 
-/// The versions of a slot that are shown, whole or in part, newest first.
-fn versions(mutation: &Mutation<'_>, tree: &Tree<'_>, slot: &Slot) -> Result<Vec<Turn>> {
+/// The turns that are versions of a slot, shown or not, newest first.
+fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
     let id = slot.entity(&mutation.call.project, &mutation.conversation().id);
-    let ledger = mutation.ledger();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    for one in ledger.newest_observations(id, VERSIONS_TRIED)?.iter().rev() {
+    for one in mutation.ledger().newest_observations(id, VERSIONS_TRIED)?.iter().rev() {
         let Some(turn) = one.turn.filter(|turn| seen.insert(*turn)) else {
             continue;
         };
-        let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, &turn)? else {
-            continue;
-        };
-        if key == mutation.key() && tree.is_shown(loc)? {
-            found.push(tree.turn(loc)?);
+        if let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, &turn)?
+            && key == mutation.key()
+        {
+            found.extend(mutation.reader().turn(loc)?);
         }
     }
     Ok(found)
 }
 
-/// Which slot a message belongs to. Only an assistant has several parts under one turn id.
+/// Whether all of a version is shown, and says just this.
+fn says(tree: &Tree<'_>, version: &Turn, message: &tine_core::Message) -> Result<bool> {
+    Ok(says_the_same(version, message) && tree.is_whole(version.loc)?)
+}
+
+/// Which slot a message belongs to, and its versions. Only an assistant has several parts under
+/// one turn id.
 fn slot(
     mutation: &Mutation<'_>,
     conversation: EntityId,
     request: &StoreTurn,
     line: &Line,
-) -> Result<Slot> {
+) -> Result<(Slot, Vec<Turn>)> {
     let message = &request.message;
     let turn_id = match (&request.turn_id, &mutation.call.idempotency_key) {
         (Some(turn_id), _) => turn_id.clone(),
@@ -457,50 +466,90 @@ fn slot(
         (None, None) => mutation.new_turn_id().to_string(),
     };
     let tool_call_id = message.tool_call_id.clone();
-    let first = Slot { turn_id, role: message.role, tool_call_id, part: 0 };
-    if message.role != Role::Assistant {
-        return Ok(first);
-    }
-    let tree = mutation.tree();
-    let Some((last, version)) = last_answer(mutation, &tree, conversation, &first, line)? else {
-        return Ok(first);
+    let slot = Slot { turn_id, role: message.role, tool_call_id, part: 0 };
+    let slot = match message.role {
+        Role::Assistant => return answer(mutation, conversation, slot, message, line),
+        _ => slot,
     };
-    let tip = line.tip.map(|tip| tree.turn(tip)).transpose()?;
-    let result = tip.filter(|tip| tip.role == Role::Tool && tip.depth > version.depth);
-    let Some(result) = result else {
-        // A host that sends an earlier answer again means that one; so does one that returns to
-        // what it had said instead.
-        let repeated = repeated(mutation, &tree, line, &last, message, true)?;
-        return Ok(repeated.unwrap_or(last));
-    };
-    // Behind the results of a later turn an answer of an earlier one is sent again.
-    if result.origin.slot.is_some_and(|slot| slot.turn_id != last.turn_id)
-        && let Some(repeated) = repeated(mutation, &tree, line, &last, message, false)?
-    {
-        return Ok(repeated);
-    }
-    Ok(Slot { part: last.part + 1, ..last })
+    let versions = versions(mutation, &slot)?;
+    Ok((slot, versions))
 }
 
-/// The last answer of a turn id that lies on the line. Parts count along a line, so it is the
-/// one with the highest part.
+/// Which of the answers under one turn id a message is.
+fn answer(
+    mutation: &Mutation<'_>,
+    conversation: EntityId,
+    first: Slot,
+    message: &tine_core::Message,
+    line: &Line,
+) -> Result<(Slot, Vec<Turn>)> {
+    let tree = mutation.tree();
+    let last = last_answer(mutation, &tree, conversation, &first.turn_id, line)?;
+    let Some((last, versions_of_last, depth)) = last else {
+        let versions = versions(mutation, &first)?;
+        return Ok((first, versions));
+    };
+    let tip = line.tip.map(|tip| tree.turn(tip)).transpose()?;
+    let result = tip.filter(|tip| tip.role == Role::Tool && tip.depth > depth);
+    // A host that sends an earlier answer again means that one; so does one that returns to what
+    // it had said instead. Behind results that can only be those of a later turn.
+    let later = |result: &Turn| {
+        result.origin.slot.as_ref().is_some_and(|slot| slot.turn_id != last.turn_id)
+    };
+    if result.as_ref().is_none_or(later) {
+        let beside_too = result.is_none();
+        let mut beside = None;
+        for part in (0..=last.part).rev() {
+            let slot = Slot { part, ..last.clone() };
+            let versions = match part == last.part {
+                true => versions_of_last.clone(),
+                false => versions(mutation, &slot)?,
+            };
+            for version in &versions {
+                if !says(&tree, version, message)? {
+                    continue;
+                }
+                if line.holds_version(&tree, version)? {
+                    return Ok((slot, versions));
+                }
+                if beside_too && beside.is_none() && line.holds_parent(&tree, version)? {
+                    beside = Some((slot.clone(), versions.clone()));
+                }
+            }
+        }
+        if let Some(found) = beside {
+            return Ok(found);
+        }
+    }
+    if result.is_none() {
+        return Ok((last, versions_of_last));
+    }
+    let next = Slot { part: last.part + 1, ..last };
+    let versions = versions(mutation, &next)?;
+    Ok((next, versions))
+}
+
+/// The last answer of a turn id that lies on the line, with its versions and how deep it lies.
+/// Parts count along a line, so it is the one with the highest part.
 fn last_answer(
     mutation: &Mutation<'_>,
     tree: &Tree<'_>,
     conversation: EntityId,
-    first: &Slot,
+    turn_id: &str,
     line: &Line,
-) -> Result<Option<(Slot, Turn)>> {
-    let mut range = KeyRange::prefix(&keys::answers_of_turn(conversation, &first.turn_id));
-    range.backwards = true;
+) -> Result<Option<(Slot, Vec<Turn>, u32)>> {
+    let range = KeyRange::prefix(&keys::answers_of_turn(conversation, turn_id));
+    let mut range = range.backwards();
     loop {
         let project = &mutation.call.project;
         let found = mutation.reader().entries(project, EntryKind::Slot, &range, PARTS_READ)?;
         for entry in &found {
             let slot = known_slot(mutation, entry)?;
-            for version in versions(mutation, tree, &slot)? {
-                if line.holds_version(tree, &version)? {
-                    return Ok(Some((slot, version)));
+            let versions = versions(mutation, &slot)?;
+            for version in &versions {
+                if line.holds_version(tree, version)? {
+                    let depth = version.depth;
+                    return Ok(Some((slot, versions, depth)));
                 }
             }
         }
@@ -509,34 +558,6 @@ fn last_answer(
             _ => return Ok(None),
         }
     }
-}
-
-/// The answer of a turn id, up to its last on the line, that says just this: on the line, or
-/// else, where that is asked for, beside it.
-fn repeated(
-    mutation: &Mutation<'_>,
-    tree: &Tree<'_>,
-    line: &Line,
-    last: &Slot,
-    message: &tine_core::Message,
-    beside_too: bool,
-) -> Result<Option<Slot>> {
-    let mut beside = None;
-    for part in (0..=last.part).rev() {
-        let slot = Slot { part, ..last.clone() };
-        for version in versions(mutation, tree, &slot)? {
-            if !says_the_same(&version, message) || !tree.is_whole(version.loc)? {
-                continue;
-            }
-            if line.holds_version(tree, &version)? {
-                return Ok(Some(slot));
-            }
-            if beside_too && beside.is_none() && line.holds(tree, parent_of(tree, &version)?)? {
-                beside = Some(slot.clone());
-            }
-        }
-    }
-    Ok(beside)
 }
 
 /// What a version follows.
@@ -573,6 +594,7 @@ fn place(
     line: &Line,
     conversation: EntityId,
     slot: &Slot,
+    versions: &[Turn],
 ) -> Result<Placed> {
     let message = &request.message;
     let parent = match (&request.parent, &request.parent_message, request.history.is_empty()) {
@@ -584,35 +606,28 @@ fn place(
         (None, None, true) => None,
     };
     let tree = mutation.tree();
-    let versions = versions(mutation, &tree, slot)?;
-    let says_so = |version: &Turn| -> Result<bool> {
-        Ok(says_the_same(version, message) && tree.is_whole(version.loc)?)
-    };
     let mut again = None;
-    if parent.is_none() {
-        for version in &versions {
-            if says_so(version)? && line.holds_version(&tree, version)? {
-                again = Some(version);
-                break;
-            }
-        }
-    }
     // Whom it stands beside: under the parent that was given, or under any on the line.
     let mut beside: Option<&Turn> = None;
-    for version in versions.iter().filter(|_| again.is_none()) {
-        let above = parent_of(&tree, version)?;
-        let here = match (parent, beside) {
-            (Some(parent), _) => above == parent,
-            (None, Some(beside)) => above == parent_of(&tree, beside)?,
-            (None, None) => line.holds(&tree, above)?,
-        };
-        if !here {
+    for version in versions {
+        let same = says(&tree, version, message)?;
+        if same && parent.is_none() && line.holds_version(&tree, version)? {
+            (again, beside) = (Some(version), None);
+            break;
+        }
+        if again.is_some() || (beside.is_some() && !same) {
             continue;
         }
-        beside = beside.or(Some(version));
-        if says_so(version)? {
-            again = Some(version);
-            break;
+        let here = match (parent, beside) {
+            (Some(parent), _) => {
+                parent_of(&tree, version)? == parent && tree.is_shown(version.loc)?
+            }
+            (None, Some(beside)) => parent_of(&tree, version)? == parent_of(&tree, beside)?,
+            (None, None) => line.holds_parent(&tree, version)?,
+        };
+        if here {
+            beside = beside.or(Some(version));
+            again = again.or(Some(version).filter(|_| same));
         }
     }
     let parent = match (parent, beside) {
@@ -662,7 +677,10 @@ fn parent_message(
     let mut newest: Option<Turn> = None;
     let mut on_line: Option<Turn> = None;
     for slot in slots_of(mutation, conversation, given)? {
-        for version in versions(mutation, &tree, &slot)?.into_iter().filter(|_| slot != *own) {
+        for version in versions(mutation, &slot)?.into_iter().filter(|_| slot != *own) {
+            if !tree.is_shown(version.loc)? {
+                continue;
+            }
             if line.holds_version(&tree, &version)?
                 && on_line.as_ref().is_none_or(|other| other.depth < version.depth)
             {
