@@ -3,6 +3,7 @@
 mod atomic;
 mod cases;
 mod contract_failures;
+mod cost;
 mod determinism;
 mod facts;
 mod host;
