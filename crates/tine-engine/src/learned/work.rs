@@ -305,10 +305,12 @@ fn read(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<Reading> {
 /// The log that a run over a source enters: that of the source's conversation, if it has one.
 pub(super) fn open_log_of(mutation: &mut Mutation<'_>, source: &SourceRecord) -> Result<()> {
     if let Some(turn) = &source.turn
-        && let Some((key, _)) = mutation.reader().find_turn(&mutation.call.project, turn)?
+        && let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, turn)?
     {
         let found = mutation.reader().conversation_by_key(key)?;
-        return mutation.open(required(found, || format!("conversation of turn {turn}"))?);
+        mutation.open(required(found, || format!("conversation of turn {turn}"))?)?;
+        // What is found in a turn builds on it.
+        return mutation.depends_on_turn(Some(loc));
     }
     mutation.open_project_log()
 }
