@@ -236,3 +236,28 @@ fn attachments_become_embeds_once_and_unknown_ones_are_refused() {
         assert_eq!(world.path(&stored.conversation, "main"), "look at this");
     });
 }
+
+#[test]
+fn a_store_is_not_undone_under_what_was_found_in_it() {
+    for_each_store(|world| {
+        world.store("chat", "1", user("hello"));
+        let text = "I need to call Maria Lopez tomorrow.";
+        let mut request = StoreTurn::new("chat", "2", user(text));
+        request.interpret = Interpret::Wait;
+        let stored = world.engine.store_turn(&world.call, request).expect("a turn");
+        let found = stored.interpretation.expect("a run").observations;
+        assert!(!found.is_empty());
+        let chat = &stored.conversation;
+        let log = world.engine.operations(&world.call, chat, Page::default());
+        let log = log.expect("a log").items;
+        let seq = |kind: &str| log.iter().find(|one| one.kind == kind).expect("an entry").seq;
+        let refused = world.engine.undo(&world.call, chat, Some(seq("store_turn")));
+        assert_eq!(refused.expect_err("a run builds on it").kind(), Kind::Protected);
+        world.engine.undo(&world.call, chat, Some(seq("interpret"))).expect("an undo");
+        world.engine.undo(&world.call, chat, Some(seq("store_turn"))).expect("an undo");
+        for id in found {
+            assert_eq!(world.entity(id.entity).snapshot.observations, 0);
+        }
+        world.verified();
+    });
+}
