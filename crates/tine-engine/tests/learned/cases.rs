@@ -88,7 +88,7 @@ fn run_case<S: Strategy<Value: Debug>>(
     let outcome = runner.run(scripts, |script| {
         let in_memory = World::over(Arc::new(MemoryStore::new()), None);
         check(&in_memory, &script).map_err(TestCaseError::fail)?;
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             let folder = TempFolder::new();
             let store = EmbeddedStore::open(folder.path()).expect("a new store");
             let embedded = World::over(Arc::new(store), Some(folder));

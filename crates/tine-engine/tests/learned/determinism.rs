@@ -32,7 +32,7 @@ struct Told {
     weight: i64,
 }
 
-fn told() -> impl Strategy<Value = Told> + std::fmt::Debug {
+fn told() -> impl Strategy<Value = Told> {
     (0..3u8, 0..4u8, 0..4u8, 0..6i64, 0..3i64).prop_map(|(name, field, value, observed, weight)| {
         Told { name, field, value, observed, weight }
     })
@@ -143,7 +143,7 @@ enum Meanwhile {
     Redone,
 }
 
-fn meanwhile() -> impl Strategy<Value = Vec<Meanwhile>> + std::fmt::Debug {
+fn meanwhile() -> impl Strategy<Value = Vec<Meanwhile>> {
     let one = prop_oneof![
         6 => (told(), told()).prop_map(|(a, b)| Meanwhile::Facts(a, b)),
         2 => (0..3u8, 0..4u8, 0..4u8)

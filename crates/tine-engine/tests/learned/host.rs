@@ -64,7 +64,7 @@ struct Script {
     acts: Vec<Act>,
 }
 
-fn script() -> impl Strategy<Value = Script> + std::fmt::Debug {
+fn script() -> impl Strategy<Value = Script> {
     let n = any::<u8>;
     let text = || 0..3u8;
     let act = prop_oneof![

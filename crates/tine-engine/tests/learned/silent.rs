@@ -37,7 +37,7 @@ enum Step {
     Redo { back: Option<u8> },
 }
 
-fn script() -> impl Strategy<Value = Vec<Step>> + std::fmt::Debug {
+fn script() -> impl Strategy<Value = Vec<Step>> {
     let n = any::<u8>;
     let back = || prop::option::weighted(0.7, 0..12u8);
     let step = prop_oneof![
