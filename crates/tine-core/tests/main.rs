@@ -1,6 +1,7 @@
 //! One binary for all tests of the crate: linking is what costs time.
 #![allow(clippy::unwrap_used)]
 
+mod facts;
 mod hashes;
 mod ids;
 mod json;

@@ -194,7 +194,7 @@ pub enum Error {
     #[error("that is the root of the conversation, not a turn")]
     NotATurn,
     /// Something from elsewhere points at what should go.
-    #[error("{} point{} at it ({}); force deletes it all the same",
+    #[error("{} point{} at it ({}); take that back first, or delete by force",
         references.len(),
         if references.len() == 1 { "er" } else { "ers" },
         list(references.iter().map(|found| format!("{} {}", found.what, found.name))))]

@@ -403,6 +403,28 @@ impl<'t> Tree<'t> {
         Ok(points)
     }
 
+    /// Whether a turn, or any half of it, is shown.
+    pub(crate) fn is_shown(&self, loc: TurnLoc) -> Result<bool> {
+        let mut pending = vec![loc];
+        while let Some(part) = pending.pop() {
+            match self.state(part)? {
+                State::Live => return Ok(true),
+                State::Split(split) => pending.extend([split.left, split.right]),
+                State::Bridged(_) | State::Gone(_) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether all of a turn is shown.
+    pub(crate) fn is_whole(&self, loc: TurnLoc) -> Result<bool> {
+        match self.state(loc)? {
+            State::Live => Ok(true),
+            State::Split(split) => Ok(self.whole_halves(split)?.is_some()),
+            State::Bridged(_) | State::Gone(_) => Ok(false),
+        }
+    }
+
     /// The last half of a split turn, when every half of it is shown.
     fn whole_halves(&self, split: Split) -> Result<Option<TurnLoc>> {
         let mut pending = vec![split.left, split.right];

@@ -184,6 +184,7 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     }
     for change in &changes {
         check_current(mutation, target, change, Side::After)?;
+        refuse_referenced(mutation, change)?;
     }
     // Structure first: tips are then set in the tree as it will be.
     for change in changes.iter().rev() {
@@ -202,7 +203,9 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             _ => {}
         }
     }
-    keep_in_step(mutation, &changes)?;
+    // What is about turns that are hidden now was observed by this operation, and is retracted.
+    let hidden = changes.iter().filter(|change| matches!(change, Change::Hidden { .. }));
+    keep_in_step(mutation, hidden)?;
     for change in changes.iter().rev() {
         put(mutation, target, change, Side::Before)?;
     }
@@ -262,15 +265,34 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             _ => {}
         }
     }
-    keep_in_step(mutation, changes)?;
+    keep_in_step(mutation, changes.iter())?;
     for change in changes {
         put(mutation, target, change, Side::After)?;
     }
     finish(mutation, target, false)
 }
 
+/// Refuses to take turns back that something from elsewhere points at.
+fn refuse_referenced(mutation: &Mutation<'_>, change: &Change) -> Result<()> {
+    let Change::Created { first, .. } = change else {
+        return Ok(());
+    };
+    let mut turns = Vec::new();
+    for run in mutation.tree().subtree(locate(mutation, first)?)? {
+        mutation.reader().turns(run.segment, run.from, run.to, &mut |turn| {
+            turns.push(turn.id);
+            Ok(true)
+        })?;
+    }
+    let references = learned::references_to(&mutation.ledger(), &turns)?;
+    if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
+}
+
 /// Brings slots in step with the turns that were just hidden or shown.
-fn keep_in_step(mutation: &mut Mutation<'_>, changes: &[Change]) -> Result<()> {
+fn keep_in_step<'c>(
+    mutation: &mut Mutation<'_>,
+    changes: impl Iterator<Item = &'c Change>,
+) -> Result<()> {
     for change in changes {
         let (root, cascade) = match change {
             Change::Hidden { root, cascade } => (root, *cascade),

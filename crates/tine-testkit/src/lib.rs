@@ -3,7 +3,7 @@
 //! - [`model`]: an independent implementation of the tree, as dumb as possible.
 //! - [`steps`]: random sequences of operations that shrink well.
 //! - [`machine`]: model = memory store = embedded store, step by step.
-//! - [`stores`]: temporary folders, and stores that count or repeat what the engine does.
+//! - [`stores`]: temporary folders, and stores that count, repeat or refuse what the engine does.
 //!
 //! Nothing here is part of the product, and nothing here reads the machine's clock.
 

@@ -34,11 +34,8 @@ impl Engine {
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
             let asked = ledger.known_entity(id)?;
-            let stands = match as_of.stored {
-                // Before it was merged it was one of its own.
-                Some(at) if asked.merged.is_some_and(|(_, merged)| merged > at) => asked.clone(),
-                _ => ledger.standing_for(asked)?,
-            };
+            // Before it was merged it was one of its own.
+            let stands = ledger.stood_for(asked, as_of.stored)?;
             let mut view = view(&ledger, &stands, as_of)?;
             view.merged_from = (stands.id != id).then_some(id);
             Ok(view)
@@ -357,8 +354,16 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
     refuse_structural(&entity)?;
     let here = ledger.observations(entity.id)?;
     for id in &request.observations {
-        if !here.iter().any(|one| one.id == *id) {
-            return Err(Error::invalid(format!("{id} does not speak of {}", entity.id)));
+        match here.iter().find(|one| one.id == *id) {
+            None => {
+                return Err(Error::invalid(format!("{id} does not speak of {}", entity.id)));
+            }
+            Some(one) if one.retracts.is_some() => {
+                return Err(Error::invalid(format!(
+                    "{id} takes another observation back and goes where that one goes"
+                )));
+            }
+            Some(_) => {}
         }
     }
     let other = match request.into {
@@ -380,7 +385,7 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
         }
     };
     for id in &request.observations {
-        let value = object([("to", text(&other))]);
+        let value = object([("to", text(&other)), ("at", text(&mutation.now))]);
         mutation.set_entry(EntryKind::Moved, &keys::observation(*id), Some(value))?;
     }
     Ok(other)
@@ -410,12 +415,16 @@ impl Receipt for ObservationId {
 pub(super) fn view(ledger: &Ledger<'_>, record: &EntityRecord, as_of: AsOf) -> Result<EntityView> {
     let mut known = match &record.slot {
         Some(_) => slot_observations(ledger, record, as_of)?,
-        None => ledger.observations(record.id)?,
+        None => ledger.observations_at(record.id, as_of.stored)?,
     };
     known.retain(|one| {
         as_of.observed.is_none_or(|at| one.observed_at <= at)
             && as_of.stored.is_none_or(|at| one.stored_at <= at)
     });
+    if record.slot.is_some() {
+        // What a slot says is its last store, and nothing of an earlier one.
+        known = standing(&known).last().map(|last| (*last).clone()).into_iter().collect();
+    }
     for one in &mut known {
         fill(ledger, record, one)?;
     }

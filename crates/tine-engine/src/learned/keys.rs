@@ -77,15 +77,25 @@ pub(crate) fn slots_of_turn(conversation: &ConversationId, turn_id: &str) -> Vec
     [self::conversation(conversation).as_slice(), turn_id.as_bytes(), &[0]].concat()
 }
 
-pub(crate) fn slot(conversation: &ConversationId, slot: &Slot) -> Vec<u8> {
-    let role = match slot.role {
+/// The slots of an assistant under one turn id, in order of their parts.
+pub(crate) fn answers_of_turn(conversation: &ConversationId, turn_id: &str) -> Vec<u8> {
+    let mut key = slots_of_turn(conversation, turn_id);
+    key.push(role_code(Role::Assistant));
+    key
+}
+
+fn role_code(role: Role) -> u8 {
+    match role {
         Role::System => 0,
         Role::User => 1,
         Role::Assistant => 2,
         Role::Tool => 3,
-    };
+    }
+}
+
+pub(crate) fn slot(conversation: &ConversationId, slot: &Slot) -> Vec<u8> {
     let mut key = slots_of_turn(conversation, &slot.turn_id);
-    key.push(role);
+    key.push(role_code(slot.role));
     key.extend(slot.part.to_be_bytes());
     key.extend(slot.tool_call_id.as_deref().unwrap_or_default().as_bytes());
     key

@@ -5,15 +5,18 @@
 
 use std::collections::BTreeSet;
 
+use tine_core::facts::reduce::standing;
 use tine_core::facts::schema::moment;
 use tine_core::facts::{Observation, Schema, Slot, builtin};
 use tine_core::json::{self, Json};
-use tine_core::{ConversationId, Digest, EntityId, ObservationId, ProjectId, SourceId, TurnId};
+use tine_core::{
+    ConversationId, Digest, EntityId, ObservationId, ProjectId, SourceId, Timestamp, TurnId,
+};
 use tine_store::{EntryKind, KeyRange, Read, StoreError, Write, required};
 
 use super::keys::{self, Edge};
 use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
-use crate::change::Change;
+use crate::change::{Change, parsed};
 use crate::log::Mutation;
 use crate::{Error, Result};
 
@@ -96,11 +99,23 @@ impl<'r> Ledger<'r> {
     }
 
     /// The entity that stands for this one: itself, unless it was merged.
-    pub(crate) fn standing_for(&self, mut entity: EntityRecord) -> Result<EntityRecord> {
+    pub(crate) fn standing_for(&self, entity: EntityRecord) -> Result<EntityRecord> {
+        self.stood_for(entity, None)
+    }
+
+    /// The entity that stood for this one at a time.
+    pub(crate) fn stood_for(
+        &self,
+        mut entity: EntityRecord,
+        at: Option<Timestamp>,
+    ) -> Result<EntityRecord> {
         for _ in 0..MERGES_FOLLOWED {
-            let Some((into, _)) = entity.merged else {
+            let Some((into, merged)) = entity.merged else {
                 return Ok(entity);
             };
+            if at.is_some_and(|at| merged > at) {
+                return Ok(entity);
+            }
             entity = required(self.entity(into)?, || format!("entity {into}"))?;
         }
         Err(Error::invalid("these entities are merged in too many steps"))
@@ -181,6 +196,16 @@ impl<'r> Ledger<'r> {
     /// All observations that speak of an entity now: its own without those that were moved away,
     /// those that were moved to it, and those of the entities that were merged into it.
     pub(crate) fn observations(&self, entity: EntityId) -> Result<Vec<Observation>> {
+        self.observations_at(entity, None)
+    }
+
+    /// All observations that spoke of an entity at a time, by the merges and moves made until
+    /// then.
+    pub(crate) fn observations_at(
+        &self,
+        entity: EntityId,
+        at: Option<Timestamp>,
+    ) -> Result<Vec<Observation>> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
         let mut pending = vec![entity];
@@ -188,18 +213,29 @@ impl<'r> Ledger<'r> {
             if !seen.insert(id) {
                 continue;
             }
-            let away = self.moved_away(id)?;
-            let own = self.own_observations(id, 0, OBSERVATIONS_READ - found.len())?;
-            found.extend(own.into_iter().filter(|one| !away.contains(&one.id)));
-            for moved in self.under(EntryKind::MovedHere, id.as_bytes())? {
-                if let Some(id) = keys::observation_at_end(&moved)
-                    && let Some(one) = self.observation(id)?
-                {
-                    found.push(one);
+            let mut away = BTreeSet::new();
+            for key in self.under(EntryKind::Moved, id.as_bytes())? {
+                if self.is_moved(&key, at)? {
+                    away.extend(keys::observation_at_end(&key));
                 }
             }
-            for merged in self.under(EntryKind::MergedInto, id.as_bytes())? {
-                pending.extend(keys::entity_at_end(&merged));
+            let own = self.own_observations(id, 0, OBSERVATIONS_READ - found.len())?;
+            found.extend(own.into_iter().filter(|one| !away.contains(&one.id)));
+            for key in self.under(EntryKind::MovedHere, id.as_bytes())? {
+                if let Some(id) = keys::observation_at_end(&key)
+                    && self.is_moved(&keys::observation(id), at)?
+                {
+                    found.extend(self.with_retractions(id)?);
+                }
+            }
+            for key in self.under(EntryKind::MergedInto, id.as_bytes())? {
+                let Some(id) = keys::entity_at_end(&key) else {
+                    continue;
+                };
+                let merged = self.entity(id)?.and_then(|entity| entity.merged);
+                if merged.is_some_and(|(_, merged)| at.is_none_or(|at| merged <= at)) {
+                    pending.push(id);
+                }
             }
             if found.len() >= OBSERVATIONS_READ {
                 let (what, limit) = ("observations of one entity", OBSERVATIONS_READ);
@@ -209,9 +245,36 @@ impl<'r> Ledger<'r> {
         Ok(found)
     }
 
-    fn moved_away(&self, entity: EntityId) -> Result<BTreeSet<ObservationId>> {
-        let moved = self.under(EntryKind::Moved, entity.as_bytes())?;
-        Ok(moved.iter().filter_map(|key| keys::observation_at_end(key)).collect())
+    /// Whether the observation under a key was moved by a time.
+    fn is_moved(&self, key: &[u8], at: Option<Timestamp>) -> Result<bool> {
+        let Some(at) = at else {
+            return Ok(true);
+        };
+        let moved = self.records.entry(self.project, EntryKind::Moved, key)?;
+        let moved = moved.as_deref().and_then(parse).and_then(|moved| parsed(&moved, "at"));
+        Ok(moved.is_none_or(|moved: Timestamp| moved <= at))
+    }
+
+    /// An observation that was moved, with what took it back: that goes where it goes.
+    fn with_retractions(&self, id: ObservationId) -> Result<Vec<Observation>> {
+        let Some(one) = self.observation(id)? else {
+            return Ok(Vec::new());
+        };
+        let mut about = BTreeSet::from([id.seq]);
+        let mut found = vec![one];
+        for later in self.own_observations(id.entity, id.seq, OBSERVATIONS_READ)? {
+            if later.retracts.is_some_and(|seq| about.contains(&seq)) {
+                about.insert(later.id.seq);
+                found.push(later);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether nobody has taken an observation back.
+    pub(crate) fn stands(&self, one: &Observation) -> Result<bool> {
+        let with = self.with_retractions(one.id)?;
+        Ok(standing(&with).iter().any(|standing| standing.id == one.id))
     }
 
     /// The keys of a kind that begin with these bytes.

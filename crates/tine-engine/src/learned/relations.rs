@@ -321,7 +321,7 @@ pub(crate) fn references_to(ledger: &Ledger<'_>, turns: &[TurnId]) -> Result<Vec
             }
         }
         for one in ledger.about_turn(turn)? {
-            if one.origin != Origin::Turn {
+            if one.origin != Origin::Turn && ledger.stands(&one)? {
                 let name = format!("{} of {} {}", one.id, one.entity_type, one.id.entity);
                 found.push(Reference { what: "observation".to_owned(), name });
             }

@@ -1,13 +1,15 @@
 //! Keeps slots in step with the tree: a version that is deleted, or whose making is undone, is
 //! retracted; one that comes back stands again.
 
+use std::collections::BTreeSet;
+
 use tine_core::facts::{Observation, Origin};
 use tine_core::{EntityId, ObservationId};
 use tine_store::TurnLoc;
 
 use crate::Result;
 use crate::log::Mutation;
-use crate::tree::{Piece, State};
+use crate::tree::Piece;
 
 /// Why a version was retracted.
 const HIDDEN: &str = "its turn is not shown";
@@ -23,13 +25,22 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[Piece]) -> Resul
     for run in runs {
         for index in run.from..=run.to {
             let loc = TurnLoc { segment: run.segment, index };
-            let tree = mutation.tree();
-            let turn = tree.turn(loc)?;
-            let shown = matches!(tree.state(loc)?, State::Live | State::Split(_));
-            for one in mutation.ledger().about_turn(&turn.id)? {
-                if one.origin == Origin::Turn {
-                    bring(mutation, &one, shown, HIDDEN)?;
-                }
+            in_step(mutation, loc)?;
+        }
+    }
+    Ok(())
+}
+
+/// The versions that a turn is, or is a half of: each stands as long as anything of it is shown.
+fn in_step(mutation: &mut Mutation<'_>, loc: TurnLoc) -> Result<()> {
+    let mut part = Some(loc);
+    while let Some(loc) = part {
+        let tree = mutation.tree();
+        let (turn, shown) = (tree.turn(loc)?, tree.is_shown(loc)?);
+        part = tree.split_with_half(loc)?.map(|split| split.whole);
+        for one in mutation.ledger().about_turn(&turn.id)? {
+            if one.origin == Origin::Turn {
+                bring(mutation, &one, shown, HIDDEN)?;
             }
         }
     }
@@ -56,23 +67,26 @@ fn has_slots(mutation: &Mutation<'_>) -> Result<bool> {
     Ok(mutation.ledger().conversation_entity(id)?.is_some())
 }
 
-/// Retracts an observation, or takes back the retraction that was made for the same reason.
+/// Retracts an observation for a reason, or takes back the retraction that was made for it. Each
+/// reason has a retraction of its own: what is both undone and hidden comes back when neither
+/// holds any more.
 fn bring(mutation: &mut Mutation<'_>, one: &Observation, stands: bool, why: &str) -> Result<()> {
-    let all = retractions(mutation, one.id.entity, one.id.seq)?;
-    // Each retraction names one observation, so that a chain of them ends the matter.
-    let mut last = one.clone();
-    let mut standing = true;
-    while let Some(next) = all.iter().rfind(|later| later.retracts == Some(last.id.seq)) {
-        last = next.clone();
-        standing = !standing;
-    }
-    match (standing, stands) {
-        (true, false) => mutation.retract(last.id.seq, one, why),
-        (false, true) => {
-            let for_this =
-                last.fields.get("because").and_then(tine_core::Json::as_str) == Some(why);
-            if for_this { mutation.retract(last.id.seq, one, BACK) } else { Ok(()) }
+    let later = retractions(mutation, one.id.entity, one.id.seq)?;
+    let mut gone = BTreeSet::new();
+    let mut held = None;
+    for retraction in later.iter().rev() {
+        if gone.contains(&retraction.id.seq) {
+            continue;
         }
+        gone.extend(retraction.retracts);
+        let because = retraction.fields.get("because").and_then(tine_core::Json::as_str);
+        if retraction.retracts == Some(one.id.seq) && because == Some(why) {
+            held = Some(retraction.id.seq);
+        }
+    }
+    match (held, stands) {
+        (None, false) => mutation.retract(one.id.seq, one, why),
+        (Some(seq), true) => mutation.retract(seq, one, BACK),
         _ => Ok(()),
     }
 }

@@ -10,12 +10,15 @@
 //! A parent or a history that the caller gives wins over all of these. Whatever becomes of the
 //! turn, every store adds an observation to its slot.
 
+use std::collections::BTreeSet;
+
 use tine_core::facts::envelope;
+use tine_core::facts::reduce::standing;
 use tine_core::facts::{Endpoint, Envelope, Observation, Origin as Made, Relation, Slot, identity};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, Name, ObservationId, Reference, Role, SourceId, TurnId};
-use tine_store::{Branch, EntryKind, Origin, Root, Turn, TurnLoc};
+use tine_store::{Branch, EntryKind, KeyRange, Origin, Root, Turn, TurnLoc};
 
 use super::keys::{self, Edge};
 use super::record::EntityRecord;
@@ -26,12 +29,15 @@ use crate::conversation::create;
 use crate::learned::{runs, sources};
 use crate::log::{Mutation, Receipt, Replay};
 use crate::resolve;
-use crate::tree::{State, Tree};
+use crate::tree::Tree;
 use crate::views::Answered;
 use crate::{BranchView, Call, Engine, Error, Outcome, Result, TurnRef, TurnView};
 
 /// Messages of a slot's versions that are looked at, from the newest on.
 const VERSIONS_TRIED: usize = 1_000;
+
+/// Answers under one turn id that are read at once, from the last one on.
+const PARTS_READ: usize = 4;
 
 impl Engine {
     /// Stores a turn of a host that tracks no branches.
@@ -181,11 +187,11 @@ pub(super) fn store(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<
     let attachments = attachments(mutation, request)?;
     let conversation = conversation_entity(mutation, request)?;
     let line = Line::find(mutation, request.branch.as_deref())?;
-    let slot = slot(mutation, request, &line)?;
-    let placed = place(mutation, request, &line, &slot)?;
+    let (slot, versions) = slot(mutation, request, &line)?;
+    let placed = place(mutation, request, &line, &slot, &versions)?;
     let branch = line.follow(mutation, placed.turn.loc, placed.tip_stays)?;
 
-    let (observation, made) = observe_version(mutation, &slot, &placed.turn)?;
+    let (observation, made) = observe_version(mutation, &slot, &placed.version)?;
     let entity = observation.entity;
     if made {
         let edge = Edge {
@@ -293,8 +299,9 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
         // A conversation's own title stays once it is set; what hosts call it is observed.
         let mut fields = Object::new();
         fields.insert("title", title.into());
-        let latest = mutation.ledger().last_observations(id, VERSIONS_TRIED)?;
-        let said = latest.iter().find_map(|one| one.fields.get("title"));
+        let ledger = mutation.ledger();
+        let latest = ledger.last_observations(id, VERSIONS_TRIED)?;
+        let said = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
         if said.and_then(Json::as_str) != Some(title) {
             let draft = draft(mutation, id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;
@@ -365,6 +372,16 @@ impl Line {
         tree.on_line(turn, self.tip)
     }
 
+    /// Whether a version is shown on the line, as one or as its halves.
+    fn holds_version(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
+        Ok(self.holds(tree, Some(tree.last_half(version.loc)?))? && tree.is_shown(version.loc)?)
+    }
+
+    /// Whether a version is shown below a turn of the line.
+    fn holds_parent(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
+        Ok(self.holds(tree, parent_of(tree, version)?)? && tree.is_shown(version.loc)?)
+    }
+
     /// Moves the branch to a turn, making it if it is new.
     fn follow(self, mutation: &mut Mutation<'_>, turn: TurnLoc, tip_stays: bool) -> Result<Branch> {
         match self.branch {
@@ -387,50 +404,50 @@ impl Line {
     }
 }
 
-/// The slots of a host's turn, with the turns that are their versions, the newest last.
+/// The slots of a host's turn.
 fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
-    let ledger = mutation.ledger();
-    let prefix = keys::slots_of_turn(&mutation.conversation().id, turn_id);
-    let mut slots = Vec::new();
-    for entry in mutation.reader().entries(
-        &mutation.call.project,
-        EntryKind::Slot,
-        &tine_store::KeyRange::prefix(&prefix),
-        VERSIONS_TRIED,
-    )? {
-        let entity = entry.text.parse().ok();
-        let entity: EntityId = tine_store::required(entity, || format!("slot of {turn_id}"))?;
-        let known = ledger.entity(entity)?.and_then(|known| known.slot);
-        slots.push(tine_store::required(known, || format!("entity {entity}"))?.1);
-    }
-    Ok(slots)
+    let range = KeyRange::prefix(&keys::slots_of_turn(&mutation.conversation().id, turn_id));
+    let (project, limit) = (&mutation.call.project, VERSIONS_TRIED);
+    let found = mutation.reader().entries(project, EntryKind::Slot, &range, limit)?;
+    found.iter().map(|entry| known_slot(mutation, entry)).collect()
 }
 
-/// The shown turns that are versions of a slot, newest first.
-fn versions(mutation: &Mutation<'_>, tree: &Tree<'_>, slot: &Slot) -> Result<Vec<Turn>> {
+fn known_slot(mutation: &Mutation<'_>, entry: &tine_store::Entry) -> Result<Slot> {
+    let entity: Option<EntityId> = entry.text.parse().ok();
+    let entity = tine_store::required(entity, || "a slot".to_owned())?;
+    let known = mutation.ledger().entity(entity)?.and_then(|known| known.slot);
+    Ok(tine_store::required(known, || format!("entity {entity}"))?.1)
+}
+
+/// The turns that are versions of a slot, shown or not, newest first.
+fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
     let ledger = mutation.ledger();
     let Some(id) = ledger.slot_entity(&mutation.conversation().id, slot)? else {
         return Ok(Vec::new());
     };
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for one in ledger.last_observations(id, VERSIONS_TRIED)? {
-        let Some(turn) = one.turn.filter(|turn| !seen.contains(turn)) else {
+        let Some(turn) = one.turn.filter(|turn| seen.insert(*turn)) else {
             continue;
         };
-        seen.push(turn);
-        let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, &turn)? else {
-            continue;
-        };
-        if key == mutation.key() && matches!(tree.state(loc)?, State::Live | State::Split(_)) {
-            found.push(tree.turn(loc)?);
+        if let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, &turn)?
+            && key == mutation.key()
+        {
+            found.extend(mutation.reader().turn(loc)?);
         }
     }
     Ok(found)
 }
 
-/// Which slot a message belongs to. Only an assistant has several parts under one turn id.
-fn slot(mutation: &Mutation<'_>, request: &StoreTurn, line: &Line) -> Result<Slot> {
+/// Whether all of a version is shown, and says just this.
+fn says(tree: &Tree<'_>, version: &Turn, message: &tine_core::Message) -> Result<bool> {
+    Ok(says_the_same(version, message) && tree.is_whole(version.loc)?)
+}
+
+/// Which slot a message belongs to, and its versions. Only an assistant has several parts under
+/// one turn id.
+fn slot(mutation: &Mutation<'_>, request: &StoreTurn, line: &Line) -> Result<(Slot, Vec<Turn>)> {
     let message = &request.message;
     let turn_id = match (&request.turn_id, &mutation.call.idempotency_key) {
         (Some(turn_id), _) => turn_id.clone(),
@@ -438,54 +455,124 @@ fn slot(mutation: &Mutation<'_>, request: &StoreTurn, line: &Line) -> Result<Slo
         (None, None) => mutation.new_turn_id().to_string(),
     };
     let tool_call_id = message.tool_call_id.clone();
-    let slot = |part| Slot {
-        turn_id: turn_id.clone(),
-        role: message.role,
-        tool_call_id: tool_call_id.clone(),
-        part,
+    let slot = Slot { turn_id, role: message.role, tool_call_id, part: 0 };
+    let slot = match message.role {
+        Role::Assistant => return answer(mutation, slot, message, line),
+        _ => slot,
     };
-    if message.role != Role::Assistant {
-        return Ok(slot(0));
-    }
+    let versions = versions(mutation, &slot)?;
+    Ok((slot, versions))
+}
+
+/// Which of the answers under one turn id a message is.
+fn answer(
+    mutation: &Mutation<'_>,
+    first: Slot,
+    message: &tine_core::Message,
+    line: &Line,
+) -> Result<(Slot, Vec<Turn>)> {
     let tree = mutation.tree();
-    let mut on_line: Option<(Slot, Turn)> = None;
-    for known in slots_of(mutation, &turn_id)? {
-        if known.role != Role::Assistant {
-            continue;
-        }
-        for version in versions(mutation, &tree, &known)? {
-            if line.holds(&tree, Some(version.loc))? {
-                if on_line.as_ref().is_none_or(|(_, other)| other.depth < version.depth) {
-                    on_line = Some((known.clone(), version));
-                }
-                break;
-            }
-        }
-    }
-    let Some((last, version)) = on_line else {
-        return Ok(slot(0));
+    let last = last_answer(mutation, &tree, &first.turn_id, line)?;
+    let Some((last, versions_of_last, depth)) = last else {
+        let versions = versions(mutation, &first)?;
+        return Ok((first, versions));
     };
     let tip = line.tip.map(|tip| tree.turn(tip)).transpose()?;
-    let after_tools = tip.is_some_and(|tip| tip.role == Role::Tool && tip.depth > version.depth);
-    if after_tools {
-        return Ok(slot(last.part + 1));
-    }
-    // A host that sends an earlier part again means that part.
-    for part in 0..last.part {
-        for earlier in versions(mutation, &tree, &slot(part))? {
-            if says_the_same(&earlier, message) && line.holds(&tree, Some(earlier.loc))? {
-                return Ok(slot(part));
+    let result = tip.filter(|tip| tip.role == Role::Tool && tip.depth > depth);
+    // A host that sends an earlier answer again means that one; so does one that returns to what
+    // it had said instead. Behind results that can only be those of a later turn.
+    let later = |result: &Turn| {
+        result.origin.slot.as_ref().is_some_and(|slot| slot.turn_id != last.turn_id)
+    };
+    if result.as_ref().is_none_or(later) {
+        let beside_too = result.is_none();
+        let mut beside = None;
+        for part in (0..=last.part).rev() {
+            let slot = Slot { part, ..last.clone() };
+            let versions = match part == last.part {
+                true => versions_of_last.clone(),
+                false => versions(mutation, &slot)?,
+            };
+            for version in &versions {
+                if !says(&tree, version, message)? {
+                    continue;
+                }
+                if line.holds_version(&tree, version)? {
+                    return Ok((slot, versions));
+                }
+                if beside_too && beside.is_none() && line.holds_parent(&tree, version)? {
+                    beside = Some((slot.clone(), versions.clone()));
+                }
             }
         }
+        if let Some(found) = beside {
+            return Ok(found);
+        }
     }
-    Ok(last)
+    if result.is_none() {
+        return Ok((last, versions_of_last));
+    }
+    let next = Slot { part: last.part + 1, ..last };
+    let versions = versions(mutation, &next)?;
+    Ok((next, versions))
+}
+
+/// The last answer of a turn id that lies on the line, with its versions and how deep it lies.
+/// Parts count along a line, so it is the one with the highest part.
+fn last_answer(
+    mutation: &Mutation<'_>,
+    tree: &Tree<'_>,
+    turn_id: &str,
+    line: &Line,
+) -> Result<Option<(Slot, Vec<Turn>, u32)>> {
+    let range = KeyRange::prefix(&keys::answers_of_turn(&mutation.conversation().id, turn_id));
+    let mut range = range.backwards();
+    loop {
+        let project = &mutation.call.project;
+        let found = mutation.reader().entries(project, EntryKind::Slot, &range, PARTS_READ)?;
+        for entry in &found {
+            let slot = known_slot(mutation, entry)?;
+            let versions = versions(mutation, &slot)?;
+            for version in &versions {
+                if line.holds_version(tree, version)? {
+                    let depth = version.depth;
+                    return Ok(Some((slot, versions, depth)));
+                }
+            }
+        }
+        match found.last() {
+            Some(entry) if found.len() == PARTS_READ => range.to = Some(entry.key.clone()),
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// What a version follows.
+fn parent_of(tree: &Tree<'_>, version: &Turn) -> Result<Option<TurnLoc>> {
+    tree.shown_parent(tree.first_half(version.loc)?)
 }
 
 struct Placed {
+    /// What is shown: the version, or its last half.
     turn: Turn,
+    /// The slot's version.
+    version: Turn,
     outcome: Outcome,
     tip_stays: bool,
     superseded: Option<TurnId>,
+}
+
+impl Placed {
+    /// A version that is there already. A branch whose line holds it stays where it is.
+    fn again(tree: &Tree<'_>, line: &Line, version: Turn) -> Result<Placed> {
+        Ok(Placed {
+            turn: tree.turn(tree.last_half(version.loc)?)?,
+            tip_stays: line.holds_version(tree, &version)?,
+            version,
+            outcome: Outcome::Reused,
+            superseded: None,
+        })
+    }
 }
 
 fn place(
@@ -493,66 +580,66 @@ fn place(
     request: &StoreTurn,
     line: &Line,
     slot: &Slot,
+    versions: &[Turn],
 ) -> Result<Placed> {
     let message = &request.message;
     let parent = match (&request.parent, &request.parent_message, request.history.is_empty()) {
         (Some(parent), ..) => Some(explicit_parent(mutation, parent)?),
-        (None, Some(parent), _) => Some(parent_message(mutation, line, parent)?),
+        (None, Some(parent), _) => Some(parent_message(mutation, line, slot, parent)?),
         (None, None, false) => Some(after_history(mutation, request)?),
         (None, None, true) => None,
     };
     let tree = mutation.tree();
-    let versions = versions(mutation, &tree, slot)?;
-    if let Some(parent) = parent {
-        let same = equal_child(&tree, parent, message)?;
-        let old = versions.iter().find(|old| tree.shown_parent(old.loc).ok() == Some(parent));
-        let noticed = tree.noticed();
-        let old = old.map(|old| old.id);
-        mutation.depends_on_all(noticed);
-        return put(mutation, slot, message, parent, same, old);
-    }
-    for version in &versions {
-        if says_the_same(version, message) && line.holds(&tree, Some(version.loc))? {
-            let turn = tree.turn(tree.last_half(version.loc)?)?;
-            let noticed = tree.noticed();
-            mutation.depends_on_all(noticed);
-            mutation.depends_on(turn.operation);
-            let outcome = Outcome::Reused;
-            return Ok(Placed { turn, outcome, tip_stays: true, superseded: None });
+    let mut again = None;
+    // Whom it stands beside: under the parent that was given, or under any on the line.
+    let mut beside: Option<&Turn> = None;
+    for version in versions {
+        let same = says(&tree, version, message)?;
+        if same && parent.is_none() && line.holds_version(&tree, version)? {
+            (again, beside) = (Some(version), None);
+            break;
+        }
+        if again.is_some() || (beside.is_some() && !same) {
+            continue;
+        }
+        let here = match (parent, beside) {
+            (Some(parent), _) => {
+                parent_of(&tree, version)? == parent && tree.is_shown(version.loc)?
+            }
+            (None, Some(beside)) => parent_of(&tree, version)? == parent_of(&tree, beside)?,
+            (None, None) => line.holds_parent(&tree, version)?,
+        };
+        if here {
+            beside = beside.or(Some(version));
+            again = again.or(Some(version).filter(|_| same));
         }
     }
-    for version in &versions {
-        let parent = tree.shown_parent(tree.first_half(version.loc)?)?;
-        if line.holds(&tree, parent)? {
-            let same = equal_child(&tree, parent, message)?;
-            let noticed = tree.noticed();
-            mutation.depends_on_all(noticed);
-            mutation.depends_on(version.operation);
-            return put(mutation, slot, message, parent, same, Some(version.id));
-        }
+    let parent = match (parent, beside) {
+        (Some(parent), _) => parent,
+        (None, Some(beside)) => parent_of(&tree, beside)?,
+        (None, None) => line.tip,
+    };
+    let again = again.map(|version| Placed::again(&tree, line, version.clone())).transpose()?;
+    let replaced = beside.map(|version| (version.id, version.operation));
+    let noticed = tree.noticed();
+    mutation.depends_on_all(noticed);
+    if let Some(again) = again {
+        mutation.depends_on(again.version.operation);
+        return Ok(again);
     }
-    put(mutation, slot, message, line.tip, None, None)
-}
-
-/// Takes the turn that says the same under a parent, if it is one of the slot's, or makes one.
-fn put(
-    mutation: &mut Mutation<'_>,
-    slot: &Slot,
-    message: &tine_core::Message,
-    parent: Option<TurnLoc>,
-    same: Option<Turn>,
-    replaced: Option<TurnId>,
-) -> Result<Placed> {
-    if let Some(turn) = same.filter(|turn| turn.origin.slot.as_ref() == Some(slot)) {
-        mutation.depends_on(turn.operation);
-        let outcome = Outcome::Reused;
-        return Ok(Placed { turn, outcome, tip_stays: false, superseded: None });
-    }
+    mutation.depends_on_all(replaced.map(|(_, operation)| operation));
+    let replaced = replaced.map(|(id, _)| id);
     let origin =
         |_| Origin { edited_from: replaced, slot: Some(slot.clone()), ..Origin::default() };
     let made = make_chain(mutation, parent, std::slice::from_ref(message), origin)?.turns.pop();
     let turn = made.expect("a chain of one message has one turn");
-    Ok(Placed { turn, outcome: Outcome::Created, tip_stays: false, superseded: replaced })
+    Ok(Placed {
+        version: turn.clone(),
+        turn,
+        outcome: Outcome::Created,
+        tip_stays: false,
+        superseded: replaced,
+    })
 }
 
 fn explicit_parent(mutation: &Mutation<'_>, parent: &Reference) -> Result<Option<TurnLoc>> {
@@ -562,14 +649,22 @@ fn explicit_parent(mutation: &Mutation<'_>, parent: &Reference) -> Result<Option
 }
 
 /// A turn, or the version of a host's message that lies on the line, else its newest. Of several
-/// messages under one turn id, the one that was said last.
-fn parent_message(mutation: &Mutation<'_>, line: &Line, given: &str) -> Result<Option<TurnLoc>> {
+/// messages under one turn id, the one that was said last; nothing follows itself.
+fn parent_message(
+    mutation: &Mutation<'_>,
+    line: &Line,
+    own: &Slot,
+    given: &str,
+) -> Result<Option<TurnLoc>> {
     let tree = mutation.tree();
     let mut newest: Option<Turn> = None;
     let mut on_line: Option<Turn> = None;
     for slot in slots_of(mutation, given)? {
-        for version in versions(mutation, &tree, &slot)? {
-            if line.holds(&tree, Some(version.loc))?
+        for version in versions(mutation, &slot)?.into_iter().filter(|_| slot != *own) {
+            if !tree.is_shown(version.loc)? {
+                continue;
+            }
+            if line.holds_version(&tree, &version)?
                 && on_line.as_ref().is_none_or(|other| other.depth < version.depth)
             {
                 on_line = Some(version.clone());
@@ -580,7 +675,7 @@ fn parent_message(mutation: &Mutation<'_>, line: &Line, given: &str) -> Result<O
         }
     }
     if let Some(turn) = on_line.or(newest) {
-        return Ok(Some(tree.last_half(turn.loc)?));
+        return tree.nearest_live(tree.last_half(turn.loc)?);
     }
     let reference = Reference::parse(given)?;
     explicit_parent(mutation, &reference)

@@ -127,19 +127,20 @@ impl Engine {
             if run.view.status == RunStatus::Running && run.due > now {
                 return Ok(Claim::Elsewhere);
             }
+            if run.view.attempts == MOST_ATTEMPTS {
+                run.view.status = RunStatus::Failed;
+                run.view.finished_at = Some(now);
+                run.view.error =
+                    Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
+                run.owner = None;
+                run.write(records, &project)?;
+                return Ok(Claim::Ended);
+            }
             run.view.attempts += 1;
             run.view.status = RunStatus::Running;
             run.view.started_at = Some(now);
             run.due = after(now, LEASE);
             run.owner = Some(owner.clone());
-            if run.view.attempts > MOST_ATTEMPTS {
-                run.view.status = RunStatus::Failed;
-                run.view.finished_at = Some(now);
-                run.view.error =
-                    Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
-                run.write(records, &project)?;
-                return Ok(Claim::Ended);
-            }
             run.write(records, &project)?;
             Ok(Claim::Mine(Box::new(run)))
         })
@@ -304,10 +305,12 @@ fn read(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<Reading> {
 /// The log that a run over a source enters: that of the source's conversation, if it has one.
 pub(super) fn open_log_of(mutation: &mut Mutation<'_>, source: &SourceRecord) -> Result<()> {
     if let Some(turn) = &source.turn
-        && let Some((key, _)) = mutation.reader().find_turn(&mutation.call.project, turn)?
+        && let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, turn)?
     {
         let found = mutation.reader().conversation_by_key(key)?;
-        return mutation.open(required(found, || format!("conversation of turn {turn}"))?);
+        mutation.open(required(found, || format!("conversation of turn {turn}"))?)?;
+        // What is found in a turn builds on it.
+        return mutation.depends_on_turn(Some(loc));
     }
     mutation.open_project_log()
 }

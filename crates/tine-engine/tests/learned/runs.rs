@@ -12,7 +12,7 @@ use tine_engine::{
 
 use crate::world::{World, for_each_store, user};
 
-fn source(mime_type: &str, bytes: impl Into<Vec<u8>>) -> NewSource {
+pub(super) fn source(mime_type: &str, bytes: impl Into<Vec<u8>>) -> NewSource {
     NewSource {
         content: Arc::new(bytes.into()),
         mime_type: mime_type.to_owned(),
@@ -22,18 +22,18 @@ fn source(mime_type: &str, bytes: impl Into<Vec<u8>>) -> NewSource {
     }
 }
 
-fn turn_envelope(turn: &str, text: &str) -> NewSource {
+pub(super) fn turn_envelope(turn: &str, text: &str) -> NewSource {
     let body = format!(
         r#"{{"content":{text:?},"conversation_id":"chat","turn_id":"{turn}","timestamp":"2025-01-15T12:00:00Z"}}"#
     );
     NewSource { interpret: Interpret::Wait, ..source(envelope::NEOTOMA_MIME, body) }
 }
 
-fn keep(world: &World, request: NewSource) -> StoredSource {
+pub(super) fn keep(world: &World, request: NewSource) -> StoredSource {
     world.engine.store_source(&world.call, request).expect("bytes that are kept")
 }
 
-fn bytes(world: &World, id: SourceId) -> Vec<u8> {
+pub(super) fn bytes(world: &World, id: SourceId) -> Vec<u8> {
     let mut all = Vec::new();
     for nth in 0.. {
         match world.engine.source_piece(&world.call, id, nth).expect("a piece") {
@@ -234,5 +234,30 @@ fn attachments_become_embeds_once_and_unknown_ones_are_refused() {
         let error = send("2", vec![SourceId::from_bytes([9; 16])]).expect_err("no such source");
         assert_eq!(error.kind(), Kind::NotFound);
         assert_eq!(world.path(&stored.conversation, "main"), "look at this");
+    });
+}
+
+#[test]
+fn a_store_is_not_undone_under_what_was_found_in_it() {
+    for_each_store(|world| {
+        world.store("chat", "1", user("hello"));
+        let text = "I need to call Maria Lopez tomorrow.";
+        let mut request = StoreTurn::new("chat", "2", user(text));
+        request.interpret = Interpret::Wait;
+        let stored = world.engine.store_turn(&world.call, request).expect("a turn");
+        let found = stored.interpretation.expect("a run").observations;
+        assert!(!found.is_empty());
+        let chat = &stored.conversation;
+        let log = world.engine.operations(&world.call, chat, Page::default());
+        let log = log.expect("a log").items;
+        let seq = |kind: &str| log.iter().find(|one| one.kind == kind).expect("an entry").seq;
+        let refused = world.engine.undo(&world.call, chat, Some(seq("store_turn")));
+        assert_eq!(refused.expect_err("a run builds on it").kind(), Kind::Protected);
+        world.engine.undo(&world.call, chat, Some(seq("interpret"))).expect("an undo");
+        world.engine.undo(&world.call, chat, Some(seq("store_turn"))).expect("an undo");
+        for id in found {
+            assert_eq!(world.entity(id.entity).snapshot.observations, 0);
+        }
+        world.verified();
     });
 }
