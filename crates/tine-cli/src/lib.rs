@@ -9,12 +9,17 @@
 
 mod arguments;
 mod commands;
+mod facts;
 mod failure;
+mod forms;
 mod input;
 mod labels;
+mod learned;
 mod places;
 mod session;
+mod settings;
 pub mod terminal;
+mod things;
 mod transcript;
 pub mod tree;
 
