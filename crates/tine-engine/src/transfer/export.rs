@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tine_core::{ConversationId, TurnId};
-use tine_store::{Conversation, Read, SegmentNo, TurnLoc, Visibility, required};
+use tine_store::{Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
 
 use super::BundleRecord;
+use super::learned::Told;
+use crate::log::PROJECT_LOG;
 use crate::path::fetch;
 use crate::{Call, Engine, Error, Result, resolve};
 
@@ -25,7 +27,12 @@ impl Engine {
     ) -> Result<()> {
         let visit = std::cell::RefCell::new(visit);
         self.read(|records| {
-            let found = resolve::conversation(records, call, conversation)?;
+            let found = match conversation.as_str() {
+                PROJECT_LOG => records
+                    .conversation(&call.project, conversation)?
+                    .ok_or_else(|| Error::not_found("conversation", conversation))?,
+                _ => resolve::conversation(records, call, conversation)?,
+            };
             export(records, &found, &mut **visit.borrow_mut())
         })
     }
@@ -86,7 +93,11 @@ fn export(
     }
     // The visitor's error is not the store's: it is carried around the store's visitor.
     let mut failed: Option<Error> = None;
+    let mut told = Told::default();
     records.operations(key, 1, u64::MAX, &mut |operation| {
+        if let Detail::Kept(detail) = &operation.detail {
+            told.add(detail);
+        }
         let record = BundleRecord::Operation {
             seq: operation.seq,
             kind: operation.kind,
@@ -100,7 +111,8 @@ fn export(
         failed = visit(record).err();
         Ok(failed.is_none())
     })?;
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(()), Err)?;
+    told.export(records, &conversation.project, visit)
 }
 
 /// Turns in the order in which they were made: by operation, and within one by depth.
