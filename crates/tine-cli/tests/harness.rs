@@ -268,6 +268,10 @@ fn token(text: &str) -> (Option<Token>, usize) {
     }
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     let length = run(hex);
+    // What was learned has ids of 32 digits behind a word for its kind.
+    if length == 32 && hex.len() == text.len() {
+        return (Some(Token::Id("ID", hex[..32].to_owned())), 32);
+    }
     // Short and long forms of one hash get one name.
     if length == 12 || length == 64 {
         let whole = text.len() - hex.len() + length;
