@@ -9,12 +9,32 @@ use super::BundleRecord;
 use super::learned::Told;
 use crate::log::PROJECT_LOG;
 use crate::path::fetch;
-use crate::{Call, Engine, Error, Result, resolve};
+use crate::{Call, Engine, Error, Page, Result, resolve};
 
 /// Turns held in memory at once.
 const TURNS_PER_READ: usize = 1_000;
 
 impl Engine {
+    /// Everything that a project holds, in the order of an export: its conversations, and at
+    /// last the log of what was done outside of them.
+    pub fn exported(&self, call: &Call) -> Result<Vec<ConversationId>> {
+        let mut ids = Vec::new();
+        let mut page = Page::default();
+        loop {
+            let found = self.conversations(call, true, page)?;
+            ids.extend(found.items.into_iter().map(|conversation| conversation.id));
+            match found.next {
+                Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+                None => break,
+            }
+        }
+        let log = ConversationId::from_stored(PROJECT_LOG);
+        let there =
+            self.read(|records| Ok(records.conversation(&call.project, &log)?.is_some()))?;
+        ids.extend(there.then_some(log));
+        Ok(ids)
+    }
+
     /// Hands out every record of a conversation, also what is hidden, in the order of a bundle.
     ///
     /// The order is a function of the records alone: the same conversation gives the same
