@@ -4,6 +4,7 @@ use std::io::Write;
 
 use tine_core::Json;
 use tine_core::json::Object;
+use tine_core::{EntityId, ObservationId};
 use tine_engine::{
     EntityView, InterpretationView, ObservationView, RunStatus, SourceView, StoredTurn,
 };
@@ -119,16 +120,25 @@ pub(crate) fn entity_line(screen: &Screen, it: &EntityView) -> String {
     )
 }
 
-/// An observation on one line: of a version of a turn what was said, else the fields.
-pub(crate) fn observation_line(screen: &Screen, it: &ObservationView) -> String {
+/// An observation on one line: of a version of a turn what was said, else the fields. Beside its
+/// own entity it is known by the end of its id.
+pub(crate) fn observation_line(
+    screen: &Screen,
+    it: &ObservationView,
+    beside: Option<EntityId>,
+) -> String {
     let one = &it.observation;
-    let id = one.id.to_string();
+    let short = |id: ObservationId| match beside {
+        Some(entity) if entity == id.entity => format!("{:016x}", id.seq),
+        _ => id.to_string(),
+    };
+    let id = short(one.id);
     let mut marks = Vec::new();
     if one.correction {
         marks.push("correction".to_owned());
     }
     if let Some(seq) = one.retracts {
-        marks.push(format!("takes back {seq}"));
+        marks.push(format!("takes back {}", short(ObservationId { seq, ..one.id })));
     }
     if it.retracted {
         marks.push("taken back".to_owned());

@@ -17,8 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tine_core::Kind;
+use tine_core::json::Object;
+use tine_core::{Json, Kind};
 use tine_engine::{Interpreters, RULES};
+use tine_interpret::{About, Account, Finding, Interpreter, Material};
 use tine_models::{Model, ModelInterpreter, Provider};
 
 use crate::failure::{Failure, Result};
@@ -122,17 +124,11 @@ impl Settings {
     /// is one.
     pub(crate) fn of_user(named: Option<&Path>) -> Result<Settings> {
         let mut settings = Settings::default();
-        match user_file(named)? {
-            Some(Set { value: path, origin: Origin::Default }) => {
-                settings.add(&path, false)?;
-            }
-            Some(Set { value: path, .. }) => {
-                if !settings.add(&path, false)? {
-                    let why = format!("there is no file of settings {}", path.display());
-                    return Err(Failure::refused(Kind::NotFound, why));
-                }
-            }
-            None => {}
+        let Some(file) = user_file(named)? else { return Ok(settings) };
+        let there = settings.add(&file.value, false)?;
+        if !there && file.origin != Origin::Default {
+            let why = format!("there is no file of settings {}", file.value.display());
+            return Err(Failure::refused(Kind::NotFound, why));
         }
         Ok(settings)
     }
@@ -165,7 +161,7 @@ impl Settings {
             ("server", written.server.is_some()),
             ("token_file", written.token_file.is_some()),
         ];
-        for (key, _) in misplaced.iter().filter(|(_, set)| *set && of_store) {
+        if let Some((key, _)) = misplaced.iter().find(|(_, set)| *set && of_store) {
             return Err(wrong(key, elsewhere));
         }
         if written.store.is_some() && written.server.is_some() {
@@ -218,16 +214,63 @@ impl Settings {
     pub(crate) fn interpreters(&self) -> Result<Interpreters> {
         let mut interpreters = Interpreters::rules();
         for (name, model) in &self.models {
-            let named = |error: tine_models::ConfigError| {
-                Failure::invalid(format!("{}: {error}", model.origin))
-            };
-            let asked = Model::new(model.value.clone()).map_err(named)?;
-            interpreters = interpreters.with(Arc::new(ModelInterpreter::new(asked).named(name)));
+            interpreters = interpreters.with(match Model::new(model.value.clone()) {
+                Ok(asked) => Arc::new(ModelInterpreter::new(asked).named(name)),
+                Err(error) => Arc::new(Unusable::of(&model.value, error.to_string())),
+            });
         }
         let Some(default) = &self.interpreter else { return Ok(interpreters) };
         interpreters.by_default(&default.value).map_err(|error| {
             Failure::invalid(format!("{}: `interpret.default`: {error}", default.origin))
         })
+    }
+}
+
+/// A model that cannot be asked on this machine. That fails the runs that ask it, and no other
+/// command.
+struct Unusable {
+    about: About,
+    why: String,
+}
+
+impl Unusable {
+    fn of(provider: &Provider, why: String) -> Self {
+        let about = About {
+            name: provider.name().to_owned(),
+            version: String::new(),
+            kind: tine_interpret::Kind::Model,
+            provider: Some(provider.name().to_owned()),
+            model: Some(provider.model().to_owned()),
+            parameters: Json::Object(Object::new()),
+            seed: provider.seed(),
+        };
+        Unusable { about, why }
+    }
+
+    fn fail<T>(&self) -> std::result::Result<T, tine_interpret::Failure> {
+        Err(tine_interpret::Failure { message: self.why.clone(), transient: false })
+    }
+}
+
+impl Interpreter for Unusable {
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn interpret(
+        &self,
+        _: &Material<'_>,
+        _: &mut Account,
+    ) -> std::result::Result<Vec<Finding>, tine_interpret::Failure> {
+        self.fail()
+    }
+
+    fn replay(
+        &self,
+        _: &Material<'_>,
+        _: Option<&[u8]>,
+    ) -> std::result::Result<Vec<Finding>, tine_interpret::Failure> {
+        self.fail()
     }
 }
 

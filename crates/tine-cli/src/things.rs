@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use tine_core::{EntityId, Json, Kind, Reference};
+use tine_core::{EntityId, Json, Kind, ObservationId, Reference};
 use tine_engine::{End, EntityQuery, EntityView, Listing, Page};
 
 use crate::failure::{Failure, Result};
@@ -15,6 +15,14 @@ const CONVERSATION: &str = "conversation:";
 /// An id of one kind, with what to do about another.
 pub(crate) fn id<T: FromStr<Err = tine_core::ids::NameError>>(text: &str) -> Result<T> {
     Ok(text.parse::<T>()?)
+}
+
+/// An observation by its id, or beside its entity by the end of it.
+pub(crate) fn observation(entity: EntityId, text: &str) -> Result<ObservationId> {
+    match text.starts_with("obs_") {
+        true => id(text),
+        false => id(&format!("{}_{text}", entity.to_string().replacen("ent_", "obs_", 1))),
+    }
 }
 
 /// Up to `wanted` items, page by page, and where to go on.

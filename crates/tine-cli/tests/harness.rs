@@ -260,6 +260,9 @@ fn token(text: &str) -> (Option<Token>, usize) {
         let length = text.find('Z').map_or(19, |end| end + 1);
         return (Some(Token::Time), length);
     }
+    if shape("0000-00-00 00:00:00") {
+        return (Some(Token::Time), 19);
+    }
     if shape("0000-00-00 00:00") {
         return (Some(Token::Time), 16);
     }
@@ -268,9 +271,9 @@ fn token(text: &str) -> (Option<Token>, usize) {
     }
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     let length = run(hex);
-    // What was learned has ids of 32 digits behind a word for its kind.
-    if length == 32 && hex.len() == text.len() {
-        return (Some(Token::Id("ID", hex[..32].to_owned())), 32);
+    // What was learned has ids of 32 digits behind a word for its kind, observations 16 more.
+    if (length == 32 || length == 16) && hex.len() == text.len() {
+        return (Some(Token::Id("ID", hex[..length].to_owned())), length);
     }
     // Short and long forms of one hash get one name.
     if length == 12 || length == 64 {

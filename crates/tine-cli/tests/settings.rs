@@ -126,7 +126,7 @@ fn the_file_is_found_by_argument_variable_and_folder() {
 #[test]
 fn a_stores_own_file_sets_what_the_users_does_not() {
     let home = home_with("actor = \"ada\"\n");
-    std::fs::create_dir_all(home.path("kept")).unwrap();
+    ok(&home, &["new", "first", "--store", "kept"]);
     home.write("kept/tine.toml", "actor = \"store\"\nproject = \"of-store\"\n");
     let here = ["--store", "kept"];
     assert_eq!(setting(&home, &here, "actor").0, "ada");
@@ -198,4 +198,20 @@ fn a_key_in_the_file_is_refused_and_not_repeated() {
         assert_eq!(ran.code, 2, "{member}: {ran:?}");
         assert!(!ran.err.contains("sk-secret"), "{}", ran.err);
     }
+}
+
+#[test]
+fn a_model_that_cannot_be_asked_here_fails_its_runs_and_no_other_command() {
+    let home = home_with("[models.far]\nkind = \"openai\"\nmodel = \"m\"\n");
+    let empty = home.write("none.pem", "");
+    let with = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("SSL_CERT_FILE", &empty).env("SSL_CERT_DIR", home.path("nowhere"));
+        finish(&mut command, b"")
+    };
+    assert_eq!(with(&["new", "trip"]).code, 0);
+    let asked = ["store", "turn", "trip", "--interpret", "wait", "--interpreter", "far", "Hello"];
+    let ran = with(&asked);
+    assert_eq!(ran.code, 0, "the turn is kept: {ran:?}");
+    assert!(ran.out.contains("failed  far  `models.far.base_url`"), "{}", ran.out);
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tine_core::facts::Schema;
 use tine_core::json::Object;
-use tine_core::{Json, ObservationId, Timestamp};
+use tine_core::{Json, Timestamp};
 use tine_engine::{
     AsOf, Correct, EntityQuery, EntityView, Error, Evidence, FieldProvenance, Merge, NewSchema,
     Separate,
@@ -16,7 +16,7 @@ use tine_formats::view;
 use super::timeline::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::input::{self, Source};
-use crate::learned::{entity_line, field_rows, observation_line, room, row, rows, value};
+use crate::learned::{entity_line, field_rows, room, row, rows, value};
 use crate::session::Session;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, precise_time, short_time};
@@ -138,7 +138,7 @@ struct MergeArgs {
 struct SeparateArgs {
     /// The entity
     entity: String,
-    /// The observations that speak of the other one, such as obs_…_2
+    /// The observations that speak of the other one: ids, or what `tine observations` shows
     #[arg(required = true)]
     observations: Vec<String>,
     /// The other one [default: a new one]
@@ -340,7 +340,11 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
     if session.answered_json(|| forms::observation(&made))? {
         return Ok(());
     }
-    session.screen.line(&observation_line(&session.screen, &made))
+    session.screen.text(Paging::Direct, |out| {
+        let told = [row("entity", entity), row("observation", made.observation.id)];
+        rows(out, &session.screen, 0, &told)?;
+        rows(out, &session.screen, 2, &field_rows(&session.screen, &made.observation.fields))
+    })
 }
 
 fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
@@ -353,11 +357,11 @@ fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
 
 fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
     let knowledge = session.engine.knowledge()?;
-    let ids = args.observations.iter().map(|id| things::id(id));
-    let observations: Vec<ObservationId> = ids.collect::<Result<_>>()?;
+    let entity = things::entity(session, &args.entity)?;
+    let ids = args.observations.iter().map(|id| things::observation(entity, id));
     let request = Separate {
-        entity: things::entity(session, &args.entity)?,
-        observations,
+        entity,
+        observations: ids.collect::<Result<_>>()?,
         into: args.into.as_deref().map(|into| things::entity(session, into)).transpose()?,
     };
     let done = knowledge.separate_entity(&session.call, request)?;

@@ -333,7 +333,8 @@ fn compare(session: &Session, pair: RunPair) -> Result<()> {
         let mut all = |mark: &str, these: &[ObservationView]| -> Result<()> {
             for one in these {
                 let entity_type = visible(&one.observation.entity_type);
-                writeln!(out, "{mark} {entity_type}  {}", observation_line(&session.screen, one))?;
+                let line = observation_line(&session.screen, one, None);
+                writeln!(out, "{mark} {entity_type}  {line}")?;
             }
             Ok(())
         };

@@ -42,7 +42,7 @@ pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result
     session.screen.text(Paging::Paged, |out| {
         writeln!(out, "{}", entity_line(&session.screen, &about))?;
         for one in &found {
-            writeln!(out, "{}", observation_line(&session.screen, one))?;
+            writeln!(out, "{}", observation_line(&session.screen, one, Some(about.id)))?;
         }
         Ok(())
     })

@@ -78,11 +78,8 @@ pub(crate) struct RelationsArgs {
 /// Which way relationships lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
-    /// Either way
     Both,
-    /// From it
     Out,
-    /// To it
     In,
 }
 
@@ -154,6 +151,7 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
 fn line(session: &Session, one: &RelationshipView) -> String {
     let paint = session.screen.paint;
     let known = match &one.metadata {
+        Json::Null => String::new(),
         Json::Object(known) if known.is_empty() => String::new(),
         known => format!("  {}", known.to_canonical()),
     };
@@ -162,7 +160,7 @@ fn line(session: &Session, one: &RelationshipView) -> String {
         paint.hash(&one.source.to_string()),
         paint.bold(one.relation.as_str()),
         paint.hash(&one.target.to_string()),
-        paint.dim(&format!("({} {} {})", one.source_type, one.label, one.target_type)),
+        paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label)),
         crate::terminal::text::visible(&known),
     )
 }

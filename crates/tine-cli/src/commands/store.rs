@@ -44,11 +44,8 @@ enum What {
 /// Whether a store is followed by an interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Follow {
-    /// Not at all
     None,
-    /// Later: by a server, or by `tine interpret --run`
     Queue,
-    /// At once
     Wait,
 }
 
@@ -77,7 +74,8 @@ Examples:
   tine observations trip:1:user                                every version of the question")]
 struct TurnArgs {
     /// The conversation; it is made if it is not there
-    conversation: String,
+    #[arg(value_name = "CONVERSATION")]
+    host_conversation: String,
     /// What is said; `-` reads it from standard input
     #[arg(value_name = "TEXT", required_unless_present_any = ["file", "content_json"])]
     text: Vec<String>,
@@ -114,7 +112,8 @@ struct TurnArgs {
     /// What the host calls the conversation
     #[arg(long)]
     title: Option<String>,
-    /// Whether facts are read out of it
+    /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
+    /// or not at all
     #[arg(long, value_name = "WHEN", default_value = "none")]
     interpret: Follow,
     /// By which interpreter [default: `interpret.default` of the settings, else rules]
@@ -146,7 +145,8 @@ struct SourceArgs {
     /// The name to keep [default: the file's own]
     #[arg(long)]
     name: Option<String>,
-    /// Whether facts are read out of it
+    /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
+    /// or not at all
     #[arg(long, value_name = "WHEN", default_value = "queue")]
     interpret: Follow,
     /// By which interpreter [default: `interpret.default` of the settings, else rules]
@@ -192,7 +192,7 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
         args.attach.iter().map(|id| crate::things::id(id)).collect::<Result<_>>()?;
     let session = Session::open(globals, Mode::Create)?;
     let request = StoreTurn {
-        conversation: Some(args.conversation),
+        conversation: Some(args.host_conversation),
         turn_id: args.turn_id,
         message,
         branch: args.branch,

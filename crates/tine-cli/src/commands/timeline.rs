@@ -3,13 +3,14 @@
 use clap::Args;
 use tine_core::Timestamp;
 use tine_core::facts::schema::moment;
+use tine_engine::TimelineEntry;
 use tine_formats::view;
 
 use crate::failure::Result;
 use crate::learned::room;
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::terminal::text::cut;
+use crate::terminal::text::{cut, width};
 use crate::{forms, things};
 
 #[derive(Debug, Args)]
@@ -45,13 +46,17 @@ pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
         return Ok(());
     }
     let paint = session.screen.paint;
+    let what = |one: &TimelineEntry| format!("{}.{}", one.entity_type, one.field);
+    let dates = found.iter().map(|one| width(&one.date)).max().unwrap_or(0);
+    let fields = found.iter().map(|one| width(&what(one))).max().unwrap_or(0);
     session.screen.text(Paging::Paged, |out| {
         for one in &found {
-            let what = format!("{}.{}", one.entity_type, one.field);
+            let (date, what) = (&one.date, what(one));
             let name = one.name.as_deref().unwrap_or_default();
-            let name = cut(name, room(&session.screen, 22 + 22 + 38));
+            let name = cut(name, room(&session.screen, dates + fields + 36 + 6));
             let id = paint.hash(&one.entity.to_string());
-            writeln!(out, "{:<20}  {what:<20}  {id}  {name}", cut(&one.date, 24))?;
+            let line = format!("{date:<dates$}  {what:<fields$}  {id}  {name}");
+            writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
     })

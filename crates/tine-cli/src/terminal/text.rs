@@ -124,20 +124,16 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Whether bytes are text that does nothing to a terminal but stand there. A character that is
-/// cut off at the end is no harm: bytes come in pieces.
+/// cut off at either end is no harm: bytes come in pieces.
 pub fn is_plain(bytes: &[u8]) -> bool {
-    let text = match std::str::from_utf8(bytes) {
+    let begun = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    let bytes = &bytes[begun..];
+    let whole = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => {
-            let (whole, _) = bytes.split_at(error.valid_up_to());
-            std::str::from_utf8(whole).unwrap_or_default()
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
-        Err(error) => {
-            // A piece may also begin in the middle of a character.
-            let first = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
-            let begins = first > 0 && error.valid_up_to() == 0;
-            return begins && is_plain(&bytes[first..]);
-        }
+        Err(_) => return false,
     };
-    !text.chars().any(|symbol| steers(symbol) && symbol != '\r')
+    !whole.chars().any(|symbol| steers(symbol) && symbol != '\r')
 }

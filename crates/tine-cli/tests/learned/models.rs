@@ -126,7 +126,7 @@ fn a_model_in_the_settings_reads_what_is_stored() {
     assert_eq!(asked[0].0, format!("Bearer {KEY}"));
     assert!(asked[0].1["messages"].to_string().contains("Bob prefers tea"));
 
-    let anna = text(&items(&home, &["entity", "list", "--text", "anna"])[0], "/entity_id");
+    let anna = text(&items(&home, &["entity", "list", "--type", "person"])[0], "/entity_id");
     let way = home.ok(&["entity", "provenance", &anna]);
     assert!(way.contains("small (model 1 small), completed"), "{way}");
     assert!(way.contains("“Anna”"), "{way}");

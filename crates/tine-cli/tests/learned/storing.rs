@@ -143,6 +143,22 @@ fn an_envelope_is_a_source_and_a_turn_under_both_of_its_types() {
 }
 
 #[test]
+fn a_purged_source_is_gone_with_all_that_was_learned_from_it() {
+    let home = Home::new();
+    let file = home.write("notes.md", "TODO: pay the invoice by 2025-04-01.\n");
+    let stored = home.json(&["store", "source", &file, "--interpret", "wait"]);
+    let id = text(&stored, "/source_id");
+    assert!(home.refused("invalid", &["purge", &id]).contains("--yes"));
+    let said = home.ok(&["purge", &id, "--yes"]);
+    assert!(said.contains("with 1 observation and the bytes of:") && said.contains(&id), "{said}");
+    assert_eq!(home.run(&["source", "cat", &id]).code, 8);
+    assert!(home.ok(&["source", "list"]).contains("(purged)"));
+    assert_eq!(home.ok(&["timeline"]), "");
+    home.refused("unsupported", &["store", "source", &file]);
+    assert!(home.ok(&["verify"]).contains("all is well"));
+}
+
+#[test]
 fn a_bad_source_is_refused() {
     let home = with_task();
     home.refused("not_found", &["store", "source", "nowhere.txt"]);
@@ -150,7 +166,8 @@ fn a_bad_source_is_refused() {
     let unnamed = home.refused_with("invalid", &["store", "source", "-"], b"bytes");
     assert!(unnamed.contains("--mime"), "{unnamed}");
     home.refused("not_found", &["source", "show", "src_00000000000000000000000000000000"]);
-    home.refused("not_found", &["source", "cat", "src_00000000000000000000000000000000"]);
+    let ran = home.run(&["source", "cat", "src_00000000000000000000000000000000"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
     home.refused("invalid", &["source", "show", "ent_00000000000000000000000000000000"]);
     let id = text(&items(&home, &["source", "list"])[0], "/source_id");
     let ran = home.run(&["--json", "source", "cat", &id]);
