@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
 use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
@@ -57,9 +57,6 @@ pub(crate) struct Globals {
     /// The file that holds the server's token; without it, TINE_TOKEN is the token
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The file of settings, or TINE_CONFIG [default: tine/tine.toml in the user's settings folder]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
     /// The project in which names are looked up, or TINE_PROJECT [default: default]
     #[arg(long, global = true, value_name = "ID")]
     project: Option<String>,
@@ -91,6 +88,9 @@ pub(crate) struct Globals {
     /// Write long answers directly to the terminal
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
+    /// The file of settings that an argument names; see [`with_settings_file`].
+    #[arg(skip)]
+    pub(crate) config: Option<PathBuf>,
     /// What files set; read before any command runs.
     #[arg(skip)]
     pub(crate) settings: Settings,
@@ -222,6 +222,33 @@ impl Globals {
             .or_else(user)
             .unwrap_or_else(|| Set { value: "tine".to_owned(), origin: Origin::Default })
     }
+}
+
+/// The name of the argument that names the file of settings, apart from the one below.
+const SETTINGS_FILE: &str = "settings_file";
+
+/// Adds `--config FILE` to the command and to all below it but those that have a `--config` of
+/// their own: there it goes before the command's name.
+pub(crate) fn with_settings_file(command: clap::Command) -> clap::Command {
+    let argument = || {
+        Arg::new(SETTINGS_FILE)
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help_heading("Global options")
+            .help("The file of settings, or TINE_CONFIG [default: tine/tine.toml in ~/.config]")
+    };
+    command.arg(argument()).mut_subcommands(|below| {
+        let taken = below.get_arguments().any(|it| it.get_long() == Some("config"));
+        if taken { below } else { below.arg(argument().global(true)) }
+    })
+}
+
+/// The file of settings that was named, at whichever place; the innermost counts.
+pub(crate) fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
+    let below = matches.subcommand().and_then(|(_, below)| settings_file(below));
+    let here = || matches.try_get_one::<PathBuf>(SETTINGS_FILE).ok().flatten().cloned();
+    below.or_else(here)
 }
 
 /// Why a command does not work over a server.

@@ -148,7 +148,7 @@ impl Settings {
 
     /// Adds what a file sets and nothing has set yet; answers whether the file is there.
     fn add(&mut self, path: &Path, of_store: bool) -> Result<bool> {
-        let Some(text) = read(path)? else { return Ok(false) };
+        let Some(text) = read(path, of_store)? else { return Ok(false) };
         let written: Written = toml::from_str(&text).map_err(|error| {
             let place = error.span().map_or(0, |span| span.start);
             unusable(path, &text, place, error.message())
@@ -302,7 +302,9 @@ pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Set<PathBuf>>> {
     Ok(folder.map(|folder| Set { value: folder.join("tine").join(FILE), origin }))
 }
 
-fn read(path: &Path) -> Result<Option<String>> {
+/// The text of a file, if it is there. Of a store's folder that cannot be looked into the store
+/// itself tells.
+fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
     let unreadable = |error: io::Error| {
         let kind =
             if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Invalid };
@@ -313,6 +315,9 @@ fn read(path: &Path) -> Result<Option<String>> {
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {
+            return Ok(None);
+        }
+        Err(error) if of_store && error.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(None);
         }
         Err(error) => return Err(unreadable(error)),

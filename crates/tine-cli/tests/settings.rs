@@ -107,6 +107,14 @@ fn the_file_is_found_by_argument_variable_and_folder() {
     let named = home.write("named.toml", "actor = \"named\"\n");
     assert_eq!(setting(&home, &[], "actor").0, "folder");
     assert_eq!(setting(&home, &["--config", &named], "actor").0, "named");
+    let before = ok(&home, &["--config", &named, "config"]);
+    assert!(before.contains("named"), "{before}");
+    let nested = ok(&home, &["config", "path", "--config", &named]);
+    assert_eq!(nested.trim(), named);
+    // A conversation's own configuration has the name there; the file goes before it.
+    ok(&home, &["--config", &named, "new", "trip", "--config", r#"{"n":1}"#, "--store", "kept"]);
+    let made = ok(&home, &["ops", "--store", "kept"]);
+    assert!(made.contains("named"), "{made}");
     let by = |name: &str, value: &str, arguments: &[&str]| {
         finish(home.command(arguments).env_remove("TINE_STORE").env(name, value), b"")
     };
