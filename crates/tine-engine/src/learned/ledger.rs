@@ -295,6 +295,21 @@ pub(crate) fn set(
     Ok(())
 }
 
+/// Writes an entry that is known not to be there, together with its look-ups.
+fn add(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    kind: EntryKind,
+    key: &[u8],
+    value: &Json,
+) -> Result<()> {
+    records.put_entry(project, kind, key, &value.to_canonical())?;
+    for (kind, key, text) in look_ups(kind, key, Some(value)) {
+        records.put_entry(project, kind, &key, &text)?;
+    }
+    Ok(())
+}
+
 /// A look-up: its kind, its key and its text.
 type LookUp = (EntryKind, Vec<u8>, String);
 
@@ -432,7 +447,7 @@ impl Mutation<'_> {
             return Ok(known);
         }
         let (project, key) = (&self.call.project, *entity.id.as_bytes());
-        set(self.records, project, EntryKind::Entity, &key, Some(&entity.to_json()))?;
+        add(self.records, project, EntryKind::Entity, &key, &entity.to_json())?;
         Ok(entity)
     }
 
@@ -450,7 +465,7 @@ impl Mutation<'_> {
         };
         let (key, json) = (edge.key(), record.to_json());
         if structural {
-            set(self.records, &self.call.project, EntryKind::Relationship, &key, Some(&json))?;
+            add(self.records, &self.call.project, EntryKind::Relationship, &key, &json)?;
         } else {
             self.set_entry(EntryKind::Relationship, &key, Some(json))?;
         }
