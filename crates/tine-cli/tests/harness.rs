@@ -271,8 +271,10 @@ fn token(text: &str) -> (Option<Token>, usize) {
     }
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     let length = run(hex);
-    // What was learned has ids of 32 digits behind a word for its kind, observations 16 more.
-    if (length == 32 || length == 16) && hex.len() == text.len() {
+    // What was learned has ids of 32 digits behind a word for its kind, observations 16 more. A
+    // number without a letter is a number.
+    let letters = hex[..length].bytes().any(|byte| byte.is_ascii_alphabetic());
+    if (length == 32 || length == 16 && letters) && hex.len() == text.len() {
         return (Some(Token::Id("ID", hex[..length].to_owned())), length);
     }
     // Short and long forms of one hash get one name.
