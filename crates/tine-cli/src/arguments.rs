@@ -3,15 +3,17 @@
 use std::env;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
 use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
-    append, branches, bundles, care, completions, conversations, demo, edits, history, marks,
-    moves, pack, purge, reading, search, serve, show, token, tree, watch,
+    append, branches, bundles, care, completions, config, conversations, demo, edits, entities,
+    history, interpret, marks, moves, observations, pack, purge, reading, relations, search, serve,
+    show, sources, store, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
+use crate::settings::{self, Origin, Set, Settings};
 
 const EXAMPLES: &str = "\
 Turns are named by id, hash, hash prefix (8 digits and more), branch, bookmark, `main~2` \
@@ -25,6 +27,7 @@ Examples:
   tine fork main~2 --name other             go on from an earlier turn
   tine undo                                 take the last change back
   tine watch --server http://127.0.0.1:8000 follow a server that `tine serve` runs
+  tine entity provenance ent_…              see where a fact comes from
 
 Exit codes: 0 done · 1 internal · 2 invalid · 3 not_found · 4 ambiguous · 5 conflict
   6 idempotency_mismatch · 7 protected · 8 unsupported · 9 too_large · 10 unauthorized
@@ -55,8 +58,8 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The project in which names are looked up, or TINE_PROJECT [default: default]
-    #[arg(long, global = true, value_name = "ID", env = "TINE_PROJECT", hide_env = true)]
-    pub(crate) project: Option<String>,
+    #[arg(long, global = true, value_name = "ID")]
+    project: Option<String>,
     /// The conversation, or TINE_CONVERSATION [default: the only one there is]
     #[arg(
         short,
@@ -68,8 +71,8 @@ pub(crate) struct Globals {
     )]
     pub(crate) conversation: Option<String>,
     /// Who changes things, or TINE_ACTOR [default: the user's name]
-    #[arg(long, global = true, value_name = "NAME", env = "TINE_ACTOR", hide_env = true)]
-    pub(crate) actor: Option<String>,
+    #[arg(long, global = true, value_name = "NAME")]
+    actor: Option<String>,
     /// Answer with one JSON document
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -85,32 +88,75 @@ pub(crate) struct Globals {
     /// Write long answers directly to the terminal
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
+    /// The file of settings that an argument names; see [`with_settings_file`].
+    #[arg(skip)]
+    pub(crate) config: Option<PathBuf>,
+    /// What files set; read before any command runs.
+    #[arg(skip)]
+    pub(crate) settings: Settings,
 }
 
 impl Globals {
-    /// The store that is named, if one is. An argument counts more than the environment.
-    pub(crate) fn named_store(&self) -> Option<PathBuf> {
-        let set = || env::var_os("TINE_STORE").filter(|path| !path.is_empty());
-        self.store.clone().or_else(|| set().map(PathBuf::from))
+    /// Reads the files of settings: the user's, and the one in the store's folder.
+    pub(crate) fn read_settings(&mut self) -> Result<()> {
+        self.settings = Settings::of_user(self.config.as_deref())?;
+        if self.server()?.is_none()
+            && let Ok(folder) = crate::session::store_folder(self)
+        {
+            self.settings.add_store(&folder)?;
+        }
+        Ok(())
     }
 
-    /// The server that is named, if one is; an empty name is none. An argument counts more than
-    /// the environment, also one that names a store.
+    /// The store that is named, if one is.
+    pub(crate) fn named_store(&self) -> Option<PathBuf> {
+        self.store_setting().map(|set| set.value)
+    }
+
+    /// The same, and by what. An argument counts more than the environment.
+    pub(crate) fn store_setting(&self) -> Option<Set<PathBuf>> {
+        if let Some(path) = &self.store {
+            return Some(Set { value: path.clone(), origin: Origin::Argument("--store") });
+        }
+        if let Some(path) = env::var_os("TINE_STORE").filter(|path| !path.is_empty()) {
+            return Some(Set { value: path.into(), origin: Origin::Variable("TINE_STORE") });
+        }
+        self.settings.store.clone()
+    }
+
+    /// The server that is named, if one is; an empty name is none.
     pub(crate) fn server(&self) -> Result<Option<String>> {
-        if let Some(named) = &self.server {
-            return Ok(Some(named.clone()).filter(|url| !url.is_empty()));
+        Ok(self.server_setting()?.map(|set| set.value))
+    }
+
+    /// The same, and by what. An argument counts more than the environment and the environment
+    /// more than a file, also where one of them names a store.
+    pub(crate) fn server_setting(&self) -> Result<Option<Set<String>>> {
+        if let Some(named) = self.server.clone() {
+            let origin = Origin::Argument("--server");
+            return Ok(Some(Set { value: named, origin }).filter(|set| !set.value.is_empty()));
         }
         if self.store.is_some() {
             return Ok(None);
         }
         let named = env::var("TINE_SERVER").ok().filter(|url| !url.is_empty());
         let store = env::var_os("TINE_STORE").filter(|path| !path.is_empty());
-        if named.is_some() && store.is_some() {
-            let why =
-                "TINE_SERVER and TINE_STORE are both set; unset one, or say --server or --store";
-            return Err(Failure::invalid(why));
+        match (named, store) {
+            (Some(_), Some(_)) => {
+                let why = "TINE_SERVER and TINE_STORE are both set; unset one, or say --server or \
+                           --store";
+                Err(Failure::invalid(why))
+            }
+            (Some(value), None) => Ok(Some(Set { value, origin: Origin::Variable("TINE_SERVER") })),
+            (None, Some(_)) => Ok(None),
+            (None, None) => Ok(self.settings.server.clone()),
         }
-        Ok(named)
+    }
+
+    /// The project that is named, if one is.
+    pub(crate) fn project(&self) -> Option<Set<String>> {
+        let file = self.settings.project.as_ref();
+        settings::chosen(("--project", self.project.clone()), "TINE_PROJECT", file)
     }
 
     /// The server that an argument names, whatever the environment says.
@@ -128,24 +174,81 @@ impl Globals {
 
     /// The token for a server, if there is one.
     pub(crate) fn token(&self) -> Result<Option<String>> {
-        match &self.token_file {
-            Some(path) => {
-                let token = Source::named(path).text(&Limits::default())?;
-                Ok(Some(token.trim().to_owned()))
-            }
-            None => Ok(env::var("TINE_TOKEN").ok().filter(|token| !token.is_empty())),
+        let set = || env::var("TINE_TOKEN").ok().filter(|token| !token.is_empty());
+        let file = match (&self.token_file, set()) {
+            (Some(path), _) => path,
+            (None, Some(token)) => return Ok(Some(token)),
+            (None, None) => match &self.settings.token_file {
+                Some(set) => &set.value,
+                None => return Ok(None),
+            },
+        };
+        let token = Source::named(file).text(&Limits::default())?;
+        Ok(Some(token.trim().to_owned()))
+    }
+
+    /// Where a server's token comes from, and never the token.
+    pub(crate) fn token_origin(&self) -> Option<Set<String>> {
+        let file = self.settings.token_file.as_ref();
+        let shown = |path: &PathBuf| path.display().to_string();
+        let file = file.map(|set| Set { value: shown(&set.value), origin: set.origin.clone() });
+        if self.token_file.is_none() && env::var("TINE_TOKEN").is_ok_and(|token| !token.is_empty())
+        {
+            let value = "set".to_owned();
+            return Some(Set { value, origin: Origin::Variable("TINE_TOKEN") });
         }
+        let argument = self.token_file.as_ref().map(shown);
+        let argument =
+            argument.map(|value| Set { value, origin: Origin::Argument("--token-file") });
+        argument.or(file)
     }
 
     /// Who is recorded as the author.
     pub(crate) fn actor(&self) -> String {
-        let named = self.actor.clone().filter(|name| !name.is_empty());
-        let user = || {
-            let names = ["USER", "LOGNAME", "USERNAME"];
-            names.iter().find_map(|name| env::var(name).ok().filter(|user| !user.is_empty()))
-        };
-        named.or_else(user).unwrap_or_else(|| "tine".to_owned())
+        self.actor_setting().value
     }
+
+    /// The same, and by what.
+    pub(crate) fn actor_setting(&self) -> Set<String> {
+        let argument = self.actor.clone().filter(|name| !name.is_empty());
+        let file = self.settings.actor.as_ref();
+        let user = || {
+            ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| {
+                let value = env::var(name).ok().filter(|user| !user.is_empty())?;
+                Some(Set { value, origin: Origin::Variable(name) })
+            })
+        };
+        settings::chosen(("--actor", argument), "TINE_ACTOR", file)
+            .or_else(user)
+            .unwrap_or_else(|| Set { value: "tine".to_owned(), origin: Origin::Default })
+    }
+}
+
+/// The name of the argument that names the file of settings, apart from the one below.
+const SETTINGS_FILE: &str = "settings_file";
+
+/// Adds `--config FILE` to the command and to all below it but those that have a `--config` of
+/// their own: there it goes before the command's name.
+pub(crate) fn with_settings_file(command: clap::Command) -> clap::Command {
+    let argument = || {
+        Arg::new(SETTINGS_FILE)
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help_heading("Global options")
+            .help("The file of settings, or TINE_CONFIG [default: tine/tine.toml in ~/.config]")
+    };
+    command.arg(argument()).mut_subcommands(|below| {
+        let taken = below.get_arguments().any(|it| it.get_long() == Some("config"));
+        if taken { below } else { below.arg(argument().global(true)) }
+    })
+}
+
+/// The file of settings that was named, at whichever place; the innermost counts.
+pub(crate) fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
+    let below = matches.subcommand().and_then(|(_, below)| settings_file(below));
+    let here = || matches.try_get_one::<PathBuf>(SETTINGS_FILE).ok().flatten().cloned();
+    below.or_else(here)
 }
 
 /// Why a command does not work over a server.
@@ -235,6 +338,24 @@ pub(crate) enum Command {
     Tag(marks::TagArgs),
     /// Show and change the title of a turn or of the conversation
     Title(marks::TitleArgs),
+    /// Keep turns of hosts without branches, sources and facts
+    Store(store::StoreArgs),
+    /// List sources, and read their bytes
+    Source(sources::SourceArgs),
+    /// List everything that was ever observed of an entity or a turn
+    Observations(observations::ObservationsArgs),
+    /// Show what is known of things, correct it, and see where it comes from
+    Entity(entities::EntityArgs),
+    /// List what has a date, in order
+    Timeline(timeline::TimelineArgs),
+    /// Relate two things
+    Relate(relations::RelateArgs),
+    /// List how things hang together
+    Relations(relations::RelationsArgs),
+    /// Remove a relationship
+    Unrelate(relations::UnrelateArgs),
+    /// Read facts out of sources, and look at the runs that did
+    Interpret(interpret::InterpretArgs),
     /// Erase what a turn or a conversation says, for ever
     Purge(purge::PurgeArgs),
     /// Recompute every hash of the store
@@ -251,6 +372,8 @@ pub(crate) enum Command {
     Import(bundles::ImportArgs),
     /// Make, list and revoke the tokens of a server
     Token(token::TokenArgs),
+    /// Show the settings in force, and where each comes from
+    Config(config::ConfigArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
 }

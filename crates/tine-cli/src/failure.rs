@@ -8,11 +8,14 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use tine_core::{ConversationId, Kind};
-use tine_engine::Error;
+use tine_engine::{EntityView, Error};
 use tine_formats::bundle::BundleError;
 use tine_formats::render::RenderError;
 use tine_formats::view;
 use tine_store::StoreError;
+
+use crate::forms::turn_key;
+use crate::terminal::text::visible;
 
 /// A command that did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,14 @@ pub(crate) enum Failure {
         conversations: Vec<ConversationId>,
         /// Whether there are more.
         more: bool,
+    },
+    /// A key of a turn that several messages have.
+    #[error("`{key}` can mean {} messages; name one of them", slots.len())]
+    SeveralSlots {
+        /// The key.
+        key: String,
+        /// The messages.
+        slots: Vec<EntityView>,
     },
     /// Whoever read the output has had enough.
     #[error("the output was closed")]
@@ -78,7 +89,7 @@ impl Failure {
             Failure::Bundle(error) => error.kind(),
             Failure::Render(error) => error.kind(),
             Failure::Refused { kind, .. } => *kind,
-            Failure::Several { .. } => Kind::Ambiguous,
+            Failure::Several { .. } | Failure::SeveralSlots { .. } => Kind::Ambiguous,
             Failure::ClosedPipe | Failure::Output(_) => Kind::Internal,
         }
     }
@@ -124,6 +135,13 @@ impl Failure {
                 error.particulars.candidates = candidates;
                 error
             }
+            Failure::SeveralSlots { slots, .. } => {
+                let told = self.details().join("; ");
+                let mut error = view::Error::new(self.kind(), format!("{self}: {told}"));
+                let candidates = slots.iter().map(slot_candidate).collect();
+                error.particulars.candidates = candidates;
+                error
+            }
             _ => view::Error::new(self.kind(), self.to_string()),
         }
     }
@@ -148,6 +166,14 @@ impl Failure {
                 }
                 lines
             }
+            Failure::SeveralSlots { slots, .. } => slots
+                .iter()
+                .map(|slot| {
+                    let role = slot.slot.as_ref().map_or("", |slot| slot.role.as_str());
+                    let key = turn_key(slot).unwrap_or_default();
+                    format!("{}  {role:9}  {}", slot.id, visible(&key))
+                })
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -175,6 +201,15 @@ impl Failure {
         // There is nowhere left to complain to.
         let _ = io::stderr().write_all(text.as_bytes());
         ExitCode::from(self.kind().exit_code())
+    }
+}
+
+fn slot_candidate(slot: &EntityView) -> view::Candidate {
+    let hash = slot.snapshot.fields.get("turn_hash").and_then(tine_core::Json::as_str);
+    view::Candidate {
+        conversation_id: slot.conversation.as_ref().map(ToString::to_string).unwrap_or_default(),
+        turn_id: None,
+        turn_hash: hash.map(str::to_owned),
     }
 }
 

@@ -9,12 +9,17 @@
 
 mod arguments;
 mod commands;
+mod facts;
 mod failure;
+mod forms;
 mod input;
 mod labels;
+mod learned;
 mod places;
 mod session;
+mod settings;
 pub mod terminal;
+mod things;
 mod transcript;
 pub mod tree;
 
@@ -29,7 +34,7 @@ use crate::failure::Failure;
 
 /// The arguments that `tine` understands, for completions and documentation.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    arguments::with_settings_file(Arguments::command())
 }
 
 /// The same, where a variable of the environment that is empty counts as unset.
@@ -57,9 +62,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
     // Before the arguments are understood, this is how to tell what their author wants to read.
     let wants_json = arguments.iter().any(|argument| argument == "--json");
-    let parsed = command_here()
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = command_here().try_get_matches_from(arguments).and_then(|matches| {
+        let mut parsed = Arguments::from_arg_matches(&matches)?;
+        parsed.globals.config = arguments::settings_file(&matches);
+        Ok(parsed)
+    });
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) if wants_json && error.use_stderr() => {

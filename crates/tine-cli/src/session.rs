@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, Limits, Name, ProjectId, Reference};
-use tine_engine::{Call, Engine, Operations, Page, SystemClock, SystemEntropy, TurnRef};
+use tine_engine::{Call, Engine, Knowledge, Operations, Page, SystemClock, SystemEntropy, TurnRef};
 use tine_formats::view::Answer;
 use tine_store::EmbeddedStore;
 use tine_store::embedded::{Mode, OpenOptions};
@@ -48,6 +48,24 @@ impl Place {
     }
 }
 
+impl Place {
+    /// What was learned. The only place that knows which engines can be asked about it.
+    pub(crate) fn knowledge(&self) -> Result<&dyn Knowledge> {
+        match self {
+            Place::Here(engine) => Ok(engine),
+            // To be the client itself as soon as it relays these operations.
+            Place::There(client) => {
+                let why = format!(
+                    "what was learned cannot be reached over {} yet; run this on the machine that \
+                     keeps the store, with --store PATH",
+                    client.address()
+                );
+                Err(Failure::refused(Kind::Unsupported, why))
+            }
+        }
+    }
+}
+
 impl Deref for Place {
     type Target = dyn Operations;
 
@@ -80,15 +98,16 @@ impl Session {
         let folder = store_folder(globals)?;
         let store = EmbeddedStore::open_with(&folder, OpenOptions { mode, vfs: None })?;
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-        let engine = Engine::with(Arc::new(store), clock, entropy, limits());
+        let engine = Engine::with(Arc::new(store), clock, entropy, limits())
+            .with_interpreters(globals.settings.interpreters()?);
         Session::over(Place::Here(engine), globals)
     }
 
     /// A session over an engine that is there already.
     pub(crate) fn over(engine: Place, globals: &Globals) -> Result<Self> {
         let limits = limits();
-        let project = match &globals.project {
-            Some(id) => ProjectId::new(id.as_str(), &limits)?,
+        let project = match globals.project() {
+            Some(set) => ProjectId::new(set.value, &limits)?,
             None => ProjectId::default(),
         };
         let conversation = match &globals.conversation {

@@ -260,6 +260,9 @@ fn token(text: &str) -> (Option<Token>, usize) {
         let length = text.find('Z').map_or(19, |end| end + 1);
         return (Some(Token::Time), length);
     }
+    if shape("0000-00-00 00:00:00") {
+        return (Some(Token::Time), 19);
+    }
     if shape("0000-00-00 00:00") {
         return (Some(Token::Time), 16);
     }
@@ -268,6 +271,12 @@ fn token(text: &str) -> (Option<Token>, usize) {
     }
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     let length = run(hex);
+    // What was learned has ids of 32 digits behind a word for its kind, observations 16 more. A
+    // number without a letter is a number.
+    let letters = hex[..length].bytes().any(|byte| byte.is_ascii_alphabetic());
+    if (length == 32 || length == 16 && letters) && hex.len() == text.len() {
+        return (Some(Token::Id("ID", hex[..length].to_owned())), length);
+    }
     // Short and long forms of one hash get one name.
     if length == 12 || length == 64 {
         let whole = text.len() - hex.len() + length;

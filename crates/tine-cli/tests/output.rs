@@ -106,6 +106,17 @@ fn completions_are_made_for_every_shell() {
 }
 
 #[test]
+fn bytes_that_steer_a_terminal_are_not_plain() {
+    use tine_cli::terminal::text::is_plain;
+    assert!(is_plain("Grüße,\r\n\tKyoto 京都".as_bytes()));
+    let cut = "京都".as_bytes();
+    assert!(is_plain(&cut[..4]) && is_plain(&cut[1..]), "pieces may cut a character");
+    for bytes in [&b"\x1b[2J"[..], b"\0", b"caf\xe9 au lait", b"\x80\x80\x80\x80"] {
+        assert!(!is_plain(bytes), "{bytes:?}");
+    }
+}
+
+#[test]
 fn help_is_as_written() {
     let home = Home::new();
     insta::assert_snapshot!("help", home.ok(&["--help"]));
@@ -117,5 +128,24 @@ fn help_is_as_written() {
     }
     insta::assert_snapshot!("help_append", home.ok(&["append", "--help"]));
     insta::assert_snapshot!("help_branch", home.ok(&["branch", "--help"]));
+    for (name, arguments) in [
+        ("help_store_turn", &["store", "turn", "--help"][..]),
+        ("help_store_source", &["store", "source", "--help"]),
+        ("help_store_facts", &["store", "facts", "--help"]),
+        ("help_source", &["source", "--help"]),
+        ("help_observations", &["observations", "--help"]),
+        ("help_entity", &["entity", "--help"]),
+        ("help_entity_correct", &["entity", "correct", "--help"]),
+        ("help_entity_register", &["entity", "register", "--help"]),
+        ("help_timeline", &["timeline", "--help"]),
+        ("help_relate", &["relate", "--help"]),
+        ("help_relations", &["relations", "--help"]),
+        ("help_interpret", &["interpret", "--help"]),
+        ("help_config", &["config", "--help"]),
+    ] {
+        let help = home.ok(arguments);
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{name}");
+        insta::assert_snapshot!(name, help);
+    }
     insta::assert_snapshot!("help_path", home.ok(&["path", "--help"]));
 }

@@ -39,9 +39,11 @@ const ONLY_HERE: [(&str, &str); 9] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 2] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 4] = [
     ("damage::", "they alter the store's files, which a server holds open"),
     ("serving::", "they start and end servers of their own"),
+    ("settings::", "they are about where a store or a server is named"),
+    ("learned::", "the client does not relay these yet; a test below shows the refusal"),
 ];
 
 #[test]
@@ -124,6 +126,25 @@ fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
         assert!(ran.err.contains(&remote.server.url), "{}", ran.err);
     }
     assert_eq!(remote.run(&["completions", "bash"]).code, 0, "the environment is no reason");
+}
+
+#[test]
+fn what_was_learned_is_not_reached_over_a_server_yet_and_says_so() {
+    let remote = Remote::new(&[]);
+    let calls: [&[&str]; 8] = [
+        &["store", "turn", "trip", "Hello"],
+        &["source", "list"],
+        &["observations", "trip:1"],
+        &["entity", "list"],
+        &["timeline"],
+        &["relations"],
+        &["interpret", "--status"],
+        &["interpret", "--run"],
+    ];
+    for arguments in calls {
+        let ran = remote.run(arguments);
+        check_refused(&ran, Kind::Unsupported, &remote.server.url);
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ enum Conflict {
     Fork,
 }
 
-fn role_parser() -> impl TypedValueParser<Value = Role> {
+pub(crate) fn role_parser() -> impl TypedValueParser<Value = Role> {
     let names = Role::ALL.map(Role::as_str);
     PossibleValuesParser::new(names).map(|name| name.parse().expect("one of the names above"))
 }

@@ -188,7 +188,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         source @ Source::File(_) => Some(source.open_file()?),
     };
     let session = Session::open(globals, Mode::Create)?;
-    let project = globals.project.is_some().then_some(&session.call.project);
+    let project = globals.project().is_some().then_some(&session.call.project);
     let done = match (&session.engine, file) {
         (Place::Here(engine), Some(file)) => {
             read_bundle_in_place(engine, project, &mut BufReader::new(file))?

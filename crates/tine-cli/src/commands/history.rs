@@ -1,6 +1,7 @@
 //! `tine undo`, `redo` and `ops`: the operation log.
 
 use clap::Args;
+use tine_core::ConversationId;
 use tine_engine::{OperationView, Page, Undone};
 use tine_formats::view;
 
@@ -9,40 +10,59 @@ use crate::session::Session;
 use crate::terminal::text::{cut, visible};
 use crate::terminal::{Paging, short_time};
 
+/// The name of the log of what belongs to no conversation.
+const PROJECT_LOG: &str = "~project";
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Any change that no later one builds on can be taken back, not only the last.
 
 Examples:
   tine undo
-  tine undo 17                      a number from `tine ops`")]
+  tine undo 17                      a number from `tine ops`
+  tine undo --project-log           a correction, a merge, facts … : what is in no conversation")]
 pub(crate) struct UndoArgs {
     /// The change [default: the last one]
     #[arg(value_name = "SEQ")]
     operation: Option<u64>,
+    /// In the project's own log: changes that belong to no conversation
+    #[arg(long)]
+    project_log: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tine redo
-  tine redo 17")]
+  tine redo 17
+  tine redo --project-log")]
 pub(crate) struct RedoArgs {
     /// The change [default: the one undone last]
     #[arg(value_name = "SEQ")]
     operation: Option<u64>,
+    /// In the project's own log: changes that belong to no conversation
+    #[arg(long)]
+    project_log: bool,
 }
 
 pub(crate) fn undo(session: &Session, args: &UndoArgs) -> Result<()> {
-    let conversation = session.conversation()?;
+    let conversation = log(session, args.project_log)?;
     let done = session.engine.undo(&session.call, &conversation, args.operation)?;
     report(session, &done, "undone")
 }
 
 pub(crate) fn redo(session: &Session, args: &RedoArgs) -> Result<()> {
-    let conversation = session.conversation()?;
+    let conversation = log(session, args.project_log)?;
     let done = session.engine.redo(&session.call, &conversation, args.operation)?;
     report(session, &done, "redone")
+}
+
+/// The log that is meant: that of a conversation, or the project's own.
+fn log(session: &Session, of_project: bool) -> Result<ConversationId> {
+    match of_project {
+        true => Ok(ConversationId::from_stored(PROJECT_LOG)),
+        false => session.conversation(),
+    }
 }
 
 fn report(session: &Session, done: &Undone, verb: &str) -> Result<()> {
@@ -56,15 +76,19 @@ fn report(session: &Session, done: &Undone, verb: &str) -> Result<()> {
 #[command(after_help = "\
 Examples:
   tine ops
-  tine ops -n 5 --json")]
+  tine ops -n 5 --json
+  tine ops --project-log            facts, corrections, merges, schemas …")]
 pub(crate) struct OpsArgs {
     /// Only the last N changes
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
+    /// In the project's own log: changes that belong to no conversation
+    #[arg(long)]
+    project_log: bool,
 }
 
 pub(crate) fn ops(session: &Session, args: &OpsArgs) -> Result<()> {
-    let conversation = session.conversation()?;
+    let conversation = log(session, args.project_log)?;
     let wanted = args.number.unwrap_or(usize::MAX);
     let mut operations: Vec<OperationView> = Vec::new();
     let mut cursor = None;
@@ -94,9 +118,17 @@ pub(crate) fn ops(session: &Session, args: &OpsArgs) -> Result<()> {
                 operation.seq,
                 paint.dim(&short_time(operation.at)),
                 cut(&operation.actor, 10),
-                cut(&format!("{}: {}", operation.kind, operation.summary), room),
+                cut(&told(operation), room),
             )?;
         }
         Ok(())
     })
+}
+
+/// What was done, and to what where there is more to say.
+fn told(operation: &OperationView) -> String {
+    match operation.summary.as_str() {
+        "" => operation.kind.clone(),
+        summary => format!("{}: {summary}", operation.kind),
+    }
 }

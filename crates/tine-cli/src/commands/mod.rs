@@ -5,19 +5,27 @@ pub(crate) mod branches;
 pub(crate) mod bundles;
 pub(crate) mod care;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod conversations;
 pub(crate) mod demo;
 pub(crate) mod edits;
+pub(crate) mod entities;
 pub(crate) mod history;
+pub(crate) mod interpret;
 pub(crate) mod marks;
 pub(crate) mod moves;
+pub(crate) mod observations;
 pub(crate) mod pack;
 pub(crate) mod purge;
 pub(crate) mod reading;
+pub(crate) mod relations;
 pub(crate) mod repair;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod sources;
+pub(crate) mod store;
+pub(crate) mod timeline;
 pub(crate) mod token;
 pub(crate) mod tree;
 pub(crate) mod watch;
@@ -29,7 +37,14 @@ use crate::failure::Result;
 use crate::session::Session;
 
 /// Runs the command that was asked for.
-pub(crate) fn run(arguments: Arguments) -> Result<()> {
+pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
+    // Where the settings are can be asked also when they cannot be read.
+    if let Command::Config(args) = &arguments.command
+        && args.asks_path()
+    {
+        return config::path(&arguments.globals);
+    }
+    arguments.globals.read_settings()?;
     let globals = &arguments.globals;
     let open = || Session::open(globals, Mode::Existing);
     match arguments.command {
@@ -59,6 +74,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Bookmark(args) => marks::bookmark(&open()?, &args),
         Command::Tag(args) => marks::tag(&open()?, args),
         Command::Title(args) => marks::title(&open()?, args),
+        Command::Store(args) => store::store(globals, args),
+        Command::Source(args) => sources::source(&open()?, &args),
+        Command::Observations(args) => observations::observations(&open()?, &args),
+        Command::Entity(args) => entities::entity(&open()?, args),
+        Command::Timeline(args) => timeline::timeline(&open()?, &args),
+        Command::Relate(args) => relations::relate(&open()?, args),
+        Command::Relations(args) => relations::relations(&open()?, &args),
+        Command::Unrelate(args) => relations::unrelate(&open()?, args),
+        Command::Interpret(args) => interpret::interpret(&open()?, args),
         Command::Purge(args) => purge::purge(&open()?, &args),
         Command::Verify(args) => care::verify(globals, &args),
         Command::Stats(args) => care::stats(&open()?, &args),
@@ -68,6 +92,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Command::Import(args) => bundles::import(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),
         Command::Token(args) => token::token(globals, args),
+        Command::Config(_) => config::show(globals),
         Command::Completions(args) => completions::completions(globals, &args),
     }
 }

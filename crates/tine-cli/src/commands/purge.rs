@@ -25,9 +25,10 @@ is no undo. Copies made before (exports, backups) are not reached.
 
 Examples:
   tine purge a9d2e63be84c           says what would go, and asks
-  tine purge --whole -c trip --yes  a whole conversation, without asking")]
+  tine purge --whole -c trip --yes  a whole conversation, without asking
+  tine purge src_0123456789abcdef0123456789abcdef   a source and all that was learned from it")]
 pub(crate) struct PurgeArgs {
-    /// The turn
+    /// The turn, or a source such as src_…
     #[arg(value_name = "REF", value_parser = reference, required_unless_present = "whole")]
     turn: Option<Reference>,
     /// The whole conversation
@@ -40,7 +41,10 @@ pub(crate) struct PurgeArgs {
 
 pub(crate) fn purge(session: &Session, args: &PurgeArgs) -> Result<()> {
     let target = match &args.turn {
-        Some(turn) => PurgeTarget::Turn(session.turn(turn)?),
+        Some(named) => match named.as_str().parse() {
+            Ok(source) => PurgeTarget::Source(source),
+            Err(_) => PurgeTarget::Turn(session.turn(named)?),
+        },
         None => PurgeTarget::Conversation(session.conversation()?),
     };
     let ask = Purge { target: target.clone(), confirm: None };
@@ -85,6 +89,14 @@ fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
             }
         }
         more(out, plan.turns.len())?;
+        if !plan.sources.is_empty() {
+            let observations = count(plan.observations, "observation");
+            writeln!(out, "with {observations} and the bytes of:")?;
+        }
+        for source in plan.sources.iter().take(LISTED) {
+            writeln!(out, "  {source}")?;
+        }
+        more(out, plan.sources.len())?;
         if !plan.other_holders.is_empty() {
             writeln!(out, "other turns say the same and keep it:")?;
         }

@@ -15,12 +15,29 @@ use super::token::token_file;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::session::store_folder;
+use crate::settings::{self, Origin, Set};
 
 /// How often older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);
 
 /// How often what was said since is indexed.
 const INDEX_EVERY: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether runs wait.
+const INTERPRET_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs that are done at the same time: a model that takes long keeps no rule waiting.
+const RUNS_AT_ONCE: usize = 2;
+
+/// Where the server listens when nobody says otherwise.
+const LISTEN: &str = "127.0.0.1:8000";
+
+/// Where to listen, and who says so.
+pub(crate) fn listen_setting(globals: &Globals, argument: Option<String>) -> Set<String> {
+    let file = globals.settings.listen.as_ref();
+    settings::chosen(("--listen", argument), "TINE_LISTEN", file)
+        .unwrap_or_else(|| Set { value: LISTEN.to_owned(), origin: Origin::Default })
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -31,15 +48,9 @@ Examples:
   tine serve --listen 0.0.0.0:8000 --host tine.example.org
   curl http://127.0.0.1:8000/api/v1/conversations")]
 pub(crate) struct ServeArgs {
-    /// The address to listen on
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        default_value = "127.0.0.1:8000",
-        env = "TINE_LISTEN",
-        hide_env = true
-    )]
-    listen: String,
+    /// The address to listen on, or TINE_LISTEN [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
     /// Another name under which the server is addressed; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
@@ -86,13 +97,15 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         Level::Debug => tracing::Level::DEBUG,
     };
     tracing_subscriber::fmt().json().with_max_level(level).with_writer(std::io::stderr).init();
-    let listen = address(&args.listen)?;
+    let named = listen_setting(globals, args.listen).value;
+    let listen = address(&named)?;
     let folder = store_folder(globals)?;
     let options = OpenOptions { mode: Mode::Create, vfs: None };
     let store = Arc::new(EmbeddedStore::open_with(&folder, options)?);
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
-    let engine = Engine::with(shared, clock, entropy, Limits::default());
+    let engine = Engine::with(shared, clock, entropy, Limits::default())
+        .with_interpreters(globals.settings.interpreters()?);
     let options = Options {
         actor: globals.actor(),
         tokens: Some(token_file(&folder)),
@@ -112,11 +125,9 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     runtime.block_on(async {
         tokio::spawn(index_now_and_then(engine.clone()));
+        interpret_what_waits(&engine);
         let server = Server::bind(engine, listen, options).await.map_err(|error| {
-            internal(format!(
-                "cannot listen on {}: {error}; --listen chooses another address",
-                args.listen
-            ))
+            internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
         let at = format!("http://{}", server.address());
         tracing::info!(address = at, store = %folder.display(), "listening");
@@ -146,6 +157,26 @@ async fn index_now_and_then(engine: Engine) {
             Ok(Err(error)) => tracing::warn!(%error, "indexing failed"),
             Err(error) => tracing::error!(%error, "indexing met a defect"),
         }
+    }
+}
+
+/// Does the runs that wait. In threads of its own, which nobody waits for at the end: a model may
+/// take minutes, and a run that was cut off is begun again by whoever comes next.
+fn interpret_what_waits(engine: &Engine) {
+    for _ in 0..RUNS_AT_ONCE {
+        let engine = engine.clone();
+        std::thread::spawn(move || {
+            loop {
+                match engine.run_next() {
+                    Ok(Some(run)) => tracing::info!(%run, "interpreted"),
+                    Ok(None) => std::thread::sleep(INTERPRET_EVERY),
+                    Err(error) => {
+                        tracing::warn!(%error, "interpreting failed");
+                        std::thread::sleep(INDEX_EVERY);
+                    }
+                }
+            }
+        });
     }
 }
 

@@ -93,9 +93,9 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
                     format!("there is a token `{name}` already; revoke it or choose another name");
                 return Err(Failure::refused(Kind::Conflict, why));
             }
-            let project = match (all_projects, &globals.project) {
+            let project = match (all_projects, globals.project()) {
                 (true, _) => None,
-                (false, Some(id)) => Some(ProjectId::new(id.as_str(), &limits)?.to_string()),
+                (false, Some(set)) => Some(ProjectId::new(set.value, &limits)?.to_string()),
                 (false, None) => Some(ProjectId::default().to_string()),
             };
             let word = random_word();

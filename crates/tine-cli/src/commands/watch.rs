@@ -44,7 +44,7 @@ pub(crate) struct WatchArgs {
 pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
     let session = Session::open(globals, Mode::Existing)?;
     end_on_interrupt()?;
-    let project = globals.project.is_some().then(|| session.call.project.clone());
+    let project = globals.project().is_some().then(|| session.call.project.clone());
     let conversation = session.named_conversation().cloned();
     let filter = FeedFilter { project, conversation };
     let after = args.after.map(FeedPosition);

@@ -122,3 +122,18 @@ fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     }
     lines
 }
+
+/// Whether bytes are text that does nothing to a terminal but stand there. A character that is
+/// cut off at either end is no harm: bytes come in pieces.
+pub fn is_plain(bytes: &[u8]) -> bool {
+    let begun = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    let bytes = &bytes[begun..];
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !whole.chars().any(|symbol| steers(symbol) && symbol != '\r')
+}

@@ -1,0 +1,190 @@
+//! `tine config`: the settings in force.
+
+use std::env;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tine_core::ProjectId;
+use tine_engine::RULES;
+use tine_models::Provider;
+
+use super::serve::listen_setting;
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::learned::{row, rows};
+use crate::session::store_folder;
+use crate::settings::{self, Origin, Set};
+use crate::terminal::text::visible;
+use crate::terminal::{Paging, Screen};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Settings come from arguments, then the environment, then `tine.toml`: the user's, and the one in \
+the store's folder. An example:
+
+  store = \"/var/lib/tine\"          or server = \"http://127.0.0.1:8000\" and token_file = \"…\"
+  project = \"default\"
+  actor = \"ada\"
+  listen = \"127.0.0.1:8000\"        where `tine serve` listens
+
+  [interpret]
+  default = \"local\"                the interpreter that is asked when none is named
+
+  [models.local]                   as docs/models.md has it
+  kind = \"ollama\"
+  model = \"llama3.2\"
+
+Keys of models are never in a file: `key_env` names the variable that holds one.
+
+Examples:
+  tine config
+  tine config path
+  tine config --config other.toml --json")]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Print where the user's file is, or would be
+    Path,
+}
+
+impl ConfigArgs {
+    /// Whether only the place is asked for.
+    pub(crate) fn asks_path(&self) -> bool {
+        matches!(self.what, Some(What::Path))
+    }
+}
+
+/// A setting as a document has it.
+#[derive(Serialize)]
+struct Setting {
+    name: &'static str,
+    value: Option<String>,
+    from: String,
+}
+
+/// A model as a document has it; never its key.
+#[derive(Serialize)]
+struct ModelSetting {
+    name: String,
+    kind: &'static str,
+    model: String,
+    base_url: String,
+    key_env: Option<String>,
+    key_is_set: Option<bool>,
+    from: String,
+}
+
+#[derive(Serialize)]
+struct Document {
+    files: Vec<String>,
+    settings: Vec<Setting>,
+    models: Vec<ModelSetting>,
+}
+
+pub(crate) fn path(globals: &Globals) -> Result<()> {
+    #[derive(Serialize)]
+    struct Place {
+        path: String,
+        from: String,
+        exists: bool,
+    }
+    let screen = Screen::new(globals);
+    let Some(file) = settings::user_file(globals.config.as_deref())? else {
+        return Err(Failure::invalid("no home folder is known; name a file with --config"));
+    };
+    let (path, from) = (file.value.display().to_string(), file.origin.to_string());
+    if screen.json {
+        return screen.document(&Place { path, from, exists: file.value.exists() });
+    }
+    screen.line(&path)
+}
+
+pub(crate) fn show(globals: &Globals) -> Result<()> {
+    // Looked at as a whole: a default that no interpreter has is refused here too.
+    globals.settings.interpreters()?;
+    let document = Document {
+        files: globals.settings.files.iter().map(|it| it.display().to_string()).collect(),
+        settings: effective(globals)?,
+        models: globals.settings.models.values().map(model).collect(),
+    };
+    let screen = Screen::new(globals);
+    if screen.json {
+        return screen.document(&document);
+    }
+    screen.text(Paging::Direct, |out| {
+        let mut told = Vec::new();
+        for file in &document.files {
+            told.push(row("file", visible(file)));
+        }
+        for setting in &document.settings {
+            let value = setting.value.as_deref().unwrap_or("–");
+            let from = screen.paint.dim(&format!("({})", visible(&setting.from)));
+            told.push(row(setting.name, format!("{}  {from}", visible(value))));
+        }
+        for model in &document.models {
+            let key = match (&model.key_env, model.key_is_set) {
+                (Some(name), Some(true)) => format!("key in {name}"),
+                (Some(name), _) => format!("key in {name}, which is not set"),
+                (None, _) => "no key".to_owned(),
+            };
+            let from = screen.paint.dim(&format!("({})", visible(&model.from)));
+            let ModelSetting { kind, model: asked, base_url, .. } = model;
+            let asked = visible(asked);
+            let line = format!("{kind} {asked} at {base_url}, {key}  {from}");
+            told.push(row(&format!("models.{}", model.name), line));
+        }
+        rows(out, &screen, 0, &told)
+    })
+}
+
+fn effective(globals: &Globals) -> Result<Vec<Setting>> {
+    let setting = |name, set: Set<String>| {
+        let (value, from) = (Some(set.value), set.origin.to_string());
+        Setting { name, value, from }
+    };
+    let default = |value: &str| Set { value: value.to_owned(), origin: Origin::Default };
+    let mut all = Vec::new();
+    match globals.server_setting()? {
+        Some(server) => {
+            all.push(setting("server", server));
+            match globals.token_origin() {
+                Some(token) => all.push(setting("token", token)),
+                None => {
+                    let from = Origin::Default.to_string();
+                    all.push(Setting { name: "token", value: None, from });
+                }
+            }
+        }
+        None => {
+            let folder = store_folder(globals)?.display().to_string();
+            let origin = globals.store_setting().map_or(Origin::Default, |set| set.origin);
+            all.push(setting("store", Set { value: folder, origin }));
+        }
+    }
+    let project = globals.project();
+    all.push(setting("project", project.unwrap_or_else(|| default(ProjectId::default().as_str()))));
+    all.push(setting("actor", globals.actor_setting()));
+    all.push(setting("listen", listen_setting(globals, None)));
+    let interpreter = globals.settings.interpreter.clone();
+    all.push(setting("interpret.default", interpreter.unwrap_or_else(|| default(RULES))));
+    Ok(all)
+}
+
+fn model(set: &Set<Provider>) -> ModelSetting {
+    let provider = &set.value;
+    let key_env = provider.key_env().map(str::to_owned);
+    let is_set = |name: &String| env::var_os(name).is_some_and(|key| !key.is_empty());
+    ModelSetting {
+        name: provider.name().to_owned(),
+        kind: provider.kind().name(),
+        model: provider.model().to_owned(),
+        base_url: provider.base_url().to_owned(),
+        key_is_set: key_env.as_ref().map(is_set),
+        key_env,
+        from: set.origin.to_string(),
+    }
+}

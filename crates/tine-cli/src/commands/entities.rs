@@ -1,0 +1,433 @@
+//! `tine entity`: what is known of things, put right where it is wrong.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tine_core::facts::Schema;
+use tine_core::json::Object;
+use tine_core::{Json, Timestamp};
+use tine_engine::{
+    AsOf, Correct, EntityQuery, EntityView, Error, Evidence, FieldProvenance, Merge, NewSchema,
+    Separate,
+};
+use tine_formats::view;
+
+use super::timeline::day_or_time;
+use crate::failure::{Failure, Result};
+use crate::input::{self, Source};
+use crate::learned::{entity_line, field_rows, room, row, rows, value};
+use crate::session::Session;
+use crate::terminal::text::{count, cut, visible};
+use crate::terminal::{Paging, precise_time, short_time};
+use crate::{forms, things};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+An entity is named by its id, such as ent_…; a turn's message also as CONVERSATION:TURN. What \
+holds of an entity follows from its observations alone; nothing that was observed is ever changed.
+
+Examples:
+  tine entity list --type person
+  tine entity list --text tokyo
+  tine entity show ent_0123456789abcdef0123456789abcdef
+  tine entity show ent_0123456789abcdef0123456789abcdef --at 2025-03-01
+  tine entity provenance ent_0123456789abcdef0123456789abcdef email
+  tine entity correct ent_0123456789abcdef0123456789abcdef email=ada@example.org
+  tine entity merge ent_0123456789abcdef0123456789abcdef ent_fedcba9876543210fedcba9876543210
+  tine entity register contract.json")]
+pub(crate) struct EntityArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List entities, type by type, in the order in which they were first seen
+    List(ListArgs),
+    /// Show what holds of an entity
+    Show(ShowArgs),
+    /// Show where each value comes from: observation, run, source, the very bytes
+    Provenance(ProvenanceArgs),
+    /// Say what is right; nothing but a later correction outranks it
+    Correct(CorrectArgs),
+    /// Make two entities one; `tine undo --project-log` parts them again
+    Merge(MergeArgs),
+    /// Make one entity two: some of its observations speak of another
+    Separate(SeparateArgs),
+    /// Hide an entity from listings
+    Delete(OneArgs),
+    /// Show it again
+    Restore(OneArgs),
+    /// List the newest schema of every type
+    Schemas,
+    /// Show the schema of a type
+    Schema(SchemaArgs),
+    /// Register a schema as the next version of its type
+    Register(RegisterArgs),
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Only those of a type
+    #[arg(long = "type", value_name = "TYPE")]
+    entity_type: Option<String>,
+    /// Only those whose fields hold these words
+    #[arg(long, value_name = "WORDS")]
+    text: Option<String>,
+    /// Deleted ones too
+    #[arg(long)]
+    deleted: bool,
+    /// Only the first N
+    #[arg(short = 'n', long = "number", value_name = "N")]
+    number: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// The entity
+    entity: String,
+    /// By what was observed up to this day or time
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    at: Option<Timestamp>,
+    /// By what was stored here up to this day or time
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    at_stored: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+struct ProvenanceArgs {
+    /// The entity
+    entity: String,
+    /// Only of this field
+    field: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine entity correct ent_0123456789abcdef0123456789abcdef email=ada@example.org
+  tine entity correct ent_0123456789abcdef0123456789abcdef --json-value amount=12.5 paid=true
+  tine entity correct ent_0123456789abcdef0123456789abcdef --json-value email=null    clears it")]
+struct CorrectArgs {
+    /// The entity
+    entity: String,
+    /// What is right
+    #[arg(value_name = "FIELD=VALUE", required = true)]
+    fields: Vec<String>,
+    /// Values are JSON: 12.5, true, null, [\"a\"], \"text\"
+    #[arg(long)]
+    json_value: bool,
+    /// When it was known, as RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Timestamp>,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct MergeArgs {
+    /// The one that goes
+    from: String,
+    /// The one that stays
+    into: String,
+}
+
+#[derive(Debug, Args)]
+struct SeparateArgs {
+    /// The entity
+    entity: String,
+    /// The observations that speak of the other one: ids, or what `tine observations` shows
+    #[arg(required = true)]
+    observations: Vec<String>,
+    /// The other one [default: a new one]
+    #[arg(long, value_name = "ENTITY")]
+    into: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct OneArgs {
+    /// The entity
+    entity: String,
+}
+
+#[derive(Debug, Args)]
+struct SchemaArgs {
+    /// The type
+    #[arg(value_name = "TYPE")]
+    entity_type: String,
+    /// Not the newest, but this one
+    #[arg(long, value_name = "N")]
+    version: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A schema is {\"entity_type\", \"fields\": {NAME: KIND or {\"kind\", \"strategy\"}}, \"identity\": [NAME …], \
+\"description\"?}. Kinds: text, name, key, number, boolean, date, url, list, any. Strategies: \
+last_write, highest_priority, most_specific, merged_set. What was observed before keeps the \
+version that it was observed under.
+
+Examples:
+  tine entity register contract.json
+  echo '{\"entity_type\":\"ship\",\"fields\":{\"name\":\"name\"},\"identity\":[\"name\"]}' | tine entity register -")]
+struct RegisterArgs {
+    /// The file; `-` reads standard input
+    file: PathBuf,
+}
+
+pub(crate) fn entity(session: &Session, args: EntityArgs) -> Result<()> {
+    match args.what {
+        What::List(args) => list(session, args),
+        What::Show(args) => show(session, &args),
+        What::Provenance(args) => provenance(session, &args),
+        What::Correct(args) => correct(session, &args),
+        What::Merge(args) => merge(session, &args),
+        What::Separate(args) => separate(session, &args),
+        What::Delete(args) => set_deleted(session, &args, true),
+        What::Restore(args) => set_deleted(session, &args, false),
+        What::Schemas => schemas(session),
+        What::Schema(args) => schema(session, &args),
+        What::Register(args) => register(session, &args),
+    }
+}
+
+fn list(session: &Session, args: ListArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let ListArgs { entity_type, text, deleted, number } = args;
+    let query = EntityQuery { entity_type, text, deleted };
+    let ask = |page| knowledge.entities(&session.call, query.clone(), page);
+    let (found, next) = things::pages(session, number, ask)?;
+    let items = || found.iter().map(forms::entity).collect();
+    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for one in &found {
+            writeln!(out, "{}", entity_line(&session.screen, one))?;
+        }
+        Ok(())
+    })
+}
+
+fn show(session: &Session, args: &ShowArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let id = things::entity(session, &args.entity)?;
+    let as_of = AsOf { observed: args.at, stored: args.at_stored };
+    let found = knowledge.entity(&session.call, id, as_of)?;
+    report(session, &found)
+}
+
+/// An entity with its fields.
+fn report(session: &Session, it: &EntityView) -> Result<()> {
+    if session.answered_json(|| forms::entity(it))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        writeln!(out, "{}", entity_line(&session.screen, it))?;
+        let mut facts = vec![
+            count(it.snapshot.observations as u64, "observation"),
+            format!("first seen {}", short_time(it.first_seen)),
+        ];
+        if let Some(last) = it.snapshot.last_observed_at {
+            facts.push(format!("last observed {}", short_time(last)));
+        }
+        facts.push(match it.snapshot.schema_version {
+            0 => "no schema".to_owned(),
+            version => format!("schema {version}"),
+        });
+        if let Some(from) = it.merged_from {
+            facts.push(format!("merged from {from}"));
+        }
+        writeln!(out, "{}", session.screen.paint.dim(&facts.join(" · ")))?;
+        let mut told = field_rows(&session.screen, &it.snapshot.fields);
+        for (name, value) in &mut told {
+            if it.undeclared.contains(name) {
+                value.push_str("  (not in the schema)");
+            }
+        }
+        rows(out, &session.screen, 2, &told)
+    })
+}
+
+fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let id = things::entity(session, &args.entity)?;
+    let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
+    let items = || found.iter().map(forms::provenance).collect();
+    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+        return Ok(());
+    }
+    let about = knowledge.entity(&session.call, id, AsOf::default())?;
+    session.screen.text(Paging::Paged, |out| {
+        writeln!(out, "{}", entity_line(&session.screen, &about))?;
+        for field in &found {
+            write_provenance(out, session, field)?;
+        }
+        Ok(())
+    })
+}
+
+/// A value and the way back from it, one step on each line.
+fn write_provenance(out: &mut dyn Write, session: &Session, it: &FieldProvenance) -> Result<()> {
+    let screen = &session.screen;
+    let value = value(&it.value, room(screen, it.field.len() + 3));
+    writeln!(out, "\n{} = {value}", screen.paint.bold(&visible(&it.field)))?;
+    for evidence in &it.evidence {
+        write_evidence(out, session, evidence)?;
+    }
+    Ok(())
+}
+
+fn write_evidence(out: &mut dyn Write, session: &Session, it: &Evidence) -> Result<()> {
+    let (screen, one) = (&session.screen, &it.observation.observation);
+    let how = if one.correction { ", a correction" } else { "" };
+    let at = precise_time(one.observed_at);
+    writeln!(out, "  ← observation {}  {}{how}, observed {at}", one.id, one.origin.as_str())?;
+    if let Some(run) = &it.interpretation {
+        let told = |name: &str| run.detail.get(name).and_then(Json::as_str).unwrap_or_default();
+        let version = [told("kind"), told("version"), told("model")]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let name = visible(&run.interpreter);
+        let status = run.status.as_str();
+        writeln!(out, "  ← run {}  {name} ({}), {status}", run.id, visible(&version))?;
+    }
+    if let Some(source) = &it.source {
+        let sha = source.content_hash.to_hex();
+        let size = count(source.size_bytes, "byte");
+        let mime = visible(&source.mime_type);
+        writeln!(out, "  ← source {}  {mime}, {size}, sha256 {}", source.id, &sha[..12])?;
+    }
+    if let Some(turn) = it.turn {
+        writeln!(out, "  ← turn {turn}")?;
+    }
+    match (&one.span, &it.observation.quote) {
+        (Some(span), Some(quote)) => {
+            let (start, end) = (span.start, span.end);
+            let quote = cut(quote, room(screen, 30));
+            writeln!(out, "    bytes {start}–{end}: “{quote}”")?;
+        }
+        (Some(span), None) => writeln!(out, "    bytes {}–{}", span.start, span.end)?,
+        (None, _) => {}
+    }
+    Ok(())
+}
+
+fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let mut fields = Object::new();
+    for given in &args.fields {
+        let Some((name, value)) = given.split_once('=') else {
+            let why = format!("`{given}` is no FIELD=VALUE");
+            return Err(Failure::invalid(why));
+        };
+        let value = match args.json_value {
+            true => input::json_argument(name, value, session.limits())?,
+            false => value.into(),
+        };
+        if fields.insert(name, value).is_some() {
+            return Err(Failure::invalid(format!("`{name}` is given twice")));
+        }
+    }
+    let entity = things::entity(session, &args.entity)?;
+    let call = session.call_with(args.key.as_deref());
+    let request = Correct { entity, fields, observed_at: args.at };
+    let made = knowledge.correct(&call, request)?;
+    if session.answered_json(|| forms::observation(&made))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        let told = [row("entity", entity), row("observation", made.observation.id)];
+        rows(out, &session.screen, 0, &told)?;
+        rows(out, &session.screen, 2, &field_rows(&session.screen, &made.observation.fields))
+    })
+}
+
+fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let from = things::entity(session, &args.from)?;
+    let into = things::entity(session, &args.into)?;
+    let done = knowledge.merge_entities(&session.call, Merge { from, into })?;
+    report(session, &done)
+}
+
+fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let entity = things::entity(session, &args.entity)?;
+    let ids = args.observations.iter().map(|id| things::observation(entity, id));
+    let request = Separate {
+        entity,
+        observations: ids.collect::<Result<_>>()?,
+        into: args.into.as_deref().map(|into| things::entity(session, into)).transpose()?,
+    };
+    let done = knowledge.separate_entity(&session.call, request)?;
+    report(session, &done)
+}
+
+fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let id = things::entity(session, &args.entity)?;
+    let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
+    if session.answered_json(|| forms::entity(&done))? {
+        return Ok(());
+    }
+    session.screen.line(&entity_line(&session.screen, &done))
+}
+
+fn schemas(session: &Session) -> Result<()> {
+    let found = session.engine.knowledge()?.schemas(&session.call)?;
+    let items = || found.iter().map(forms::schema).collect();
+    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for one in &found {
+            let names: Vec<&str> = one.fields.keys().map(String::as_str).collect();
+            let line = format!("{:<16}  {:>3}  {}", one.entity_type, one.version, names.join(" "));
+            writeln!(out, "{}", cut(&line, room(&session.screen, 0)))?;
+        }
+        Ok(())
+    })
+}
+
+fn schema(session: &Session, args: &SchemaArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let found = knowledge.schema(&session.call, &args.entity_type, args.version)?;
+    report_schema(session, &found)
+}
+
+fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let json = input::json_file(&Source::named(&args.file), session.limits())?;
+    let schema = Schema::from_json(&json).map_err(Error::from)?;
+    let made = knowledge.register_schema(&session.call, NewSchema { schema })?;
+    report_schema(session, &made)
+}
+
+fn report_schema(session: &Session, it: &Schema) -> Result<()> {
+    if session.answered_json(|| forms::schema(it))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        let name = session.screen.paint.bold(&it.entity_type);
+        writeln!(out, "{name}, version {}", it.version)?;
+        if let Some(what) = &it.description {
+            writeln!(out, "{}", visible(what))?;
+        }
+        let told: Vec<_> = it
+            .fields
+            .iter()
+            .map(|(name, field)| {
+                let place = it.identity.iter().position(|it| it == name);
+                let mark = if place.is_some() { ", identity" } else { "" };
+                let (kind, strategy) = (field.kind.as_str(), field.strategy.as_str());
+                row(name, format!("{kind}, {strategy}{mark}"))
+            })
+            .collect();
+        rows(out, &session.screen, 2, &told)
+    })
+}

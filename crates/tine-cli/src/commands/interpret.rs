@@ -1,0 +1,385 @@
+//! `tine interpret`: reading facts out of sources, and the runs that did.
+
+use std::io::Write;
+
+use clap::{ArgGroup, Args};
+use tine_core::{InterpretationId, Json, SourceId, Timestamp};
+use tine_engine::{
+    Engine, InterpretationView, ObservationView, Reinterpret, RunPair, RunQuery, RunStatus,
+};
+use tine_formats::view;
+
+use super::timeline::day_or_time;
+use crate::failure::{Failure, Result};
+use crate::learned::{fields_line, observation_line, room, row, rows, run_line};
+use crate::session::Session;
+use crate::terminal::text::{count, visible};
+use crate::terminal::{Paging, precise_time};
+use crate::{forms, things};
+
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("mode").multiple(false),
+    after_help = "\
+Reading a source again is a new run: the source and its old runs stay as they are. What is queued \
+is done by a server, or here by --run. A run is kept with everything that happened in it.
+
+Examples:
+  tine interpret src_0123456789abcdef0123456789abcdef --wait
+  tine interpret --failed --interpreter big --wait
+  tine interpret --mime text/markdown --since 2025-03-01
+  tine interpret --status
+  tine interpret --run
+  tine interpret --show int_0123456789abcdef0123456789abcdef --bytes
+  tine interpret --of src_0123456789abcdef0123456789abcdef
+  tine interpret --compare int_0123456789abcdef0123456789abcdef int_fedcba9876543210fedcba9876543210
+  tine interpret --retry int_0123456789abcdef0123456789abcdef --wait"
+)]
+pub(crate) struct InterpretArgs {
+    /// The sources to read
+    #[arg(value_name = "SOURCE", conflicts_with_all = ["mime", "since", "until", "failed"])]
+    sources: Vec<String>,
+    /// By which interpreter [default: `interpret.default` of the settings, else rules]
+    #[arg(long, value_name = "NAME")]
+    interpreter: Option<String>,
+    /// At once, and answer when it is done
+    #[arg(long)]
+    wait: bool,
+    /// All sources of a type
+    #[arg(long, value_name = "TYPE")]
+    mime: Option<String>,
+    /// All that came on this day or at this time, or later
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    since: Option<Timestamp>,
+    /// All that came before this day or time
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    until: Option<Timestamp>,
+    /// All whose last run failed
+    #[arg(long)]
+    failed: bool,
+    /// Show what waits and what works, and who can be asked
+    #[arg(long, group = "mode", conflicts_with_all = READING)]
+    status: bool,
+    /// Do what is queued, here and now
+    #[arg(long, group = "mode", conflicts_with_all = READING)]
+    run: bool,
+    /// Try a failed run again
+    #[arg(long, value_name = "RUN", group = "mode", conflicts_with_all = CHOOSING)]
+    retry: Option<String>,
+    /// Show a run with everything that was kept of it
+    #[arg(long, value_name = "RUN", group = "mode", conflicts_with_all = READING)]
+    show: Option<String>,
+    /// Also the bytes of its request and response
+    #[arg(long, requires = "show")]
+    bytes: bool,
+    /// Show how two runs differ in what they found
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["RUN", "RUN"],
+        group = "mode",
+        conflicts_with_all = READING
+    )]
+    compare: Option<Vec<String>>,
+    /// Work out again what a run found, from the bytes that were kept; nothing is stored
+    #[arg(long, value_name = "RUN", group = "mode", conflicts_with_all = READING)]
+    replay: Option<String>,
+    /// List the runs over a source
+    #[arg(long, value_name = "SOURCE", group = "mode", conflicts_with_all = READING)]
+    of: Option<String>,
+}
+
+/// What chooses sources and interpreters, which looking at runs does not.
+const READING: [&str; 7] = ["sources", "interpreter", "mime", "since", "until", "failed", "wait"];
+
+/// The same without the waiting.
+const CHOOSING: [&str; 6] = ["sources", "interpreter", "mime", "since", "until", "failed"];
+
+pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
+    if args.status {
+        return status(session);
+    }
+    if args.run {
+        return run(session);
+    }
+    if let Some(id) = &args.retry {
+        return retry(session, things::id(id)?, args.wait);
+    }
+    if let Some(id) = &args.show {
+        return show(session, things::id(id)?, args.bytes);
+    }
+    if let Some(pair) = &args.compare {
+        let [before, after] = pair.as_slice() else {
+            return Err(Failure::invalid("--compare takes two runs"));
+        };
+        return compare(
+            session,
+            RunPair { before: things::id(before)?, after: things::id(after)? },
+        );
+    }
+    if let Some(id) = &args.replay {
+        return replay(session, things::id(id)?);
+    }
+    if let Some(id) = &args.of {
+        return of(session, things::id(id)?);
+    }
+    again(session, args)
+}
+
+fn again(session: &Session, args: InterpretArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let sources: Vec<SourceId> =
+        args.sources.iter().map(|id| things::id(id)).collect::<Result<_>>()?;
+    let request = Reinterpret {
+        sources,
+        mime_type: args.mime,
+        since: args.since,
+        until: args.until,
+        failed: args.failed,
+        interpreter: args.interpreter,
+        wait: args.wait,
+    };
+    list(session, &knowledge.reinterpret(&session.call, request)?)
+}
+
+/// Runs, one on each line.
+fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
+    let items = || runs.iter().map(forms::interpretation).collect();
+    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for run in runs {
+            writeln!(out, "{}", run_line(&session.screen, run))?;
+        }
+        Ok(())
+    })
+}
+
+fn of(session: &Session, source: SourceId) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let query = RunQuery { source: Some(source), open: false };
+    let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
+    let (runs, _) = things::pages(session, None, ask)?;
+    list(session, &runs)
+}
+
+fn status(session: &Session) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let found = knowledge.interpretation_queue(&session.call)?;
+    let query = RunQuery { source: None, open: true };
+    let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
+    let (open, _) = things::pages(session, None, ask)?;
+    if session.answered_json(|| forms::queue(&found, &open))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        writeln!(out, "{} queued, {} running", found.queued, found.running)?;
+        for run in &open {
+            writeln!(out, "{}", run_line(&session.screen, run))?;
+        }
+        let told: Vec<_> = found
+            .interpreters
+            .iter()
+            .map(|(name, about)| {
+                let default = if *name == found.default { "  (default)" } else { "" };
+                row(name, format!("{}{default}", visible(about)))
+            })
+            .collect();
+        writeln!(out, "interpreters:")?;
+        rows(out, &session.screen, 2, &told)
+    })
+}
+
+/// Does what waits, in every project, and tells of each run as it ends.
+fn run(session: &Session) -> Result<()> {
+    let instead = "the server does what is queued by itself";
+    let engine = session.engine.here("tine interpret --run", instead)?;
+    let mut done = Vec::new();
+    while let Some(id) = engine.run_next()? {
+        let run = run_of_any_project(session, engine, id)?;
+        if !session.screen.json {
+            session.screen.line(&run_line(&session.screen, &run))?;
+        }
+        done.push(run);
+    }
+    let items = || done.iter().map(forms::interpretation).collect();
+    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+        return Ok(());
+    }
+    let failed = done.iter().filter(|run| run.status == RunStatus::Failed).count();
+    let all = count(done.len() as u64, "run");
+    session.screen.line(&match failed {
+        0 => format!("{all} done"),
+        failed => {
+            format!("{all} done, {failed} failed; `tine interpret --failed` reads them again")
+        }
+    })
+}
+
+/// A run by its id alone: what waits may be of any project.
+fn run_of_any_project(
+    session: &Session,
+    engine: &Engine,
+    id: InterpretationId,
+) -> Result<InterpretationView> {
+    let mut run = match engine.interpretation(&session.call, id) {
+        Ok(run) => Ok(run),
+        Err(mine) => {
+            let projects = engine.projects()?.into_iter();
+            let elsewhere = projects.map(|it| session.call.clone().in_project(it.id));
+            let mut found = elsewhere.map(|call| engine.interpretation(&call, id));
+            found.find(|found| found.is_ok()).unwrap_or(Err(mine))
+        }
+    }?;
+    run.detail.remove("request");
+    run.detail.remove("response");
+    Ok(run)
+}
+
+fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let mut run = knowledge.retry_interpretation(&session.call, id)?;
+    if wait {
+        run = knowledge.await_interpretation(&session.call, run.id)?;
+    }
+    if session.answered_json(|| forms::interpretation(&run))? {
+        return Ok(());
+    }
+    session.screen.line(&run_line(&session.screen, &run))
+}
+
+fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let mut run = knowledge.interpretation(&session.call, id)?;
+    let (request, response) = (run.detail.remove("request"), run.detail.remove("response"));
+    if session.screen.json {
+        if bytes {
+            let kept = [("request", request), ("response", response)];
+            for (name, value) in kept.into_iter().filter_map(|(name, it)| Some((name, it?))) {
+                run.detail.insert(name, value);
+            }
+        }
+        return session.answered_json(|| forms::interpretation(&run)).map(|_| ());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        rows(out, &session.screen, 0, &run_rows(&run))?;
+        for id in &run.observations {
+            writeln!(out, "  {id}")?;
+        }
+        if bytes {
+            write_bytes(out, session, "request", request.as_ref())?;
+            write_bytes(out, session, "response", response.as_ref())?;
+        }
+        Ok(())
+    })
+}
+
+fn run_rows(run: &InterpretationView) -> Vec<(String, String)> {
+    let mut told = vec![
+        row("run", run.id),
+        row("status", run.status.as_str()),
+        row("interpreter", visible(&run.interpreter)),
+        row("source", run.source),
+        row("queued", precise_time(run.queued_at)),
+    ];
+    let times = [("started", run.started_at), ("finished", run.finished_at)];
+    for (name, at) in times.into_iter().filter_map(|(name, at)| Some((name, at?))) {
+        told.push(row(name, precise_time(at)));
+    }
+    told.push(row("attempts", run.attempts));
+    if let Some(first) = run.retry_of {
+        told.push(row("retry of", first));
+    }
+    for (name, value) in run.detail.iter().filter(|(_, value)| !value.is_null()) {
+        let value = match value {
+            Json::String(text) => visible(text).into_owned(),
+            other => visible(&other.to_canonical()).into_owned(),
+        };
+        told.push(row(&name.replace('_', " "), value));
+    }
+    if let Some(error) = &run.error {
+        told.push(row("error", visible(error)));
+    }
+    told.extend(run.notes.iter().map(|note| row("note", visible(note))));
+    if !run.unknown_fields.is_empty() {
+        told.push(row("not in schemas", visible(&run.unknown_fields.join(", "))));
+    }
+    told.push(row("observations", run.observations.len()));
+    told
+}
+
+fn write_bytes(
+    out: &mut dyn Write,
+    session: &Session,
+    name: &str,
+    bytes: Option<&Json>,
+) -> Result<()> {
+    let title = session.screen.paint.bold(name);
+    match bytes {
+        None => Ok(writeln!(out, "\n{title}: none")?),
+        Some(Json::String(text)) => Ok(writeln!(out, "\n{title}:\n{}", visible(text))?),
+        Some(other) => Ok(writeln!(out, "\n{title}:\n{}", other.to_canonical())?),
+    }
+}
+
+fn compare(session: &Session, pair: RunPair) -> Result<()> {
+    let found = session.engine.knowledge()?.compare_interpretations(&session.call, pair)?;
+    if session.answered_json(|| forms::comparison(&found))? {
+        return Ok(());
+    }
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Paged, |out| {
+        let mut all = |mark: &str, these: &[ObservationView]| -> Result<()> {
+            for one in these {
+                let entity_type = visible(&one.observation.entity_type);
+                let line = observation_line(&session.screen, one, None);
+                writeln!(out, "{mark} {entity_type}  {line}")?;
+            }
+            Ok(())
+        };
+        all("+", &found.gained)?;
+        all("-", &found.lost)?;
+        for one in &found.changed {
+            let observation = &one.after.observation;
+            let fields = visible(&one.fields.join(", ")).into_owned();
+            let entity = paint.hash(&observation.id.entity.to_string());
+            writeln!(out, "~ {}  {entity}  {fields}", visible(&observation.entity_type))?;
+            for (mark, view) in [("-", &one.before), ("+", &one.after)] {
+                let fields = &view.observation.fields;
+                writeln!(out, "    {mark} {}", fields_line(fields, room(&session.screen, 6)))?;
+            }
+        }
+        writeln!(
+            out,
+            "{} gained, {} lost, {} changed, {} the same",
+            found.gained.len(),
+            found.lost.len(),
+            found.changed.len(),
+            found.same
+        )?;
+        Ok(())
+    })
+}
+
+fn replay(session: &Session, id: InterpretationId) -> Result<()> {
+    let instead = "`tine interpret --show RUN --bytes` shows what was kept";
+    let engine = session.engine.here("tine interpret --replay", instead)?;
+    let found = engine.replay_interpretation(&session.call, id)?;
+    let items = || found.iter().map(forms::finding).collect();
+    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for one in &found {
+            let span = match &one.span {
+                Some(span) => format!("bytes {}–{}", span.start, span.end),
+                None => "no bytes".to_owned(),
+            };
+            let fields = fields_line(&one.fields, room(&session.screen, 34));
+            writeln!(out, "{:<12}  {span:<16}  {fields}", visible(&one.entity_type))?;
+        }
+        writeln!(out, "{} read again; nothing was stored", count(found.len() as u64, "finding"))?;
+        Ok(())
+    })
+}

@@ -1,0 +1,49 @@
+//! `tine observations`: everything that was ever said of one thing.
+
+use clap::Args;
+use tine_engine::AsOf;
+use tine_formats::view;
+
+use crate::failure::Result;
+use crate::learned::{entity_line, observation_line};
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::{forms, things};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Observations are only ever added. Of a turn each store is one, also when it says what an earlier \
+one said. CONVERSATION:TURN names a turn's message when there is only one; with question and \
+answer under one id, say which: CONVERSATION:TURN:user, CONVERSATION:TURN:assistant.
+
+Examples:
+  tine observations trip:1
+  tine observations trip:1:assistant
+  tine observations ent_0123456789abcdef0123456789abcdef --json")]
+pub(crate) struct ObservationsArgs {
+    /// The entity: an id such as ent_…, or a turn as CONVERSATION:TURN
+    #[arg(value_name = "ENTITY")]
+    entity: String,
+    /// Only the first N
+    #[arg(short = 'n', long = "number", value_name = "N")]
+    number: Option<usize>,
+}
+
+pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let entity = things::entity(session, &args.entity)?;
+    let ask = |page| knowledge.observations(&session.call, entity, page);
+    let (found, next) = things::pages(session, args.number, ask)?;
+    let items = || found.iter().map(forms::observation).collect();
+    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+        return Ok(());
+    }
+    let about = knowledge.entity(&session.call, entity, AsOf::default())?;
+    session.screen.text(Paging::Paged, |out| {
+        writeln!(out, "{}", entity_line(&session.screen, &about))?;
+        for one in &found {
+            writeln!(out, "{}", observation_line(&session.screen, one, Some(about.id)))?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,166 @@
+//! `tine relate`, `relations` and `unrelate`: how things hang together.
+
+use clap::{Args, ValueEnum};
+use tine_core::Json;
+use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipView};
+use tine_formats::view;
+
+use crate::failure::Result;
+use crate::input;
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::{forms, things};
+
+const THINGS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+There are PART_OF, REFERS_TO, EMBEDS, CORRECTS, SETTLES, DUPLICATE_OF, DEPENDS_ON and \
+SUPERSEDES, and no other. What is related already stays as it is.
+
+Examples:
+  tine relate DEPENDS_ON ent_0123456789abcdef0123456789abcdef main~2
+  tine relate REFERS_TO conversation:trip src_0123456789abcdef0123456789abcdef
+  tine relate SETTLES main main~1 --metadata '{\"by\":\"bank transfer\"}'")]
+pub(crate) struct RelateArgs {
+    /// The type of the relationship
+    #[arg(value_name = "TYPE")]
+    relation: String,
+    #[arg(help = format!("From: {THINGS}"))]
+    source: String,
+    #[arg(help = format!("To: {THINGS}"))]
+    target: String,
+    /// What is known of it: a JSON object
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What Tine made along with a turn cannot be removed. `tine undo --project-log` brings back what \
+was.
+
+Examples:
+  tine unrelate DEPENDS_ON ent_0123456789abcdef0123456789abcdef main~2")]
+pub(crate) struct UnrelateArgs {
+    /// The type of the relationship
+    #[arg(value_name = "TYPE")]
+    relation: String,
+    #[arg(help = format!("From: {THINGS}"))]
+    source: String,
+    #[arg(help = format!("To: {THINGS}"))]
+    target: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine relations
+  tine relations conversation:trip --type PART_OF
+  tine relations ent_0123456789abcdef0123456789abcdef --direction in")]
+pub(crate) struct RelationsArgs {
+    #[arg(help = format!("Only those of {THINGS}"))]
+    thing: Option<String>,
+    /// Only those of a type
+    #[arg(long = "type", value_name = "TYPE")]
+    relation: Option<String>,
+    /// Only those that lead from it, or to it
+    #[arg(long, value_name = "WHICH", default_value = "both", requires = "thing")]
+    direction: Which,
+    /// Only the first N
+    #[arg(short = 'n', long = "number", value_name = "N")]
+    number: Option<usize>,
+}
+
+/// Which way relationships lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    Both,
+    Out,
+    In,
+}
+
+/// Types are written in capitals; whoever does not is understood all the same.
+fn spelt(relation: &str) -> String {
+    relation.to_ascii_uppercase().replace('-', "_")
+}
+
+pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let metadata = match &args.metadata {
+        Some(text) => input::json_argument("--metadata", text, session.limits())?,
+        None => Json::Null,
+    };
+    let request = NewRelationship {
+        relation: spelt(&args.relation),
+        source: things::end(session, &args.source)?,
+        target: things::end(session, &args.target)?,
+        metadata,
+    };
+    let call = session.call_with(args.key.as_deref());
+    let (made, outcome) = knowledge.create_relationship(&call, request)?;
+    if session.answered_json(|| forms::relationship(&made).with_outcome(outcome))? {
+        return Ok(());
+    }
+    session.screen.line(&format!("{}  {}", line(session, &made), forms::outcome(outcome)))
+}
+
+pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let request = NewRelationship {
+        relation: spelt(&args.relation),
+        source: things::end(session, &args.source)?,
+        target: things::end(session, &args.target)?,
+        metadata: Json::Null,
+    };
+    knowledge.delete_relationship(&session.call, request)?;
+    if session.answered_json(forms::removed)? {
+        return Ok(());
+    }
+    session.screen.line("removed; `tine undo --project-log` brings it back")
+}
+
+pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let query = RelationshipQuery {
+        end: args.thing.as_deref().map(|thing| things::end(session, thing)).transpose()?,
+        direction: match args.direction {
+            Which::Both => Direction::Both,
+            Which::Out => Direction::Outgoing,
+            Which::In => Direction::Incoming,
+        },
+        relation: args.relation.as_deref().map(spelt),
+    };
+    let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
+    let (found, next) = things::pages(session, args.number, ask)?;
+    let items = || found.iter().map(forms::relationship).collect();
+    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for one in &found {
+            writeln!(out, "{}", line(session, one))?;
+        }
+        Ok(())
+    })
+}
+
+fn line(session: &Session, one: &RelationshipView) -> String {
+    let paint = session.screen.paint;
+    let known = match &one.metadata {
+        Json::Null => String::new(),
+        Json::Object(known) if known.is_empty() => String::new(),
+        known => format!("  {}", known.to_canonical()),
+    };
+    format!(
+        "{}  {}  {}  {}{}",
+        paint.hash(&one.source.to_string()),
+        paint.bold(one.relation.as_str()),
+        paint.hash(&one.target.to_string()),
+        paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label)),
+        crate::terminal::text::visible(&known),
+    )
+}

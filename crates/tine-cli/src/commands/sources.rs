@@ -1,0 +1,133 @@
+//! `tine source`: what was kept, and its bytes.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::{Args, Subcommand};
+use tine_core::{Kind, SourceId};
+use tine_engine::{RunQuery, SourceView};
+use tine_formats::view;
+
+use crate::failure::{Failure, Result};
+use crate::learned::{row, rows, run_line, source_line};
+use crate::session::Session;
+use crate::terminal::text::{is_plain, visible};
+use crate::terminal::{Paging, precise_time};
+use crate::{forms, things};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine source list
+  tine source show src_0123456789abcdef0123456789abcdef
+  tine source cat src_0123456789abcdef0123456789abcdef > copy.pdf")]
+pub(crate) struct SourceArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List sources in the order in which they came
+    List {
+        /// Only the first N
+        #[arg(short = 'n', long = "number", value_name = "N")]
+        number: Option<usize>,
+    },
+    /// Show what is known of a source, and the runs over it
+    Show {
+        /// The source, such as src_…
+        source: String,
+    },
+    /// Write a source's bytes, as they came
+    Cat {
+        /// The source, such as src_…
+        source: String,
+        /// Also to a terminal that it could confuse
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
+    match &args.what {
+        What::List { number } => list(session, *number),
+        What::Show { source } => show(session, things::id(source)?),
+        What::Cat { source, force } => cat(session, things::id(source)?, *force),
+    }
+}
+
+fn list(session: &Session, number: Option<usize>) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let ask = |page| knowledge.sources(&session.call, page);
+    let (found, next) = things::pages(session, number, ask)?;
+    let items = || found.iter().map(forms::source).collect();
+    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for source in &found {
+            writeln!(out, "{}", source_line(&session.screen, source))?;
+        }
+        Ok(())
+    })
+}
+
+/// What is known of a source, one row for each.
+pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
+    let mut told = vec![
+        row("source", source.id),
+        row("sha256", source.content_hash.to_hex()),
+        row("bytes", source.size_bytes),
+        row("type", visible(&source.mime_type)),
+    ];
+    if let Some(name) = &source.original_filename {
+        told.push(row("name", visible(name)));
+    }
+    let by = visible(&source.stored_by);
+    told.push(row("stored", format!("{} by {by}", precise_time(source.stored_at))));
+    if let Some(turn) = source.turn {
+        told.push(row("turn", turn));
+    }
+    if source.purged {
+        told.push(row("state", "purged: its bytes were erased"));
+    }
+    told
+}
+
+fn show(session: &Session, id: SourceId) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let source = knowledge.source(&session.call, id)?;
+    if session.answered_json(|| forms::source(&source))? {
+        return Ok(());
+    }
+    let query = RunQuery { source: Some(id), open: false };
+    let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
+    let (runs, _) = things::pages(session, None, ask)?;
+    session.screen.text(Paging::Paged, |out| {
+        rows(out, &session.screen, 0, &source_rows(&source))?;
+        for run in &runs {
+            writeln!(out, "{}", run_line(&session.screen, run))?;
+        }
+        Ok(())
+    })
+}
+
+fn cat(session: &Session, id: SourceId, force: bool) -> Result<()> {
+    if session.screen.json {
+        let why = "`tine source cat` writes bytes, not JSON; `tine source show` describes them";
+        return Err(Failure::invalid(why));
+    }
+    let knowledge = session.engine.knowledge()?;
+    let careful = io::stdout().is_terminal() && !force;
+    let mut out = io::stdout().lock();
+    for nth in 0.. {
+        let Some(piece) = knowledge.source_piece(&session.call, id, nth)? else { break };
+        if careful && !is_plain(&piece) {
+            let why = "these bytes could confuse the terminal; send them to a file or a pipe, or \
+                       add --force";
+            return Err(Failure::refused(Kind::Unsupported, why));
+        }
+        out.write_all(&piece)?;
+    }
+    Ok(out.flush()?)
+}

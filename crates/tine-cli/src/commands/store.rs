@@ -1,0 +1,394 @@
+//! `tine store`: turns of hosts without branches, sources, and facts that somebody structured.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use clap::{Args, Subcommand, ValueEnum};
+use tine_core::{Kind, Limits, Message, Metadata, Reference, Role, SourceId, Status, Timestamp};
+use tine_engine::{Error, Interpret, NewSource, SourceBytes, StoreTurn, StoredFacts, StoredSource};
+use tine_store::embedded::Mode;
+
+use super::append::role_parser;
+use crate::arguments::{Globals, reference};
+use crate::failure::{Failure, Result};
+use crate::input::{self, Source};
+use crate::learned::{row, rows, run_row, stored_turn, write_asides};
+use crate::session::{self, Session};
+use crate::terminal::Paging;
+use crate::terminal::text::visible;
+use crate::{facts, forms};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine store turn trip --turn-id 1 'Where to in March?'
+  tine store source invoice.txt
+  tine store facts facts.json")]
+pub(crate) struct StoreArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Keep a turn under its host's id; every store is one more observation of it
+    Turn(Box<TurnArgs>),
+    /// Keep bytes as they are, for ever and once
+    Source(SourceArgs),
+    /// Keep facts that are structured already
+    Facts(FactsArgs),
+}
+
+/// Whether a store is followed by an interpretation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Follow {
+    None,
+    Queue,
+    Wait,
+}
+
+impl From<Follow> for Interpret {
+    fn from(follow: Follow) -> Self {
+        match follow {
+            Follow::None => Interpret::None,
+            Follow::Queue => Interpret::Queue,
+            Follow::Wait => Interpret::Wait,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For hosts that know their turns' ids and no branches. The same id with another text is an edit: \
+a turn beside the old one, and the branch goes there. The same id with the same text is the same \
+turn. Every store adds an observation; only a repeated --key does not.
+
+Examples:
+  tine store turn trip --turn-id 1 'Where to in March?'
+  tine store turn trip --turn-id 1 --role assistant 'To Kyoto.'
+  tine store turn trip --turn-id 1 'Where to in April?'        edits the question
+  tine store turn trip --turn-id 2 --interpret wait 'I need to book a hotel by Friday.'
+  date | tine store turn trip --turn-id 3 --role tool --tool-call-id c1 -
+  tine observations trip:1:user                                every version of the question")]
+struct TurnArgs {
+    /// The conversation; it is made if it is not there
+    #[arg(value_name = "CONVERSATION")]
+    host_conversation: String,
+    /// What is said; `-` reads it from standard input
+    #[arg(value_name = "TEXT", required_unless_present_any = ["file", "content_json"])]
+    text: Vec<String>,
+    /// What is said, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// What is said, as JSON: a string, or an array of blocks
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["text", "file"])]
+    content_json: Option<String>,
+    /// The host's id of the turn [default: the --key, else a new one]
+    #[arg(long, value_name = "ID")]
+    turn_id: Option<String>,
+    /// Who speaks
+    #[arg(short, long, default_value = "user", value_parser = role_parser())]
+    role: Role,
+    /// The call that a tool turn answers
+    #[arg(long, value_name = "ID")]
+    tool_call_id: Option<String>,
+    /// The branch to store on; made if it is not there [default: main]
+    #[arg(short, long)]
+    branch: Option<String>,
+    /// The turn that it follows, come what may
+    #[arg(short, long, value_name = "REF", value_parser = reference)]
+    parent: Option<Reference>,
+    /// The same by the host's id of the message that it follows
+    #[arg(long, value_name = "ID", conflicts_with = "parent")]
+    parent_message: Option<String>,
+    /// When it was said, as RFC 3339 [default: now]
+    #[arg(long, value_name = "TIME")]
+    created_at: Option<Timestamp>,
+    /// A source that came with it; can be repeated
+    #[arg(long, value_name = "SOURCE")]
+    attach: Vec<String>,
+    /// What the host calls the conversation
+    #[arg(long)]
+    title: Option<String>,
+    /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
+    /// or not at all
+    #[arg(long, value_name = "WHEN", default_value = "none")]
+    interpret: Follow,
+    /// By which interpreter [default: `interpret.default` of the settings, else rules]
+    #[arg(long, value_name = "NAME")]
+    interpreter: Option<String>,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The same bytes are the same source. A turn envelope (application/vnd.tine.turn+json or \
+application/x-neotoma-conversation-turn) is also stored as a turn, where it names its \
+conversation.
+
+Examples:
+  tine store source invoice.txt
+  tine store source scan.pdf --interpret none
+  tine store source notes.md --interpret wait --interpreter rules
+  curl -s https://example.org | tine store source - --mime text/html --name example.html")]
+struct SourceArgs {
+    /// The file; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// What the bytes are [default: by the ending of the name]
+    #[arg(long, value_name = "TYPE")]
+    mime: Option<String>,
+    /// The name to keep [default: the file's own]
+    #[arg(long)]
+    name: Option<String>,
+    /// Whether facts are read out of it: at once, later (by a server, or `tine interpret --run`)
+    /// or not at all
+    #[arg(long, value_name = "WHEN", default_value = "queue")]
+    interpret: Follow,
+    /// By which interpreter [default: `interpret.default` of the settings, else rules]
+    #[arg(long, value_name = "NAME")]
+    interpreter: Option<String>,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The form is {\"entities\": [{\"entity_type\", \"fields\", \"entity_id\"?, \"observed_at\"?, \"turn\"?, \
+\"span\"?, \"priority\"?, \"specificity\"?}], \"relationships\": [{\"type\", \"source_…\", \"target_…\", \
+\"metadata\"?}], \"source_id\"?, \"agent\"?}. Each end of a relationship is named by one of \
+source_entity_id, source_turn_id, source_source_id, source_conversation_id, or source_index: an \
+entity of the same call, counted from 0; and the same with target_.
+
+Examples:
+  tine store facts facts.json
+  echo '{\"entities\":[{\"entity_type\":\"person\",\"fields\":{\"name\":\"Ada\"}}]}' | tine store facts")]
+struct FactsArgs {
+    /// The file; `-`, or nothing, reads standard input
+    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
+    file: PathBuf,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+pub(crate) fn store(globals: &Globals, args: StoreArgs) -> Result<()> {
+    match args.what {
+        What::Turn(args) => turn(globals, *args),
+        What::Source(args) => source(globals, args),
+        What::Facts(args) => store_facts(globals, &args),
+    }
+}
+
+fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
+    // Everything is read before a store is made for it: a bad call leaves nothing behind.
+    let message = message(&args, &session::limits())?;
+    let attachments: Vec<SourceId> =
+        args.attach.iter().map(|id| crate::things::id(id)).collect::<Result<_>>()?;
+    let session = Session::open(globals, Mode::Create)?;
+    let request = StoreTurn {
+        conversation: Some(args.host_conversation),
+        turn_id: args.turn_id,
+        message,
+        branch: args.branch,
+        parent: args.parent,
+        parent_message: args.parent_message,
+        history: Vec::new(),
+        attachments,
+        title: args.title,
+        system_prompt: None,
+        interpret: args.interpret.into(),
+        interpreter: args.interpreter,
+    };
+    let call = session.call_with(args.key.as_deref());
+    let done = session.engine.knowledge()?.store_turn(&call, request)?;
+    if session.answered_json(|| forms::stored_turn(&done))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        let mut told = stored_turn(&session.screen, &done);
+        told.extend(run_row(&session.screen, done.interpretation.as_ref()));
+        rows(out, &session.screen, 0, &told)?;
+        write_asides(out, &done.warnings, done.replayed, done.undone)
+    })
+}
+
+fn message(args: &TurnArgs, limits: &Limits) -> Result<Message> {
+    let body = match (&args.file, &args.content_json) {
+        (Some(file), _) => input::body(Source::named(file).text(limits)?, args.role, limits)?,
+        (None, Some(json)) => {
+            let content = input::json_argument("--content-json", json, limits)?;
+            input::content(content, args.role, limits)?
+        }
+        (None, None) => input::body(input::words_or_stdin(&args.text, limits)?, args.role, limits)?,
+    };
+    let message = Message {
+        role: args.role,
+        body,
+        tool_call_id: args.tool_call_id.clone(),
+        created_at: args.created_at,
+        status: Status::Complete,
+        metadata: Metadata::default(),
+    };
+    message.check(limits).map_err(|source| Error::Message { index: 0, source })?;
+    Ok(message)
+}
+
+/// A file that is read from its beginning as often as needed, and never as a whole.
+struct OnDisk(PathBuf);
+
+impl SourceBytes for OnDisk {
+    fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(File::open(&self.0)?))
+    }
+}
+
+/// What came through a pipe, in a file that has no name.
+struct Spooled(Mutex<File>);
+
+impl SourceBytes for Spooled {
+    fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        let poisoned = |_| io::Error::other("a reader before this one met a defect");
+        let mut file = self.0.lock().map_err(poisoned)?.try_clone()?;
+        file.rewind()?;
+        Ok(Box::new(file))
+    }
+}
+
+fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
+    let from = Source::named(&args.file);
+    let name = match (&args.name, &from) {
+        (Some(name), _) => Some(name.clone()),
+        (None, Source::Stdin) => None,
+        (None, Source::File(path)) => path.file_name().map(|it| it.to_string_lossy().into_owned()),
+    };
+    let mime_type = match (args.mime, &name) {
+        (Some(mime), _) => mime,
+        (None, Some(name)) => mime_of(name).to_owned(),
+        (None, None) => {
+            let why = "say what standard input holds with --mime TYPE, or with --name FILE";
+            return Err(Failure::invalid(why));
+        }
+    };
+    let content: Arc<dyn SourceBytes> = match &from {
+        Source::File(path) => {
+            // A file that is not there is refused here, where it has a name.
+            drop(from.open_file()?);
+            Arc::new(OnDisk(path.clone()))
+        }
+        Source::Stdin => Arc::new(Spooled(Mutex::new(spooled()?))),
+    };
+    let session = Session::open(globals, Mode::Create)?;
+    let request = NewSource {
+        content,
+        mime_type,
+        original_filename: name,
+        interpret: args.interpret.into(),
+        interpreter: args.interpreter,
+    };
+    let call = session.call_with(args.key.as_deref());
+    let done = session.engine.knowledge()?.store_source(&call, request)?;
+    if session.answered_json(|| forms::stored_source(&done))? {
+        return Ok(());
+    }
+    report_source(&session, &done)
+}
+
+fn spooled() -> Result<File> {
+    let internal = |error: io::Error| {
+        Failure::refused(Kind::Internal, format!("standard input cannot be kept: {error}"))
+    };
+    let limit = session::limits().source_bytes as u64;
+    let mut file = tempfile::tempfile().map_err(internal)?;
+    // One more than is allowed, so that the engine finds out and says so.
+    io::copy(&mut io::stdin().take(limit.saturating_add(1)), &mut file).map_err(internal)?;
+    Ok(file)
+}
+
+/// What bytes are, by the ending of their name.
+fn mime_of(name: &str) -> &'static str {
+    let ending = Path::new(name).extension().and_then(|it| it.to_str()).unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "txt" | "text" | "log" => "text/plain",
+        "md" | "markdown" => "text/markdown",
+        "htm" | "html" => "text/html",
+        "csv" => "text/csv",
+        "tsv" => "text/tab-separated-values",
+        "ics" => "text/calendar",
+        "eml" => "message/rfc822",
+        "json" => "application/json",
+        "jsonl" | "ndjson" => "application/x-ndjson",
+        "xml" => "application/xml",
+        "yaml" | "yml" => "application/yaml",
+        "toml" => "application/toml",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "svg" => "image/svg+xml",
+        "mp3" => "audio/mpeg",
+        "wav" => "audio/wav",
+        "mp4" => "video/mp4",
+        _ => "application/octet-stream",
+    }
+}
+
+fn report_source(session: &Session, done: &StoredSource) -> Result<()> {
+    let (screen, source) = (&session.screen, &done.source);
+    screen.text(Paging::Direct, |out| {
+        let id = screen.paint.hash(&source.id.to_string());
+        let mut told = vec![
+            row("source", format!("{id}  {}", forms::outcome(done.outcome))),
+            row("sha256", source.content_hash.to_hex()),
+            row("bytes", source.size_bytes),
+            row("type", visible(&source.mime_type)),
+        ];
+        if let Some(turn) = &done.turn {
+            told.extend(stored_turn(screen, turn));
+        }
+        told.extend(run_row(screen, done.interpretation.as_ref()));
+        rows(out, screen, 0, &told)?;
+        write_asides(out, &done.warnings, done.replayed, false)
+    })
+}
+
+fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
+    let json = input::json_file(&Source::named(&args.file), &session::limits())?;
+    let request = facts::read(&json)?;
+    let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
+    let session = Session::open(globals, Mode::Create)?;
+    let call = session.call_with(args.key.as_deref());
+    let done = session.engine.knowledge()?.store_facts(&call, request)?;
+    if session.answered_json(|| forms::stored_facts(&done))? {
+        return Ok(());
+    }
+    report_facts(&session, &done, &types)
+}
+
+fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Result<()> {
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Direct, |out| {
+        for (fact, entity_type) in done.entities.iter().zip(types) {
+            let id = paint.hash(&fact.entity.to_string());
+            let made = forms::outcome(fact.outcome);
+            writeln!(out, "{id}  {}  {made}  {}", visible(entity_type), fact.observation)?;
+        }
+        for (one, made) in &done.relationships {
+            let made = forms::outcome(*made);
+            writeln!(out, "{}  {}  {}  {made}", one.source, one.relation, one.target)?;
+        }
+        let told = [row("source", done.source.id), row("run", done.interpretation)];
+        rows(out, &session.screen, 0, &told)?;
+        if !done.unknown_fields.is_empty() {
+            writeln!(out, "not in their schemas: {}", visible(&done.unknown_fields.join(", ")))?;
+        }
+        write_asides(out, &done.warnings, done.replayed, false)
+    })
+}

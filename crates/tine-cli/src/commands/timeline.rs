@@ -1,0 +1,63 @@
+//! `tine timeline`: what has a date.
+
+use clap::Args;
+use tine_core::Timestamp;
+use tine_core::facts::schema::moment;
+use tine_engine::TimelineEntry;
+use tine_formats::view;
+
+use crate::failure::Result;
+use crate::learned::room;
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::terminal::text::{cut, width};
+use crate::{forms, things};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A fact is on the timeline while it holds: a corrected date moves, a deleted entity goes.
+
+Examples:
+  tine timeline
+  tine timeline --from 2025-03-01 --to 2025-04-01")]
+pub(crate) struct TimelineArgs {
+    /// From this day or time on
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    from: Option<Timestamp>,
+    /// Up to this day or time, and without it
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
+    to: Option<Timestamp>,
+    /// Only the first N
+    #[arg(short = 'n', long = "number", value_name = "N")]
+    number: Option<usize>,
+}
+
+/// A day, which stands for its first moment, or a time.
+pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> {
+    moment(text).ok_or_else(|| "give a day such as 2025-03-14 or a time as in RFC 3339".to_owned())
+}
+
+pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
+    let knowledge = session.engine.knowledge()?;
+    let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
+    let (found, next) = things::pages(session, args.number, ask)?;
+    let items = || found.iter().map(forms::dated).collect();
+    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+        return Ok(());
+    }
+    let paint = session.screen.paint;
+    let what = |one: &TimelineEntry| format!("{}.{}", one.entity_type, one.field);
+    let dates = found.iter().map(|one| width(&one.date)).max().unwrap_or(0);
+    let fields = found.iter().map(|one| width(&what(one))).max().unwrap_or(0);
+    session.screen.text(Paging::Paged, |out| {
+        for one in &found {
+            let (date, what) = (&one.date, what(one));
+            let name = one.name.as_deref().unwrap_or_default();
+            let name = cut(name, room(&session.screen, dates + fields + 36 + 6));
+            let id = paint.hash(&one.entity.to_string());
+            let line = format!("{date:<dates$}  {what:<fields$}  {id}  {name}");
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,215 @@
+//! What was learned as people read it: a line for each thing, rows of names and values.
+
+use std::io::Write;
+
+use tine_core::Json;
+use tine_core::json::Object;
+use tine_core::{EntityId, ObservationId};
+use tine_engine::{
+    EntityView, InterpretationView, ObservationView, RunStatus, SourceView, StoredTurn,
+};
+
+use crate::failure::Result;
+use crate::forms::{outcome, turn_key};
+use crate::terminal::text::{count, cut, visible, width};
+use crate::terminal::{Screen, short_time};
+
+/// The widest column of names.
+const NAMES: usize = 24;
+
+/// The longest value on a line of its own.
+const VALUE: usize = 400;
+
+/// Rows of a name and a value.
+pub(crate) fn rows(
+    out: &mut dyn Write,
+    screen: &Screen,
+    indent: usize,
+    rows: &[(String, String)],
+) -> Result<()> {
+    let column = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(NAMES);
+    for (name, value) in rows {
+        let gap = " ".repeat(column.saturating_sub(width(name)));
+        let name = screen.paint.dim(name);
+        let line = format!("{:indent$}{name}{gap}  {value}", "");
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A row, from whatever can be told.
+pub(crate) fn row(name: &str, value: impl ToString) -> (String, String) {
+    (visible(name).into_owned(), value.to_string())
+}
+
+/// A value on one line: text as it is, anything else as JSON.
+pub(crate) fn value(value: &Json, columns: usize) -> String {
+    match value {
+        Json::String(text) => cut(text, columns),
+        other => cut(&other.to_canonical(), columns),
+    }
+}
+
+/// Fields, one on each row.
+pub(crate) fn field_rows(screen: &Screen, fields: &Object) -> Vec<(String, String)> {
+    let column = fields.keys().map(width).max().unwrap_or(0).min(NAMES);
+    let room = screen.columns.map_or(VALUE, |all| all.saturating_sub(column + 4).max(20));
+    fields.iter().map(|(name, it)| row(name, value(it, room))).collect()
+}
+
+/// Fields on one line.
+pub(crate) fn fields_line(fields: &Object, columns: usize) -> String {
+    let each = fields.iter().map(|(name, it)| format!("{name}={}", value(it, VALUE)));
+    cut(&each.collect::<Vec<_>>().join("  "), columns)
+}
+
+/// Columns that are left beside others.
+pub(crate) fn room(screen: &Screen, others: usize) -> usize {
+    screen.columns.map_or(200, |all| all.saturating_sub(others).max(20))
+}
+
+/// A source on one line.
+pub(crate) fn source_line(screen: &Screen, it: &SourceView) -> String {
+    let name = match &it.original_filename {
+        Some(name) => format!("  {}", cut(name, 60)),
+        None => String::new(),
+    };
+    let turn = it.turn.map(|turn| format!("  turn {turn}")).unwrap_or_default();
+    let purged = if it.purged { screen.paint.warning("  (purged)") } else { String::new() };
+    format!(
+        "{}  {}  {:>10}  {}{name}{turn}{purged}",
+        screen.paint.hash(&it.id.to_string()),
+        screen.paint.dim(&short_time(it.stored_at)),
+        count(it.size_bytes, "byte"),
+        cut(&it.mime_type, 60),
+    )
+}
+
+/// A run on one line.
+pub(crate) fn run_line(screen: &Screen, run: &InterpretationView) -> String {
+    let status = match run.status {
+        RunStatus::Failed => screen.paint.warning(run.status.as_str()),
+        other => other.as_str().to_owned(),
+    };
+    let end = match (run.status, &run.error) {
+        (_, Some(error)) => cut(error, room(screen, 70)),
+        (RunStatus::Completed, None) => count(run.observations.len() as u64, "observation"),
+        _ => format!("over {}", run.source),
+    };
+    format!(
+        "{}  {}  {status}  {}  {end}",
+        screen.paint.hash(&run.id.to_string()),
+        screen.paint.dim(&short_time(run.queued_at)),
+        visible(&run.interpreter),
+    )
+}
+
+/// An entity on one line.
+pub(crate) fn entity_line(screen: &Screen, it: &EntityView) -> String {
+    let name = match turn_key(it) {
+        Some(key) => key,
+        None => it.name.clone().unwrap_or_else(|| fields_line(&it.snapshot.fields, VALUE)),
+    };
+    let deleted =
+        if it.deleted_at.is_some() { screen.paint.warning("  (deleted)") } else { String::new() };
+    format!(
+        "{}  {:<13}  {}{deleted}",
+        screen.paint.hash(&it.id.to_string()),
+        it.entity_type,
+        cut(&name, room(screen, 36 + 2 + 13 + 2 + 12)),
+    )
+}
+
+/// An observation on one line: of a version of a turn what was said, else the fields. Beside its
+/// own entity it is known by the end of its id.
+pub(crate) fn observation_line(
+    screen: &Screen,
+    it: &ObservationView,
+    beside: Option<EntityId>,
+) -> String {
+    let one = &it.observation;
+    let short = |id: ObservationId| match beside {
+        Some(entity) if entity == id.entity => format!("{:016x}", id.seq),
+        _ => id.to_string(),
+    };
+    let id = short(one.id);
+    let mut marks = Vec::new();
+    if one.correction {
+        marks.push("correction".to_owned());
+    }
+    if let Some(seq) = one.retracts {
+        marks.push(format!("takes back {}", short(ObservationId { seq, ..one.id })));
+    }
+    if it.retracted {
+        marks.push("taken back".to_owned());
+    }
+    let marks = match marks.is_empty() {
+        true => String::new(),
+        false => format!("  ({})", marks.join(", ")),
+    };
+    let room = room(screen, width(&id) + 2 + 16 + 2 + 6 + 2 + width(&marks));
+    let said = match (one.fields.get("turn_hash"), one.fields.get("content")) {
+        (Some(Json::String(hash)), Some(content)) => {
+            let hash = hash.trim_start_matches("sha256:").get(..12).unwrap_or(hash);
+            format!("{}  {}", screen.paint.hash(hash), value(content, room.saturating_sub(14)))
+        }
+        _ => fields_line(&one.fields, room),
+    };
+    let line = format!(
+        "{}  {}  {:<6}  {said}",
+        screen.paint.hash(&id),
+        screen.paint.dim(&short_time(one.observed_at)),
+        one.origin.as_str(),
+    );
+    format!("{}{}", line.trim_end(), screen.paint.warning(&marks))
+}
+
+/// What storing a turn did.
+pub(crate) fn stored_turn(screen: &Screen, done: &StoredTurn) -> Vec<(String, String)> {
+    let paint = screen.paint;
+    let key = done.slot.turn_key(&done.conversation);
+    let hash = paint.hash(&done.turn.hash.short());
+    let mut rows = vec![
+        row("conversation", visible(done.conversation.as_str())),
+        row("turn key", visible(&key)),
+        row("observation", done.observation),
+        row("turn", format!("{hash}  {}", outcome(done.outcome))),
+    ];
+    if let Some(old) = done.superseded {
+        rows.push(row("supersedes", old));
+    }
+    let tip = match done.branch.tip_hash {
+        Some(hash) => paint.hash(&hash.short()),
+        None => "root".to_owned(),
+    };
+    let label = paint.branch(&format!("[{}]", visible(done.branch.name.as_str())));
+    rows.push(row("branch", format!("{label} ends on {tip}")));
+    if let Some(source) = done.source {
+        rows.push(row("source", source));
+    }
+    rows
+}
+
+/// A run that followed a store.
+pub(crate) fn run_row(screen: &Screen, run: Option<&InterpretationView>) -> Vec<(String, String)> {
+    run.map(|run| row("run", run_line(screen, run))).into_iter().collect()
+}
+
+/// What else there is to know of a store.
+pub(crate) fn write_asides(
+    out: &mut dyn Write,
+    warnings: &[String],
+    replayed: bool,
+    undone: bool,
+) -> Result<()> {
+    if replayed {
+        writeln!(out, "(answer of an earlier call with this key)")?;
+    }
+    if undone {
+        writeln!(out, "(undone since)")?;
+    }
+    for warning in warnings {
+        writeln!(out, "warning: {}", visible(warning))?;
+    }
+    Ok(())
+}

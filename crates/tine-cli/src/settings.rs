@@ -1,0 +1,354 @@
+//! What is set once and not typed each time: the file `tine.toml`.
+//!
+//! Invariants:
+//!
+//! - An argument counts more than the environment, the environment more than a file, and the
+//!   user's file more than the one in the store's folder.
+//! - What nobody knows is refused, with the file and the line: a misspelt setting must not be a
+//!   missing one. A value that cannot be used is refused by its key.
+//! - No key of a model is ever read here, let alone shown: files name the variable that holds it.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tine_core::json::Object;
+use tine_core::{Json, Kind};
+use tine_engine::{Interpreters, RULES};
+use tine_interpret::{About, Account, Finding, Interpreter, Material};
+use tine_models::{Model, ModelInterpreter, Provider};
+
+use crate::failure::{Failure, Result};
+
+/// The name of the file, wherever it lies.
+const FILE: &str = "tine.toml";
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// Names that a model cannot have: interpreters that are something else.
+const TAKEN: [&str; 2] = [RULES, "agent"];
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An argument.
+    Argument(&'static str),
+    /// A variable of the environment.
+    Variable(&'static str),
+    /// A file.
+    File(PathBuf),
+    /// Nobody has set it.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Argument(name) | Origin::Variable(name) => f.write_str(name),
+            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A setting and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Set<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// The first of an argument, a variable and a file that sets something. An empty variable sets
+/// nothing.
+pub(crate) fn chosen(
+    argument: (&'static str, Option<String>),
+    variable: &'static str,
+    file: Option<&Set<String>>,
+) -> Option<Set<String>> {
+    if let (name, Some(value)) = argument {
+        return Some(Set { value, origin: Origin::Argument(name) });
+    }
+    if let Ok(value) = env::var(variable)
+        && !value.is_empty()
+    {
+        return Some(Set { value, origin: Origin::Variable(variable) });
+    }
+    file.cloned()
+}
+
+/// Everything that files set.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// The files that were read, the one that counts more first.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) store: Option<Set<PathBuf>>,
+    pub(crate) server: Option<Set<String>>,
+    pub(crate) token_file: Option<Set<PathBuf>>,
+    pub(crate) project: Option<Set<String>>,
+    pub(crate) actor: Option<Set<String>>,
+    pub(crate) listen: Option<Set<String>>,
+    pub(crate) interpreter: Option<Set<String>>,
+    pub(crate) models: BTreeMap<String, Set<Provider>>,
+}
+
+/// A file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    store: Option<PathBuf>,
+    server: Option<String>,
+    token_file: Option<PathBuf>,
+    project: Option<String>,
+    actor: Option<String>,
+    listen: Option<String>,
+    interpret: Option<Interpret>,
+    #[serde(default)]
+    models: BTreeMap<String, tine_models::Settings>,
+}
+
+/// The table `[interpret]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Interpret {
+    default: Option<String>,
+}
+
+impl Settings {
+    /// Reads the user's file: the one that is named, or the one in the user's folder if there
+    /// is one.
+    pub(crate) fn of_user(named: Option<&Path>) -> Result<Settings> {
+        let mut settings = Settings::default();
+        let Some(file) = user_file(named)? else { return Ok(settings) };
+        let there = settings.add(&file.value, false)?;
+        if !there && file.origin != Origin::Default {
+            let why = format!("there is no file of settings {}", file.value.display());
+            return Err(Failure::refused(Kind::NotFound, why));
+        }
+        Ok(settings)
+    }
+
+    /// Reads the file in a store's folder too, if there is one. What is set already stays.
+    pub(crate) fn add_store(&mut self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let same = |known: &PathBuf| match (known.canonicalize(), path.canonicalize()) {
+            (Ok(known), Ok(path)) => known == path,
+            _ => false,
+        };
+        if !self.files.iter().any(same) {
+            self.add(&path, true)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a file sets and nothing has set yet; answers whether the file is there.
+    fn add(&mut self, path: &Path, of_store: bool) -> Result<bool> {
+        let Some(text) = read(path, of_store)? else { return Ok(false) };
+        let written: Written = toml::from_str(&text).map_err(|error| {
+            let place = error.span().map_or(0, |span| span.start);
+            unusable(path, &text, place, error.message())
+        })?;
+        let wrong =
+            |key: &str, why: &str| Failure::invalid(format!("{}: `{key}` {why}", path.display()));
+        let elsewhere = "says where the store is, and cannot stand in the store's own folder";
+        let misplaced = [
+            ("store", written.store.is_some()),
+            ("server", written.server.is_some()),
+            ("token_file", written.token_file.is_some()),
+        ];
+        if let Some((key, _)) = misplaced.iter().find(|(_, set)| *set && of_store) {
+            return Err(wrong(key, elsewhere));
+        }
+        if written.store.is_some() && written.server.is_some() {
+            return Err(wrong("server", "and `store` are both set; leave one out"));
+        }
+        for (name, model) in written.models {
+            let provider = Provider::new(&name, model)
+                .map_err(|error| Failure::invalid(format!("{}: {error}", path.display())))?;
+            if TAKEN.contains(&name.as_str()) {
+                let key = format!("models.{name}");
+                return Err(wrong(&key, "has a name that is taken; give it another"));
+            }
+            let origin = Origin::File(path.to_owned());
+            self.models.entry(name).or_insert(Set { value: provider, origin });
+        }
+        let texts = [
+            ("server", &mut self.server, written.server),
+            ("project", &mut self.project, written.project),
+            ("actor", &mut self.actor, written.actor),
+            ("listen", &mut self.listen, written.listen),
+            (
+                "interpret.default",
+                &mut self.interpreter,
+                written.interpret.and_then(|it| it.default),
+            ),
+        ];
+        for (key, place, value) in texts {
+            if value.as_ref().is_some_and(|value| value.trim().is_empty()) {
+                return Err(wrong(key, "is empty; leave it out instead"));
+            }
+            fill(place, path, value);
+        }
+        // Paths in a file are those of somebody who looks at the file.
+        let beside = path.parent().unwrap_or(Path::new(""));
+        let paths = [
+            ("store", &mut self.store, written.store),
+            ("token_file", &mut self.token_file, written.token_file),
+        ];
+        for (key, place, value) in paths {
+            if value.as_ref().is_some_and(|value| value.as_os_str().is_empty()) {
+                return Err(wrong(key, "is empty; leave it out instead"));
+            }
+            fill(place, path, value.map(|value| beside.join(value)));
+        }
+        self.files.push(path.to_owned());
+        Ok(true)
+    }
+
+    /// The interpreters that can be asked: the rules, and each model.
+    pub(crate) fn interpreters(&self) -> Result<Interpreters> {
+        let mut interpreters = Interpreters::rules();
+        for (name, model) in &self.models {
+            interpreters = interpreters.with(match Model::new(model.value.clone()) {
+                Ok(asked) => Arc::new(ModelInterpreter::new(asked).named(name)),
+                Err(error) => Arc::new(Unusable::of(&model.value, error.to_string())),
+            });
+        }
+        let Some(default) = &self.interpreter else { return Ok(interpreters) };
+        interpreters.by_default(&default.value).map_err(|error| {
+            Failure::invalid(format!("{}: `interpret.default`: {error}", default.origin))
+        })
+    }
+}
+
+/// A model that cannot be asked on this machine. That fails the runs that ask it, and no other
+/// command.
+struct Unusable {
+    about: About,
+    why: String,
+}
+
+impl Unusable {
+    fn of(provider: &Provider, why: String) -> Self {
+        let about = About {
+            name: provider.name().to_owned(),
+            version: String::new(),
+            kind: tine_interpret::Kind::Model,
+            provider: Some(provider.name().to_owned()),
+            model: Some(provider.model().to_owned()),
+            parameters: Json::Object(Object::new()),
+            seed: provider.seed(),
+        };
+        Unusable { about, why }
+    }
+
+    fn fail<T>(&self) -> std::result::Result<T, tine_interpret::Failure> {
+        Err(tine_interpret::Failure { message: self.why.clone(), transient: false })
+    }
+}
+
+impl Interpreter for Unusable {
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn interpret(
+        &self,
+        _: &Material<'_>,
+        _: &mut Account,
+    ) -> std::result::Result<Vec<Finding>, tine_interpret::Failure> {
+        self.fail()
+    }
+
+    fn replay(
+        &self,
+        _: &Material<'_>,
+        _: Option<&[u8]>,
+    ) -> std::result::Result<Vec<Finding>, tine_interpret::Failure> {
+        self.fail()
+    }
+}
+
+fn fill<T>(place: &mut Option<Set<T>>, path: &Path, value: Option<T>) {
+    if let (None, Some(value)) = (&place, value) {
+        *place = Some(Set { value, origin: Origin::File(path.to_owned()) });
+    }
+}
+
+/// The user's file, whether it is there or not, and who says so.
+pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Set<PathBuf>>> {
+    if let Some(path) = named {
+        if path.as_os_str().is_empty() {
+            return Err(Failure::invalid("--config is empty; give a file"));
+        }
+        return Ok(Some(Set { value: path.to_owned(), origin: Origin::Argument("--config") }));
+    }
+    if let Some(path) = env::var_os("TINE_CONFIG").filter(|path| !path.is_empty()) {
+        let origin = Origin::Variable("TINE_CONFIG");
+        return Ok(Some(Set { value: path.into(), origin }));
+    }
+    // The XDG rules say that a relative path is to be ignored.
+    let absolute =
+        |name: &str| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
+        .or_else(|| absolute("APPDATA"));
+    let origin = Origin::Default;
+    Ok(folder.map(|folder| Set { value: folder.join("tine").join(FILE), origin }))
+}
+
+/// The text of a file, if it is there. Of a store's folder that cannot be looked into the store
+/// itself tells.
+fn read(path: &Path, of_store: bool) -> Result<Option<String>> {
+    let unreadable = |error: io::Error| {
+        let kind =
+            if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Invalid };
+        Failure::refused(kind, format!("{} cannot be read: {error}", path.display()))
+    };
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        Err(error) if of_store && error.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    if found.len() > FILE_BYTES {
+        let why = format!("{} is too large for a file of settings", path.display());
+        return Err(Failure::refused(Kind::TooLarge, why));
+    }
+    fs::read_to_string(path).map(Some).map_err(unreadable)
+}
+
+/// A refusal with the file, the line and, where a value is wrong, its key. The line itself is
+/// not repeated: whoever puts a key where it does not belong must not find it in a log.
+fn unusable(path: &Path, text: &str, place: usize, why: &str) -> Failure {
+    let before = text.get(..place).unwrap_or(text);
+    let number = before.matches('\n').count() + 1;
+    let why = why.trim().replace('\n', "; ");
+    let key = key_at(text, number).filter(|_| !why.starts_with("unknown field"));
+    let key = key.map_or(String::new(), |key| format!("`{key}`: "));
+    Failure::invalid(format!("{}, line {number}: {key}{why}", path.display()))
+}
+
+/// The key that is set on a line, with the table that it stands in.
+fn key_at(text: &str, number: usize) -> Option<String> {
+    let lines: Vec<&str> = text.lines().take(number).map(str::trim).collect();
+    let (key, _) = lines.last()?.split_once('=')?;
+    let header = lines.iter().rev().find(|line| line.starts_with('['));
+    let table = header.and_then(|line| line.strip_prefix('[')?.split(']').next());
+    let key = key.trim();
+    Some(match table {
+        Some(table) => format!("{}.{key}", table.trim()),
+        None => key.to_owned(),
+    })
+}

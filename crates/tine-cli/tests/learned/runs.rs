@@ -1,0 +1,98 @@
+//! `tine interpret`.
+
+use super::{items, shown, text, with_task};
+use crate::harness::Home;
+
+/// A store with one source that waits to be read.
+fn with_queued() -> (Home, String) {
+    let home = Home::new();
+    let file = home.write("notes.md", "TODO: pay the invoice by 2025-04-01.\n");
+    let stored = home.json(&["store", "source", &file]);
+    assert_eq!(stored["interpretation"]["status"], "queued");
+    (home, text(&stored, "/source_id"))
+}
+
+#[test]
+fn what_is_queued_is_seen_done_and_kept() {
+    let (home, source) = with_queued();
+    insta::assert_snapshot!("interpret_status", shown(&home, &["interpret", "--status"]));
+    insta::assert_snapshot!("interpret_run", shown(&home, &["interpret", "--run"]));
+    assert_eq!(home.ok(&["interpret", "--run"]), "0 runs done\n");
+    assert_eq!(home.json(&["interpret", "--status"])["queued"], 0);
+    let runs = items(&home, &["interpret", "--of", &source]);
+    assert_eq!(runs[0]["status"], "completed");
+    let run = text(&runs[0], "/interpretation_id");
+    let shown = shown(&home, &["interpret", "--show", &run]);
+    let shown: Vec<&str> = shown.lines().filter(|line| !line.starts_with("duration")).collect();
+    insta::assert_snapshot!("interpret_show", shown.join("\n"));
+    assert!(home.ok(&["interpret", "--show", &run, "--bytes"]).contains("response: none"));
+    assert!(home.ok(&["interpret", "--replay", &run]).contains("1 finding read again"));
+}
+
+#[test]
+fn runs_of_another_project_are_done_too() {
+    let home = Home::new();
+    let file = home.write("notes.md", "TODO: pay the invoice.\n");
+    home.ok(&["store", "source", &file, "--project", "other"]);
+    assert!(home.ok(&["interpret", "--run"]).contains("completed"));
+    assert_eq!(items(&home, &["entity", "list", "--project", "other"]).len(), 1);
+}
+
+#[test]
+fn reading_again_is_another_run_and_runs_can_be_compared() {
+    let (home, source) = with_queued();
+    home.ok(&["interpret", "--run"]);
+    let again = home.ok(&["interpret", &source, "--wait"]);
+    assert!(again.contains("completed"), "{again}");
+    assert!(home.ok(&["interpret", "--mime", "text/markdown"]).contains("queued"));
+    home.ok(&["interpret", "--run"]);
+    let runs = items(&home, &["interpret", "--of", &source]);
+    assert_eq!(runs.len(), 3);
+    let run = |nth: usize| text(&runs[nth], "/interpretation_id");
+    let same = home.ok(&["interpret", "--compare", &run(0), &run(1)]);
+    assert_eq!(same, "0 gained, 0 lost, 0 changed, 1 the same\n");
+    assert_eq!(home.json(&["interpret", "--compare", &run(0), &run(1)])["same"], 1);
+}
+
+#[test]
+fn a_failed_run_says_why_and_is_tried_again() {
+    let home = Home::new();
+    let file = home.write("bad.txt", b"caf\xe9");
+    let stored = home.json(&["store", "source", &file, "--interpret", "wait"]);
+    assert_eq!(stored["interpretation"]["status"], "failed");
+    let run = text(&stored, "/interpretation/interpretation_id");
+    assert!(home.ok(&["interpret", "--show", &run]).contains("is not UTF-8"));
+    let retried = home.json(&["interpret", "--retry", &run, "--wait"]);
+    assert_eq!(retried["retry_of"], run.as_str());
+    assert_eq!(retried["status"], "failed");
+    let failed = items(&home, &["interpret", "--failed", "--wait"]);
+    assert_eq!(failed.len(), 1);
+    home.ok(&["interpret", "--failed"]);
+    assert!(home.ok(&["interpret", "--run"]).contains("1 run done, 1 failed"));
+}
+
+#[test]
+fn a_bad_request_is_refused() {
+    let home = with_task();
+    let source = text(&items(&home, &["source", "list"])[0], "/source_id");
+    let run = text(&items(&home, &["interpret", "--of", &source])[0], "/interpretation_id");
+    let unknown = "int_00000000000000000000000000000000";
+    home.refused("not_found", &["interpret", "--show", unknown]);
+    home.refused("not_found", &["interpret", "--retry", unknown]);
+    home.refused("not_found", &["interpret", "--replay", unknown]);
+    home.refused("not_found", &["interpret", "--compare", &run, unknown]);
+    home.refused("not_found", &["interpret", "src_00000000000000000000000000000000"]);
+    let calls: [&[&str]; 7] = [
+        &["interpret"],
+        &["interpret", "--retry", &run],
+        &["interpret", &source, "--interpreter", "nobody"],
+        &["interpret", "--status", "--run"],
+        &["interpret", "--show", &source],
+        &["interpret", "--compare", &run],
+        &["interpret", &source, "--failed"],
+    ];
+    for arguments in calls {
+        home.refused("invalid", arguments);
+    }
+    assert_eq!(items(&home, &["interpret", "--of", &source]).len(), 1, "nothing was queued");
+}
