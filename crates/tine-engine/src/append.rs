@@ -386,9 +386,8 @@ pub(crate) fn make_chain(
         let turn = make_turn(mutation, above, &siblings, message, origin(index))?;
         turns.push(turn);
     }
-    if let (Some(first), Some(last)) = (turns.first(), turns.last()) {
-        let count = u64::try_from(turns.len()).unwrap_or(u64::MAX);
-        mutation.changed(Change::Created { first: first.id, count, last_hash: last.hash });
+    if let Some(created) = Change::created(&turns) {
+        mutation.changed(created);
     }
     Ok(Chain { parent, turns })
 }

@@ -6,12 +6,13 @@
 //! In the log a change is JSON; turns and conversations are named by id, never by a store's
 //! handles, so that a log means the same in every store.
 
+use tine_core::hash::Hasher;
 use tine_core::json::{Json, Object, object};
 use tine_core::metadata::MetadataKey;
 use tine_core::{
     BranchId, ConversationId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId,
 };
-use tine_store::EntryKind;
+use tine_store::{EntryKind, Turn};
 
 /// One record before and after an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +26,9 @@ pub(crate) enum Change {
     /// A field of the conversation changed.
     Conversation { field: ConversationField, before: Json, after: Json },
     /// Turns were made: a chain that begins with this one. The hash of the last covers all of
-    /// them, so that the log seals what was said.
-    Created { first: TurnId, count: u64, last_hash: TurnHash },
+    /// them, so that the log seals what was said; ids are in no hash, so that those of several
+    /// are sealed beside it.
+    Created { first: TurnId, count: u64, last_hash: TurnHash, ids: Option<Digest> },
     /// A turn was hidden, with all below or alone.
     Hidden { root: TurnId, cascade: bool },
     /// A turn is shown as two.
@@ -35,6 +37,13 @@ pub(crate) enum Change {
     Observed { id: ObservationId, digest: Digest },
     /// An entry of the ledger appeared, changed or was removed.
     Entry { kind: EntryKind, key: Vec<u8>, before: Option<Json>, after: Option<Json> },
+}
+
+/// What seals the ids of a chain: all of them, one behind the other.
+pub(crate) fn ids_digest<'i>(ids: impl Iterator<Item = &'i TurnId>) -> Digest {
+    let mut hasher = Hasher::default();
+    ids.for_each(|id| hasher.update(id.as_bytes()));
+    hasher.finish()
 }
 
 /// What may change of a branch, and what is needed to bring a removed one back.
@@ -80,6 +89,14 @@ impl ConversationField {
 }
 
 impl Change {
+    /// A chain of turns that was just made.
+    pub(crate) fn created(turns: &[Turn]) -> Option<Change> {
+        let (first, last) = (turns.first()?, turns.last()?);
+        let count = u64::try_from(turns.len()).unwrap_or(u64::MAX);
+        let ids = (count > 1).then(|| ids_digest(turns.iter().map(|turn| &turn.id)));
+        Some(Change::Created { first: first.id, count, last_hash: last.hash, ids })
+    }
+
     /// Whether two operations wrote the same record.
     pub(crate) fn same_record(&self, other: &Change) -> bool {
         match (self, other) {
@@ -141,12 +158,18 @@ impl Change {
                 ("before", before.clone()),
                 ("after", after.clone()),
             ]),
-            Change::Created { first, count, last_hash } => object([
-                ("record", "turns".into()),
-                ("first", text(first)),
-                ("count", (*count).into()),
-                ("last_hash", text(last_hash)),
-            ]),
+            Change::Created { first, count, last_hash, ids } => {
+                let mut told = object([
+                    ("record", "turns".into()),
+                    ("first", text(first)),
+                    ("count", (*count).into()),
+                    ("last_hash", text(last_hash)),
+                ]);
+                if let (Json::Object(members), Some(ids)) = (&mut told, ids) {
+                    members.insert("ids", text(ids));
+                }
+                told
+            }
             Change::Hidden { root, cascade } => object([
                 ("record", "hidden".into()),
                 ("turn_id", text(root)),
@@ -201,6 +224,7 @@ impl Change {
                 first: parsed(json, "first")?,
                 count: json.get("count")?.as_u64()?,
                 last_hash: parsed(json, "last_hash")?,
+                ids: optional(json, "ids")?,
             },
             "hidden" => Change::Hidden {
                 root: parsed(json, "turn_id")?,

@@ -17,7 +17,9 @@ use tine_core::metadata::MetadataKey;
 use tine_core::{BranchId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId};
 use tine_store::{Detail, EntryKind, HiddenBy, Operation};
 
-use crate::change::{BookmarkImage, BranchImage, Change, ConversationField, OperationDetail};
+use crate::change::{
+    BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, ids_digest,
+};
 use crate::undo::detail;
 
 /// What is known about a branch.
@@ -31,6 +33,31 @@ pub(crate) enum Tip {
     Gone,
 }
 
+/// A chain of turns that the log tells of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldChain {
+    /// The operation that made them.
+    pub(crate) seq: u64,
+    pub(crate) first: TurnId,
+    pub(crate) count: u64,
+    /// The last one's hash.
+    pub(crate) last_hash: TurnHash,
+    /// What seals their ids.
+    pub(crate) ids: Option<Digest>,
+}
+
+impl ToldChain {
+    /// Whether the turns that the operation made, in order, have the ids that it sealed.
+    pub(crate) fn has_ids(&self, made: &[TurnId]) -> bool {
+        let Some(sealed) = self.ids else {
+            return true;
+        };
+        let from = made.iter().position(|id| *id == self.first).unwrap_or(0);
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        ids_digest(made.iter().skip(from).take(count)) == sealed
+    }
+}
+
 /// The state of one conversation by its log.
 #[derive(Default)]
 pub(crate) struct Expected {
@@ -40,8 +67,8 @@ pub(crate) struct Expected {
     pub(crate) undone: BTreeSet<u64>,
     /// Turns made by each operation.
     pub(crate) made: HashMap<u64, u64>,
-    /// Chains of turns: the operation that made them, the first, how many, the last one's hash.
-    pub(crate) chains: Vec<(u64, TurnId, u64, TurnHash)>,
+    /// Chains of turns.
+    pub(crate) chains: Vec<ToldChain>,
     /// Operations of which a repair says that what they made is not all there.
     pub(crate) excused: BTreeSet<u64>,
     /// Hidden turns: by operation, root and reason.
@@ -136,9 +163,10 @@ impl Expected {
                     self.fields.retain(|(of, _)| of != field);
                     self.fields.push((*field, after.clone()));
                 }
-                Change::Created { first, count, last_hash } => {
+                Change::Created { first, count, last_hash, ids } => {
                     *self.made.entry(seq).or_default() += count;
-                    self.chains.push((seq, *first, *count, *last_hash));
+                    let (first, count, last_hash, ids) = (*first, *count, *last_hash, *ids);
+                    self.chains.push(ToldChain { seq, first, count, last_hash, ids });
                 }
                 Change::Hidden { .. } | Change::Split { .. } => self.show(seq, change),
                 Change::Observed { id, digest } => self.observed.push((*id, *digest)),

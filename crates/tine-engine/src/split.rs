@@ -88,7 +88,11 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     let origin = || Origin { part_of: Some(whole.id), ..Origin::default() };
     let left = make_turn(mutation, parent.as_ref(), &beside, &half(left, first), origin())?;
     let right = make_turn(mutation, Some(&left), &[], &half(right, second), origin())?;
-    mutation.changed(Change::Created { first: left.id, count: 2, last_hash: right.hash });
+    let halves = [left, right];
+    if let Some(created) = Change::created(&halves) {
+        mutation.changed(created);
+    }
+    let [left, right] = halves;
     mutation.records.insert_split(&Split {
         conversation: mutation.key(),
         whole: whole.loc,

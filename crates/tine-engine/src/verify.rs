@@ -13,7 +13,7 @@ use tine_core::{Body, Digest, ObservationId, OperationHash, ProjectId, TurnHash,
 use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
 
 use crate::census::{self, damage};
-use crate::expected::Expected;
+use crate::expected::{Expected, ToldChain};
 use crate::log::seal;
 use crate::path::fetch;
 use crate::tree::{State, Tree};
@@ -161,6 +161,15 @@ fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified,
     Ok((checker.found, sealed))
 }
 
+/// What operations made, by their numbers.
+#[derive(Default)]
+struct Made {
+    /// How many turns.
+    counts: HashMap<u64, u64>,
+    /// Their ids in order, where an operation seals them.
+    ids: HashMap<u64, Vec<TurnId>>,
+}
+
 struct Checker<'r> {
     records: &'r dyn Read,
     conversation: &'r Conversation,
@@ -233,13 +242,14 @@ impl<'r> Checker<'r> {
     }
 
     /// Whether every chain of turns that the log tells of is there.
-    fn chains(&mut self, expected: &Expected) -> Result<()> {
-        for (seq, first, count, last_hash) in &expected.chains {
-            if !expected.excused.contains(seq)
-                && !self.chain_is_whole(*seq, first, *count, last_hash)?
+    fn chains(&mut self, expected: &Expected, ids: &HashMap<u64, Vec<TurnId>>) -> Result<()> {
+        for chain in &expected.chains {
+            let made = ids.get(&chain.seq).map_or(&[][..], Vec::as_slice);
+            if !expected.excused.contains(&chain.seq)
+                && (!self.chain_is_whole(chain)? || !chain.has_ids(made))
             {
                 let why = "the turns that it made are not as it sealed them";
-                self.problem(format!("operation {seq}"), why);
+                self.problem(format!("operation {}", chain.seq), why);
             }
         }
         Ok(())
@@ -247,16 +257,10 @@ impl<'r> Checker<'r> {
 
     /// Whether the first and the last turn that an operation made are where it says; what lies
     /// between is covered by the last one's hash.
-    fn chain_is_whole(
-        &self,
-        seq: u64,
-        first: &TurnId,
-        count: u64,
-        last_hash: &TurnHash,
-    ) -> Result<bool> {
-        let key = self.conversation.key;
-        let found = self.records.find_turn(&self.conversation.project, first)?;
-        let last = self.records.find_hashes(key, &last_hash.0, &last_hash.0, 1)?;
+    fn chain_is_whole(&self, chain: &ToldChain) -> Result<bool> {
+        let (key, seq, last_hash) = (self.conversation.key, chain.seq, chain.last_hash.0);
+        let found = self.records.find_turn(&self.conversation.project, &chain.first)?;
+        let last = self.records.find_hashes(key, &last_hash, &last_hash, 1)?;
         let (Some((_, first)), Some(last)) = (found, last.first()) else {
             return Ok(false);
         };
@@ -265,7 +269,7 @@ impl<'r> Checker<'r> {
             return Ok(false);
         };
         let depths = u64::from(last.depth).checked_sub(u64::from(first.depth));
-        let whole = depths.is_some_and(|depths| depths + 1 == count);
+        let whole = depths.is_some_and(|depths| depths + 1 == chain.count);
         Ok(whole && first.operation == seq && last.operation == seq)
     }
 
@@ -277,7 +281,10 @@ impl<'r> Checker<'r> {
             .filter_map(|extent| extent.segment.parent)
             .map(|at| (at, None))
             .collect();
-        let mut made = HashMap::new();
+        let mut made = Made::default();
+        let chains = expected.iter().flat_map(|expected| &expected.chains);
+        let sealed = chains.filter(|chain| chain.ids.is_some());
+        made.ids = sealed.map(|chain| (chain.seq, Vec::new())).collect();
         for extent in &extents {
             self.segment(extent, &mut fork_points, operations, &mut made)?;
         }
@@ -287,13 +294,13 @@ impl<'r> Checker<'r> {
         // A run of turns that is missing at its end leaves no gap behind.
         let counted = expected.made.iter().filter(|(seq, _)| !expected.excused.contains(*seq));
         for (seq, count) in counted {
-            let there = made.get(seq).copied().unwrap_or(0);
+            let there = made.counts.get(seq).copied().unwrap_or(0);
             if there != *count {
                 let why = format!("it made {count} turns, and {there} are there");
                 self.problem(format!("operation {seq}"), why);
             }
         }
-        self.chains(expected)
+        self.chains(expected, &made.ids)
     }
 
     fn segment(
@@ -301,7 +308,7 @@ impl<'r> Checker<'r> {
         extent: &SegmentExtent,
         fork_points: &mut HashMap<TurnLoc, Option<TurnHash>>,
         operations: u64,
-        made: &mut HashMap<u64, u64>,
+        made: &mut Made,
     ) -> Result<()> {
         let segment = extent.segment;
         let mut parent = match segment.parent {
@@ -322,7 +329,10 @@ impl<'r> Checker<'r> {
         let read = records.turns(segment.no, 0, u32::MAX, &mut |turn| {
             let record = format!("turn {}", turn.id);
             let mut fail = |why: &str| problems.push((record.clone(), why.to_owned()));
-            *made.entry(turn.operation).or_default() += 1;
+            *made.counts.entry(turn.operation).or_default() += 1;
+            if let Some(ids) = made.ids.get_mut(&turn.operation) {
+                ids.push(turn.id);
+            }
             if turn.loc.index != next || Some(turn.depth) != segment.base_depth.checked_add(next) {
                 fail("it is not where it should be: a turn before it is missing");
             }

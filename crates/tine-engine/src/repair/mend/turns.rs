@@ -8,7 +8,7 @@ use tine_store::{Read, Segment, SegmentNo, Turn, TurnLoc};
 use super::Kept;
 use crate::Result;
 use crate::census::damage;
-use crate::expected::Expected;
+use crate::expected::{Expected, ToldChain};
 use crate::verify::recomputed;
 
 impl Kept {
@@ -137,15 +137,19 @@ impl Kept {
         let mut by_hash = HashMap::new();
         let mut made: HashMap<u64, u64> = HashMap::new();
         let mut by_id = HashMap::new();
+        let mut ids: HashMap<u64, Vec<TurnId>> = HashMap::new();
         for (_, turns) in &self.segments {
             for turn in turns {
+                ids.entry(turn.operation).or_default().push(turn.id);
                 *made.entry(turn.operation).or_default() += 1;
                 by_hash.insert(turn.hash, (turn.depth, turn.operation));
                 by_id.insert(turn.id, (turn.depth, turn.operation));
             }
         }
         let mut lost = Vec::new();
-        for (seq, first, count, last_hash) in &expected.chains {
+        for chain in &expected.chains {
+            let ToldChain { seq, first, count, last_hash, .. } = chain;
+            let has_ids = chain.has_ids(ids.get(seq).map_or(&[][..], Vec::as_slice));
             let there = made.get(seq).copied().unwrap_or(0);
             let whole = match (by_id.get(first), by_hash.get(last_hash)) {
                 (Some((top, made_by)), Some((bottom, also))) => {
@@ -154,7 +158,7 @@ impl Kept {
                 }
                 _ => false,
             };
-            if !whole || expected.made.get(seq) != Some(&there) {
+            if !whole || !has_ids || expected.made.get(seq) != Some(&there) {
                 lost.push((*seq, *count, there));
             }
         }
