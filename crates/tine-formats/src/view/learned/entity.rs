@@ -109,11 +109,7 @@ impl TryFrom<Observation> for engine::ObservationView {
             retracts: retracts.map(|id| id.seq),
             schema_version: view.schema_version,
         };
-        Ok(engine::ObservationView {
-            observation,
-            retracted: view.retracted,
-            quote: view.quote,
-        })
+        Ok(engine::ObservationView { observation, retracted: view.retracted, quote: view.quote })
     }
 }
 

@@ -76,9 +76,8 @@ pub fn moment(what: &str, text: &str) -> Result<Timestamp> {
 }
 
 fn time(what: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
-    let read = |text: &str| {
-        text.parse().map_err(|error| Error::Invalid(format!("`{what}`: {error}")))
-    };
+    let read =
+        |text: &str| text.parse().map_err(|error| Error::Invalid(format!("`{what}`: {error}")));
     text.map(read).transpose()
 }
 
@@ -94,8 +93,6 @@ fn ids<T: std::str::FromStr<Err: Into<Error>>>(texts: &[String]) -> Result<Vec<T
 fn object(what: &str, raw: &Raw, limits: &Limits) -> Result<Object> {
     match strict(raw, limits)? {
         Json::Object(members) => Ok(members),
-        other => {
-            Err(Error::Invalid(format!("`{what}` is an object, not {}", other.type_name())))
-        }
+        other => Err(Error::Invalid(format!("`{what}` is an object, not {}", other.type_name()))),
     }
 }

@@ -167,7 +167,9 @@ impl Store {
             return invalid("`mime_type` and `original_filename` are those of `file_content`");
         }
         if self.file_content.is_some() && self.source_id.is_some() {
-            return invalid("the facts come from `source_id` or from `file_content`, not from both");
+            return invalid(
+                "the facts come from `source_id` or from `file_content`, not from both",
+            );
         }
         let file = match (self.file_content, self.mime_type) {
             (None, _) => None,

@@ -156,18 +156,17 @@ fn one_of<const N: usize>(given: [(&str, Option<String>); N]) -> Result<Option<S
 impl StoreTurn {
     /// What the engine is asked.
     pub fn into_request(self, limits: &Limits) -> Result<engine::StoreTurn> {
-        let (conversation, thread) = match (self.conversation_id.or(self.session_id), self.thread_id)
-        {
-            (None, thread) => (thread, None),
-            (named, thread) => (named, thread),
-        };
+        let (conversation, thread) =
+            match (self.conversation_id.or(self.session_id), self.thread_id) {
+                (None, thread) => (thread, None),
+                (named, thread) => (named, thread),
+            };
         let branch = one_of([
             ("branch", self.branch),
             ("branch_id", self.branch_id),
             ("thread_id", thread),
         ])?;
-        let created_at =
-            one_of([("created_at", self.created_at), ("timestamp", self.timestamp)])?;
+        let created_at = one_of([("created_at", self.created_at), ("timestamp", self.timestamp)])?;
         let mut message = Object::new();
         let mut set = |name: &str, value: Option<Json>| {
             if let Some(value) = value {
