@@ -114,7 +114,7 @@ fn store(asked: &Asked, _: OnlyProject, body: wire::Store) -> Answered<Answer<vi
         if let Some(file) = &mut file {
             add(&mut redacted, scrub(file, engine.limits().body_bytes)?);
         }
-        for facts in &mut facts {
+        if let Some(facts) = &mut facts {
             redact_facts(facts, &mut redacted);
         }
     }
