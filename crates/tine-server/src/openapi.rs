@@ -349,6 +349,16 @@ fn bounded(name: &str, schema: &mut Value) {
             schema["maxLength"] = limits.name_bytes.into();
             schema["pattern"] = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$".into();
         }
+        "entity" => schema["pattern"] = "^ent_[0-9a-f]{32}$".into(),
+        "source" => schema["pattern"] = "^src_[0-9a-f]{32}$".into(),
+        "interpretation" | "with" => schema["pattern"] = "^int_[0-9a-f]{32}$".into(),
+        "hash" => schema["pattern"] = "^(sha256:)?[0-9a-f]{64}$".into(),
+        name if name.ends_with("entity_id") => {
+            schema["pattern"] = "^ent_[0-9a-f]{32}$".into();
+        }
+        "source_id" | "source_source_id" | "target_source_id" => {
+            schema["pattern"] = "^src_[0-9a-f]{32}$".into();
+        }
         "limit" | "window" => {
             schema["minimum"] = 1.into();
             schema["maximum"] = limits.page_rows.into();
