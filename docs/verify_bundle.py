@@ -6,7 +6,7 @@
 Prints `ok: ...` and exits 0, or names every record that fails and exits 1.
 The format is described in bundle.md. What purging erased is reported, not recomputed.
 """
-import hashlib, json, re, sys
+import base64, hashlib, json, re, sys
 
 getattr(sys, "set_int_max_str_digits", int)(0)  # integers keep their digits, however many
 sys.setrecursionlimit(10_000)                   # JSON may be nested 512 deep
@@ -82,6 +82,7 @@ class Bundle:
     def __init__(self):
         self.problems, self.ended, self.before = [], False, hashlib.sha256()
         self.conversations = self.turns = self.operations = self.purged = 0
+        self.observed, self.sources = {}, {}
 
     def check(self, what, key, stated, expected):
         if stated != expected:
@@ -103,6 +104,7 @@ class Bundle:
         self.before.update(raw)
 
     def on_conversation(self, record, what):
+        self.finish_conversation()
         self.conversations += 1
         self.conversation_id, self.hashes, self.previous, self.seq = record["conversation_id"], {}, None, 0
         if "purged" not in record:
@@ -127,8 +129,34 @@ class Bundle:
         self.check(what, "previous", record["previous"], self.previous)
         self.check(what, "hash", record["hash"], operation_hash(record, self.conversation_id, record["previous"]))
         self.previous = record["hash"]
+        detail = record.get("detail")
+        for change in detail.get("changes", []) if isinstance(detail, dict) else []:
+            if change.get("record") == "observation":   # the log seals what was observed
+                self.observed[change["observation_id"]] = change["digest"]
+
+    def on_entry(self, record, what):
+        kind, key, value = record["kind"], record["key"], record["value"]
+        what = f"{what} {kind} {key}"
+        if kind == "observation":
+            stated = self.observed.pop(f"obs_{key[:32]}_{key[32:]}", "told of by no operation")
+            self.check(what, "digest", stated, value.get("purged") or sha256(value)[7:])
+        elif kind == "prompt":
+            self.check(what, "key", key, hashlib.sha256(value.encode()).hexdigest())
+        elif kind == "source" and not value.get("purged"):
+            self.sources["src_" + key] = (value["content_hash"], hashlib.sha256())
+
+    def on_piece(self, record, what):
+        self.sources[record["source_id"]][1].update(base64.b64decode(record["bytes"], validate=True))
+
+    def finish_conversation(self):
+        for name in self.observed:
+            self.problems.append(f"observation {name} of {self.conversation_id}: it is missing")
+        for name, (stated, bytes) in self.sources.items():
+            self.check(f"source {name}", "content_hash", stated, bytes.hexdigest())
+        self.observed, self.sources = {}, {}
 
     def on_end(self, record, what):
+        self.finish_conversation()
         self.ended = True
         for key in ("conversations", "turns", "operations"):
             self.check(what, key, record[key], getattr(self, key))

@@ -1,6 +1,6 @@
 //! Measures Tine beside the bare engine that it stands on, in one run on one machine.
 //!
-//! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--keep] [--folder DIR]`
+//! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--restored] [--keep] [--folder DIR]`
 //!
 //! `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
@@ -8,11 +8,12 @@
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
 //! machine and the moment. `--million` adds a store of a million turns; `--search`
-//! measures searching alone, in 100,000 turns; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
+//! measures searching alone, in 100,000 turns; `--restored` turns that are placed by their slots; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
 //! preload the fault rig's shim with a delay (see docs/performance.md).
 
 mod baseline;
 mod large;
+mod restored;
 mod search;
 mod timing;
 mod workload;
@@ -68,9 +69,11 @@ fn main() -> Result<(), Error> {
     };
     let folder = folder.join(format!("tine-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let outcome = match arguments.iter().any(|argument| argument == "--search") {
-        true => search::measure(&folder, if quick { 5_000 } else { 100_000 }),
-        false => run(&folder, &scale).and_then(|()| match million {
+    let asked = |name: &str| arguments.iter().any(|argument| argument == name);
+    let outcome = match (asked("--search"), asked("--restored")) {
+        (true, _) => search::measure(&folder, if quick { 5_000 } else { 100_000 }),
+        (_, true) => restored::measure(&folder, if quick { 1_000 } else { 10_000 }),
+        _ => run(&folder, &scale).and_then(|()| match million {
             true => large::measure(&folder, 1_000_000),
             false => Ok(()),
         }),

@@ -539,6 +539,7 @@ impl Operations for Client {
         let address = match &request.target {
             PurgeTarget::Turn(turn) => turn_at(turn, &["purge"]),
             PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
+            PurgeTarget::Source(id) => Address::of(&["sources", &id.to_string(), "purge"]),
         };
         let done: view::Purged =
             self.send_patiently(call, Method::POST, address, &body, Patience::Long)?;

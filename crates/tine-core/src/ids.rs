@@ -310,7 +310,8 @@ tagged_id! {
 pub struct ObservationId {
     /// The entity that it was made of; a merge or split does not change that.
     pub entity: EntityId,
-    /// Counts the entity's observations, from 1.
+    /// Its place among the entity's observations: larger than those before it. It is made from
+    /// the time and chance, so that observations of two stores can come together.
     pub seq: u64,
 }
 
@@ -318,7 +319,7 @@ impl fmt::Display for ObservationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("obs_")?;
         self.entity.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        write!(f, "_{}", self.seq)
+        write!(f, "_{:016x}", self.seq)
     }
 }
 
@@ -330,7 +331,9 @@ impl FromStr for ObservationId {
         let (digits, seq) =
             text.strip_prefix("obs_").and_then(|rest| rest.split_once('_')).ok_or_else(wrong)?;
         let entity = EntityId::from_bytes(sixteen_bytes(digits).ok_or_else(wrong)?);
-        let seq = seq.parse().ok().filter(|seq| *seq > 0).ok_or_else(wrong)?;
+        let hex = seq.len() == 16 && seq.bytes().all(|byte| !byte.is_ascii_uppercase());
+        let seq = u64::from_str_radix(seq, 16).ok().filter(|seq| hex && *seq > 0);
+        let seq = seq.ok_or_else(wrong)?;
         Ok(ObservationId { entity, seq })
     }
 }

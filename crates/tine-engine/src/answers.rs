@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
-    Status, Timestamp, TurnHash, TurnId, Usage,
+    SourceId, Status, Timestamp, TurnHash, TurnId, Usage,
 };
 use tine_store::{Content, DerivedFrom, FeedPosition, Origin, Root, Totals};
 
@@ -347,6 +347,10 @@ pub struct Purged {
     pub other_holders: Vec<(ConversationId, TurnId)>,
     /// Entries of the log whose detail is erased.
     pub operations: u64,
+    /// Sources whose bytes are erased.
+    pub sources: Vec<SourceId>,
+    /// Observations that are erased with them.
+    pub observations: u64,
     /// The word to confirm with; nothing was erased yet.
     pub confirm: Option<String>,
 }

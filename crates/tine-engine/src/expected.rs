@@ -113,6 +113,8 @@ impl Expected {
     fn repaired(&mut self, known: &OperationDetail) {
         self.complete = false;
         self.forget_what_moves();
+        self.observed.clear();
+        self.entries.clear();
         let incomplete = known.facts.get("incomplete").and_then(Json::as_array);
         self.excused.extend(incomplete.into_iter().flatten().filter_map(Json::as_u64));
     }

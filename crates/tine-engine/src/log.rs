@@ -192,6 +192,13 @@ impl<'m> Mutation<'m> {
         EntityId::from_bytes(self.new_id())
     }
 
+    /// A place for an observation: milliseconds, and two bytes of chance.
+    pub(crate) fn new_seq(&self) -> u64 {
+        let id = self.new_id();
+        let time = id.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        time << 16 | u64::from(id[14]) << 8 | u64::from(id[15])
+    }
+
     fn new_id(&self) -> [u8; 16] {
         self.drawn.next(|| self.engine.new_id(self.now))
     }

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use tine_core::json::{Json, Object, object};
-use tine_core::{ConversationId, Digest, TurnId};
+use tine_core::{ConversationId, Digest, SourceId, TurnId};
 use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::append::digest_of;
 use crate::change::{Change, ConversationField, parsed, text};
+use crate::learned::{Ledger, erase};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
@@ -45,25 +46,33 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
             "`{word}` does not confirm this erasure; call without it to see what would go"
         )));
     }
-    mutation.open(plan.conversation.clone())?;
+    match &plan.conversation {
+        Some(conversation) => mutation.open(conversation.clone())?,
+        None => mutation.open_project_log()?,
+    }
     for turn in &plan.turns {
         mutation.records.purge_turn(turn.loc, &digest_of(turn))?;
     }
     for seq in &plan.operations {
         mutation.records.purge_operation(mutation.key(), *seq)?;
     }
-    if plan.whole {
+    plan.learned.erase(mutation)?;
+    if let Some(conversation) = plan.conversation.as_ref().filter(|_| plan.whole) {
         let gone = Conversation {
             root: None,
             title: None,
             metadata: Json::Object(Object::new()),
-            ..plan.conversation.clone()
+            ..conversation.clone()
         };
         mutation.records.update_conversation(&gone)?;
     }
     let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
     mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
     mutation.fact("turn_ids", ids);
+    if !plan.learned.sources.is_empty() {
+        let sources = plan.learned.sources.iter().map(text).collect::<Vec<_>>();
+        mutation.fact("purged_sources", sources);
+    }
     Ok(plan.answer(None))
 }
 
@@ -76,6 +85,8 @@ impl Receipt for Purged {
             ("turns", Json::Array(self.turns.iter().map(text).collect())),
             ("other_holders", Json::Array(self.other_holders.iter().map(holder).collect())),
             ("operations", self.operations.into()),
+            ("sources", Json::Array(self.sources.iter().map(text).collect())),
+            ("observations", self.observations.into()),
         ])
     }
 
@@ -86,21 +97,26 @@ impl Receipt for Purged {
         };
         let turns = json.get("turns")?.as_array()?.iter();
         let holders = json.get("other_holders")?.as_array()?.iter();
+        let sources = json.get("sources")?.as_array()?.iter();
         Some(Purged {
             turns: turns.map(|turn| turn.as_str()?.parse().ok()).collect::<Option<_>>()?,
             other_holders: holders.map(holder).collect::<Option<_>>()?,
             operations: json.get("operations")?.as_u64()?,
+            sources: sources.map(|id| id.as_str()?.parse().ok()).collect::<Option<_>>()?,
+            observations: json.get("observations")?.as_u64()?,
             confirm: None,
         })
     }
 }
 
 struct Plan {
-    conversation: Conversation,
+    /// Whose log it enters; the project's own without one.
+    conversation: Option<Conversation>,
     whole: bool,
     turns: Vec<Turn>,
     operations: Vec<u64>,
     holders: Vec<(ConversationId, TurnId)>,
+    learned: erase::Plan,
 }
 
 impl Plan {
@@ -124,23 +140,52 @@ impl Plan {
                 }
                 (conversation, turns, true)
             }
+            PurgeTarget::Source(id) => return Plan::of_source(records, call, *id),
         };
         if turns.iter().all(|turn| matches!(turn.content, Content::Purged(_)))
             && (!whole || conversation.root.is_none())
         {
             return Err(Error::invalid("there is nothing left to purge: it was purged before"));
         }
-        let operations = telling_operations(records, &conversation, &turns, whole)?;
+        let (operations, told) = telling_operations(records, &conversation, &turns, whole)?;
         let holders = other_holders(records, &turns)?;
-        Ok(Plan { conversation, whole, turns, operations, holders })
+        let ledger = Ledger::new(records, &call.project);
+        let ids = turns.iter().map(|turn| turn.id).collect();
+        let mut learned = erase::Plan::of_turns(&ledger, &ids, &told)?;
+        if whole {
+            learned.add_conversation(&ledger, &conversation.id)?;
+        }
+        let conversation = Some(conversation);
+        Ok(Plan { conversation, whole, turns, operations, holders, learned })
+    }
+
+    /// A turn that a source is the envelope of goes with it.
+    fn of_source(records: &dyn Read, call: &Call, id: SourceId) -> Result<Self> {
+        let ledger = Ledger::new(records, &call.project);
+        let source = ledger.known_source(id)?;
+        if source.purged {
+            return Err(Error::invalid("there is nothing left to purge: it was purged before"));
+        }
+        if let Some(turn) = source.turn {
+            return Plan::new(records, call, &PurgeTarget::Turn(crate::TurnRef::of(turn)));
+        }
+        Ok(Plan {
+            conversation: None,
+            whole: false,
+            turns: Vec::new(),
+            operations: Vec::new(),
+            holders: Vec::new(),
+            learned: erase::Plan::of_source(&ledger, id)?,
+        })
     }
 
     /// A word that stands for just what would go.
     fn word(&self) -> String {
         let ids = self.turns.iter().map(|turn| text(&turn.id)).collect();
         let what = object([
-            ("conversation_id", text(&self.conversation.id)),
+            ("conversation_id", self.conversation.as_ref().map(|it| text(&it.id)).into()),
             ("turns", Json::Array(ids)),
+            ("sources", Json::Array(self.learned.sources.iter().map(text).collect())),
             ("whole", self.whole.into()),
         ]);
         Digest::of(what.to_canonical().as_bytes()).to_hex()[..8].to_owned()
@@ -151,6 +196,8 @@ impl Plan {
             turns: self.turns.iter().map(|turn| turn.id).collect(),
             other_holders: self.holders.clone(),
             operations: u64::try_from(self.operations.len()).unwrap_or(u64::MAX),
+            sources: self.learned.sources.iter().copied().collect(),
+            observations: u64::try_from(self.learned.observations.len()).unwrap_or(u64::MAX),
             confirm,
         }
     }
@@ -194,19 +241,22 @@ fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     Ok(found)
 }
 
-/// Entries of the log whose detail repeats something that is to go.
+/// Entries of the log whose detail repeats something that is to go, and the sources that any
+/// entry tells of.
 fn telling_operations(
     records: &dyn Read,
     conversation: &Conversation,
     turns: &[Turn],
     whole: bool,
-) -> Result<Vec<u64>> {
+) -> Result<(Vec<u64>, BTreeSet<SourceId>)> {
     let ids: BTreeSet<_> = turns.iter().map(|turn| turn.id).collect();
     let mut telling = Vec::new();
+    let mut sources = BTreeSet::new();
     records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
         if let Detail::Kept(_) = &operation.detail
             && let Ok(known) = detail(&operation)
         {
+            sources.extend(erase::told_source(&known.facts));
             let tells = known.changes.iter().any(|change| match change {
                 Change::Metadata { turn, .. } => ids.contains(turn),
                 Change::Conversation { field, .. } => {
@@ -220,7 +270,7 @@ fn telling_operations(
         }
         Ok(true)
     })?;
-    Ok(telling)
+    Ok((telling, sources))
 }
 
 fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<(ConversationId, TurnId)>> {

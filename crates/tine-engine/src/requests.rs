@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tine_core::ids::NameError;
 use tine_core::{
     Body, BranchId, ConversationId, Json, Limits, Message, Name, ProjectId, Reference, Role,
-    Timestamp,
+    SourceId, Timestamp,
 };
 
 /// Who asks, where, and with which key.
@@ -415,6 +415,8 @@ pub enum PurgeTarget {
     Turn(TurnRef),
     /// Everything that a conversation says.
     Conversation(ConversationId),
+    /// The bytes of a source and all that was learned from them.
+    Source(SourceId),
 }
 
 /// Words to be looked for, and where.

@@ -1,6 +1,6 @@
 //! Checking everything against its hash and against each other. Whatever fails is named.
 
-mod learned;
+pub(crate) mod learned;
 mod state;
 
 use std::collections::{BTreeSet, HashMap};
@@ -59,12 +59,13 @@ impl Engine {
         tell: &(dyn Fn(&Verified) + Sync),
     ) -> Result<()> {
         let mut after = None;
-        let mut observed = Observed::new();
+        // `None` once a log does not tell all that it told.
+        let mut observed = Some(Observed::new());
         loop {
             let page = self.read(|records| census::page(records, project, after))?;
             verified.problems.extend(page.problems);
             let so_far = Mutex::new(std::mem::take(verified));
-            let found: Vec<Result<(Vec<Problem>, Sealed)>> =
+            let found: Vec<Result<(Vec<Problem>, Option<Sealed>)>> =
                 in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
@@ -83,7 +84,10 @@ impl Engine {
             for found in found {
                 let (problems, sealed) = found?;
                 verified.problems.extend(problems);
-                observed.extend(sealed);
+                observed = observed.zip(sealed).map(|(mut observed, sealed)| {
+                    observed.extend(sealed);
+                    observed
+                });
             }
             match page.last {
                 Some(last) => after = Some(last),
@@ -91,7 +95,7 @@ impl Engine {
             }
         }
         let mut problems = Vec::new();
-        verified.sources += self.verify_learned(project, &observed, &mut problems)?;
+        verified.sources += self.verify_learned(project, observed.as_ref(), &mut problems)?;
         verified.problems.extend(problems);
         tell(verified);
         Ok(())
@@ -132,8 +136,8 @@ pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<V
     Ok(examine(records, conversation)?.0)
 }
 
-/// The same, with the observations that its log seals.
-fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified, Sealed)> {
+/// The same, with the observations that its log seals, if it tells of all of them.
+fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified, Option<Sealed>)> {
     let mut checker = Checker { records, conversation, found: Verified::default() };
     checker.root();
     let expected = checker.operations();
@@ -151,8 +155,9 @@ fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified,
     checker.survive(splits)?;
     let tips = checker.tips();
     checker.survive(tips)?;
-    let sealed = expected.map(|expected| expected.observed).unwrap_or_default();
-    checker.found.observations = sealed.len() as u64;
+    let observed = expected.as_ref().map_or(0, |expected| expected.observed.len());
+    checker.found.observations = observed as u64;
+    let sealed = expected.filter(|it| it.complete).map(|it| it.observed);
     Ok((checker.found, sealed))
 }
 

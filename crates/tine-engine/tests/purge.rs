@@ -8,7 +8,7 @@ use crate::world::{World, bot, for_each_store, ids, user};
 
 const NEEDLE: &str = "xyzzy-needle-in-the-haystack";
 
-fn purge(world: &World, target: PurgeTarget) -> Purged {
+pub(crate) fn purge(world: &World, target: PurgeTarget) -> Purged {
     let ask = Purge { target: target.clone(), confirm: None };
     let asked = world.engine.purge(&world.call, ask).expect("a question");
     assert!(asked.confirm.is_some());
@@ -21,7 +21,7 @@ fn purge_turn(world: &World, turn: TurnId) -> Purged {
 }
 
 /// Neither the records nor any file of the store holds the word.
-fn gone(world: &World, word: &str) {
+pub(crate) fn gone(world: &World, word: &str) {
     let told = format!("{:?}", world.export());
     assert!(!told.contains(word), "the export still holds it");
     let Some(folder) = &world.folder else { return };

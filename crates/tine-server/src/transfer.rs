@@ -92,11 +92,8 @@ pub(crate) async fn export(
         for id in &wanted {
             ids.push(engine.conversation(&call, id)?.id);
         }
-        let mut next = wanted.is_empty().then(Page::default);
-        while let Some(page) = next.take() {
-            let found = engine.conversations(&call, true, page)?;
-            ids.extend(found.items.into_iter().map(|conversation| conversation.id));
-            next = found.next.map(|cursor| Page { cursor: Some(cursor), limit: None });
+        if wanted.is_empty() {
+            ids = engine.exported(&call)?;
         }
         Ok((engine, call, ids))
     });

@@ -69,6 +69,35 @@ impl EntryKind {
         EntryKind::Schema,
     ];
 
+    /// Its name, in bundles and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EntryKind::Entity => "entity",
+            EntryKind::EntityOfType => "entity_of_type",
+            EntryKind::MergedInto => "merged_into",
+            EntryKind::Moved => "moved",
+            EntryKind::MovedHere => "moved_here",
+            EntryKind::Observation => "observation",
+            EntryKind::ObservationOfTurn => "observation_of_turn",
+            EntryKind::Dated => "dated",
+            EntryKind::Slot => "slot",
+            EntryKind::Source => "source",
+            EntryKind::SourceByTime => "source_by_time",
+            EntryKind::Run => "interpretation",
+            EntryKind::RunOfSource => "interpretation_of_source",
+            EntryKind::RunQueued => "interpretation_queued",
+            EntryKind::Prompt => "prompt",
+            EntryKind::Relationship => "relationship",
+            EntryKind::RelationshipTo => "relationship_to",
+            EntryKind::Schema => "schema",
+        }
+    }
+
+    /// The kind with a name.
+    pub fn parse(name: &str) -> Option<EntryKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Its number.
     pub fn code(self) -> u8 {
         self as u8

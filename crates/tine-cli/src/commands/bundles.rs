@@ -87,7 +87,8 @@ fn write(
 ) -> Result<()> {
     match &session.engine {
         Place::Here(engine) => {
-            write_bundle(engine, &session.call, chosen, out)?;
+            let whole = if args.all { engine.exported(&session.call)? } else { chosen.to_vec() };
+            write_bundle(engine, &session.call, &whole, out)?;
             Ok(())
         }
         Place::There(client) => {

@@ -111,7 +111,7 @@ impl Engine {
             let mut all = ledger.observations(entity.id)?;
             let stands: BTreeSet<ObservationId> =
                 standing(&all).into_iter().map(|one| one.id).collect();
-            all.sort_by_key(|one| (one.stored_at, one.id.entity, one.id.seq));
+            all.sort_by_key(|one| (one.id.seq, one.id.entity));
             let next = (all.len() > skip.saturating_add(limit)).then(|| (skip + limit).to_string());
             let mut items = Vec::new();
             for mut one in all.into_iter().skip(skip).take(limit) {
@@ -449,16 +449,16 @@ fn slot_observations(
     record: &EntityRecord,
     as_of: AsOf,
 ) -> Result<Vec<Observation>> {
-    const ENOUGH: u64 = 16;
-    let last = ledger.last_seq(record.id)?;
-    if as_of == AsOf::default() && last > ENOUGH {
-        let few = ledger.own_observations(record.id, last - ENOUGH + 1, usize::MAX)?;
-        let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq > last - ENOUGH));
+    const ENOUGH: usize = 16;
+    if as_of == AsOf::default() {
+        let few = ledger.last_observations(record.id, ENOUGH)?;
+        let first = few.last().map_or(0, |one| one.id.seq);
+        let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq >= first));
         if whole && !standing(&few).is_empty() {
             return Ok(few);
         }
     }
-    ledger.own_observations(record.id, 1, super::ledger::OBSERVATIONS_READ)
+    ledger.own_observations(record.id, 0, super::ledger::OBSERVATIONS_READ)
 }
 
 fn name(schema: &Schema, fields: &Object) -> Option<String> {

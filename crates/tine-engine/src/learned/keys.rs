@@ -4,7 +4,10 @@
 //! zero byte, which no text holds. Numbers are big-endian, so that their order is that of bytes.
 
 use tine_core::facts::{Endpoint, Relation, Slot};
-use tine_core::{EntityId, InterpretationId, ObservationId, Role, SourceId, Timestamp, TurnId};
+use tine_core::{
+    ConversationId, Digest, EntityId, InterpretationId, ObservationId, Role, SourceId, Timestamp,
+    TurnId,
+};
 
 fn time(at: Timestamp) -> [u8; 8] {
     // Times before 1970 come first.
@@ -64,11 +67,17 @@ pub(crate) fn entity_and(first: EntityId, second: &[u8]) -> Vec<u8> {
     [first.as_bytes().as_slice(), second].concat()
 }
 
-pub(crate) fn slots_of_turn(conversation: EntityId, turn_id: &str) -> Vec<u8> {
-    [conversation.as_bytes().as_slice(), turn_id.as_bytes(), &[0]].concat()
+/// Under which a conversation's own entity and those of its slots are found. Entities keep their
+/// ids when they come to another project; what leads to them must not depend on it.
+pub(crate) fn conversation(id: &ConversationId) -> Vec<u8> {
+    Digest::of(id.as_str().as_bytes()).0[..16].to_vec()
 }
 
-pub(crate) fn slot(conversation: EntityId, slot: &Slot) -> Vec<u8> {
+pub(crate) fn slots_of_turn(conversation: &ConversationId, turn_id: &str) -> Vec<u8> {
+    [self::conversation(conversation).as_slice(), turn_id.as_bytes(), &[0]].concat()
+}
+
+pub(crate) fn slot(conversation: &ConversationId, slot: &Slot) -> Vec<u8> {
     let role = match slot.role {
         Role::System => 0,
         Role::User => 1,

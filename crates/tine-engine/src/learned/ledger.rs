@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::schema::moment;
-use tine_core::facts::{Observation, Schema, builtin};
+use tine_core::facts::{Observation, Schema, Slot, builtin};
 use tine_core::json::{self, Json};
-use tine_core::{Digest, EntityId, ObservationId, ProjectId, SourceId, TurnId};
+use tine_core::{ConversationId, Digest, EntityId, ObservationId, ProjectId, SourceId, TurnId};
 use tine_store::{EntryKind, KeyRange, Read, StoreError, Write, required};
 
 use super::keys::{self, Edge};
@@ -69,6 +69,23 @@ impl<'r> Ledger<'r> {
         self.get(EntryKind::Entity, id.as_bytes(), || format!("entity {id}"), read)
     }
 
+    /// The entity of a conversation, once it has one.
+    pub(crate) fn conversation_entity(&self, id: &ConversationId) -> Result<Option<EntityId>> {
+        self.entity_under(&keys::conversation(id))
+    }
+
+    /// The entity of a slot, once it has one.
+    pub(crate) fn slot_entity(&self, id: &ConversationId, slot: &Slot) -> Result<Option<EntityId>> {
+        self.entity_under(&keys::slot(id, slot))
+    }
+
+    fn entity_under(&self, key: &[u8]) -> Result<Option<EntityId>> {
+        match self.records.entry(self.project, EntryKind::Slot, key)? {
+            None => Ok(None),
+            Some(text) => Ok(Some(required(text.parse().ok(), || format!("slot {text}"))?)),
+        }
+    }
+
     /// An entity that somebody names.
     pub(crate) fn known_entity(&self, id: EntityId) -> Result<EntityRecord> {
         self.entity(id)?.ok_or_else(|| Error::NotFound {
@@ -116,16 +133,35 @@ impl<'r> Ledger<'r> {
         read_observation(id, &text)
     }
 
-    /// The observations that were made of an entity itself, in order, from one on.
+    /// The observations that were made of an entity itself behind one of them, in order.
     pub(crate) fn own_observations(
         &self,
         entity: EntityId,
-        from: u64,
+        after: u64,
         limit: usize,
     ) -> Result<Vec<Observation>> {
-        let first = keys::observation(ObservationId { entity, seq: from });
+        let first = keys::observation(ObservationId { entity, seq: after + 1 });
         let range = KeyRange { from: first, ..KeyRange::prefix(entity.as_bytes()) };
-        let found = self.records.entries(self.project, EntryKind::Observation, &range, limit)?;
+        self.observations_in(entity, &range, limit)
+    }
+
+    /// The last observations that were made of an entity itself, the newest first.
+    pub(crate) fn last_observations(
+        &self,
+        entity: EntityId,
+        limit: usize,
+    ) -> Result<Vec<Observation>> {
+        let range = KeyRange::prefix(entity.as_bytes()).backwards();
+        self.observations_in(entity, &range, limit)
+    }
+
+    fn observations_in(
+        &self,
+        entity: EntityId,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<Observation>> {
+        let found = self.records.entries(self.project, EntryKind::Observation, range, limit)?;
         let mut observations = Vec::with_capacity(found.len());
         for entry in found {
             let id = keys::observation_at_end(&entry.key);
@@ -135,7 +171,7 @@ impl<'r> Ledger<'r> {
         Ok(observations)
     }
 
-    /// How many observations an entity has.
+    /// The place of an entity's last observation; 0 when it has none.
     pub(crate) fn last_seq(&self, entity: EntityId) -> Result<u64> {
         let range = KeyRange::prefix(entity.as_bytes()).backwards();
         let last = self.records.entries(self.project, EntryKind::Observation, &range, 1)?;
@@ -153,7 +189,7 @@ impl<'r> Ledger<'r> {
                 continue;
             }
             let away = self.moved_away(id)?;
-            let own = self.own_observations(id, 1, OBSERVATIONS_READ - found.len())?;
+            let own = self.own_observations(id, 0, OBSERVATIONS_READ - found.len())?;
             found.extend(own.into_iter().filter(|one| !away.contains(&one.id)));
             for moved in self.under(EntryKind::MovedHere, id.as_bytes())? {
                 if let Some(id) = keys::observation_at_end(&moved)
@@ -253,50 +289,100 @@ pub(crate) fn set(
         None if before.is_some() => records.delete_entry(project, kind, key)?,
         None => {}
     }
-    for look_up in look_ups(kind, key, value) {
-        records.put_entry(project, look_up.0, &look_up.1, "")?;
+    for (kind, key, text) in look_ups(kind, key, value) {
+        records.put_entry(project, kind, &key, &text)?;
     }
     Ok(())
 }
 
+/// Writes an entry that is known not to be there, together with its look-ups.
+fn add(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    kind: EntryKind,
+    key: &[u8],
+    value: &Json,
+) -> Result<()> {
+    records.put_entry(project, kind, key, &value.to_canonical())?;
+    for (kind, key, text) in look_ups(kind, key, Some(value)) {
+        records.put_entry(project, kind, &key, &text)?;
+    }
+    Ok(())
+}
+
+/// A look-up: its kind, its key and its text.
+type LookUp = (EntryKind, Vec<u8>, String);
+
 /// The look-ups that an entry has.
-fn look_ups(kind: EntryKind, key: &[u8], value: Option<&Json>) -> Vec<(EntryKind, Vec<u8>)> {
+fn look_ups(kind: EntryKind, key: &[u8], value: Option<&Json>) -> Vec<LookUp> {
     let Some(value) = value else {
         return Vec::new();
     };
+    let none = String::new;
     match kind {
         EntryKind::Entity => {
-            let Some(entity) =
-                keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, value))
-            else {
-                return Vec::new();
-            };
-            let of_type = keys::entity_of_type(&entity.entity_type, entity.first_seen, entity.id);
-            let mut found = vec![(EntryKind::EntityOfType, of_type)];
-            if let Some((into, _)) = entity.merged {
-                let key = keys::entity_and(into, entity.id.as_bytes());
-                found.push((EntryKind::MergedInto, key));
-            }
-            found
+            let entity = keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, value));
+            entity.map_or_else(Vec::new, |entity| entity_look_ups(&entity))
         }
         EntryKind::Moved => {
-            let to = value.get("to").and_then(Json::as_str).and_then(|to| to.parse().ok());
-            let to: Option<EntityId> = to;
-            to.map(|to| (EntryKind::MovedHere, keys::entity_and(to, key))).into_iter().collect()
+            let to: Option<EntityId> =
+                value.get("to").and_then(Json::as_str).and_then(|to| to.parse().ok());
+            let found = to.map(|to| (EntryKind::MovedHere, keys::entity_and(to, key), none()));
+            found.into_iter().collect()
         }
-        EntryKind::Relationship => Edge::from_key(key)
-            .map(|edge| (EntryKind::RelationshipTo, edge.key_at_target()))
-            .into_iter()
-            .collect(),
+        EntryKind::Relationship => {
+            let edge = Edge::from_key(key);
+            let found = edge.map(|edge| (EntryKind::RelationshipTo, edge.key_at_target(), none()));
+            found.into_iter().collect()
+        }
         EntryKind::Source => {
             let source = keys::source_at_end(key).and_then(|id| SourceRecord::from_json(id, value));
-            source
-                .map(|it| (EntryKind::SourceByTime, keys::source_by_time(it.stored_at, it.id)))
-                .into_iter()
-                .collect()
+            let found = source.map(|it| {
+                (EntryKind::SourceByTime, keys::source_by_time(it.stored_at, it.id), none())
+            });
+            found.into_iter().collect()
         }
         _ => Vec::new(),
     }
+}
+
+fn entity_look_ups(entity: &EntityRecord) -> Vec<LookUp> {
+    let of_type = keys::entity_of_type(&entity.entity_type, entity.first_seen, entity.id);
+    let mut found = vec![(EntryKind::EntityOfType, of_type, String::new())];
+    if let Some((into, _)) = entity.merged {
+        let key = keys::entity_and(into, entity.id.as_bytes());
+        found.push((EntryKind::MergedInto, key, String::new()));
+    }
+    if let Some((conversation, slot)) = &entity.slot {
+        let key = keys::slot(conversation, slot);
+        found.push((EntryKind::Slot, key, entity.id.to_string()));
+    }
+    if let Some(conversation) = &entity.conversation {
+        let key = keys::conversation(conversation);
+        found.push((EntryKind::Slot, key, entity.id.to_string()));
+    }
+    found
+}
+
+/// Writes an observation and its look-ups.
+pub(crate) fn put_observation(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    one: &Observation,
+    text: &str,
+) -> Result<()> {
+    records.put_entry(project, EntryKind::Observation, &keys::observation(one.id), text)?;
+    if let Some(turn) = &one.turn {
+        let key = keys::observation_of_turn(turn, one.id);
+        records.put_entry(project, EntryKind::ObservationOfTurn, &key, "")?;
+    }
+    for (field, value) in one.fields.iter() {
+        if let Some(at) = value.as_str().and_then(moment) {
+            let key = keys::dated(at, one.id, field);
+            records.put_entry(project, EntryKind::Dated, &key, "")?;
+        }
+    }
+    Ok(())
 }
 
 impl Mutation<'_> {
@@ -307,21 +393,11 @@ impl Mutation<'_> {
     /// Adds an observation behind the others of its entity, and notes it.
     pub(crate) fn observe(&mut self, mut draft: Observation) -> Result<ObservationId> {
         let project = &self.call.project;
-        draft.id.seq = self.ledger().last_seq(draft.id.entity)? + 1;
+        let last = self.ledger().last_seq(draft.id.entity)?;
+        draft.id.seq = self.new_seq().max(last + 1);
         let text = draft.to_json().to_canonical();
         let digest = Digest::of(text.as_bytes());
-        let key = keys::observation(draft.id);
-        self.records.put_entry(project, EntryKind::Observation, &key, &text)?;
-        if let Some(turn) = &draft.turn {
-            let key = keys::observation_of_turn(turn, draft.id);
-            self.records.put_entry(project, EntryKind::ObservationOfTurn, &key, "")?;
-        }
-        for (field, value) in draft.fields.iter() {
-            if let Some(at) = value.as_str().and_then(moment) {
-                let key = keys::dated(at, draft.id, field);
-                self.records.put_entry(project, EntryKind::Dated, &key, "")?;
-            }
-        }
+        put_observation(self.records, project, &draft, &text)?;
         self.changed(Change::Observed { id: draft.id, digest });
         Ok(draft.id)
     }
@@ -371,7 +447,7 @@ impl Mutation<'_> {
             return Ok(known);
         }
         let (project, key) = (&self.call.project, *entity.id.as_bytes());
-        set(self.records, project, EntryKind::Entity, &key, Some(&entity.to_json()))?;
+        add(self.records, project, EntryKind::Entity, &key, &entity.to_json())?;
         Ok(entity)
     }
 
@@ -389,7 +465,7 @@ impl Mutation<'_> {
         };
         let (key, json) = (edge.key(), record.to_json());
         if structural {
-            set(self.records, &self.call.project, EntryKind::Relationship, &key, Some(&json))?;
+            add(self.records, &self.call.project, EntryKind::Relationship, &key, &json)?;
         } else {
             self.set_entry(EntryKind::Relationship, &key, Some(json))?;
         }

@@ -17,6 +17,7 @@
 
 mod answers;
 mod entities;
+pub(crate) mod erase;
 mod facts;
 pub(crate) mod keys;
 mod ledger;
@@ -34,6 +35,7 @@ pub use answers::*;
 pub use requests::*;
 pub use runs::{Interpreters, RULES};
 
-pub(crate) use ledger::{Ledger, parse, set};
+pub(crate) use ledger::{Ledger, parse, put_observation, set};
+pub(crate) use record::{EntityRecord, SourceRecord};
 pub(crate) use relations::references_to;
-pub(crate) use sources::source_id;
+pub(crate) use runs::RunRecord;

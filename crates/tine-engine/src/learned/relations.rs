@@ -9,7 +9,6 @@ use super::keys::Edge;
 use super::ledger::Ledger;
 use super::record::RelationshipRecord;
 use super::sources::{next_cursor, page_range};
-use super::turns::conversation_entity_id;
 use super::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
 use crate::change::{from_hex, hex, text};
 use crate::error::Reference;
@@ -256,13 +255,12 @@ fn endpoint(ledger: &Ledger<'_>, call: &Call, end: &End, made: &[EntityId]) -> R
         End::Conversation(id) => {
             let id = tine_core::ConversationId::from_stored(id.as_str());
             let found = resolve::conversation(ledger.records, call, &id)?;
-            let entity = conversation_entity_id(ledger.project, &found.id);
-            if ledger.entity(entity)?.is_none() {
+            let Some(entity) = ledger.conversation_entity(&found.id)? else {
                 return Err(Error::invalid(format!(
                     "the conversation `{id}` has no entity yet: nothing was stored in it by slots; \
                      relate one of its turns"
                 )));
-            }
+            };
             Endpoint::Entity(entity)
         }
         End::InCall(nth) => {

@@ -134,7 +134,7 @@ impl RunRecord {
         ])
     }
 
-    fn from_json(id: InterpretationId, json: &Json) -> Option<Self> {
+    pub(crate) fn from_json(id: InterpretationId, json: &Json) -> Option<Self> {
         let texts = |name: &str| -> Option<Vec<String>> {
             let items = json.get(name)?.as_array()?.iter();
             items.map(|item| item.as_str().map(str::to_owned)).collect()

@@ -3,9 +3,8 @@
 
 use tine_core::facts::{Observation, Origin};
 use tine_core::{EntityId, ObservationId};
-use tine_store::{EntryKind, KeyRange, TurnLoc};
+use tine_store::TurnLoc;
 
-use super::turns::conversation_entity_id;
 use crate::Result;
 use crate::log::Mutation;
 use crate::tree::{Piece, State};
@@ -53,10 +52,8 @@ pub(crate) fn after_undo(
 }
 
 fn has_slots(mutation: &Mutation<'_>) -> Result<bool> {
-    let entity = conversation_entity_id(&mutation.call.project, &mutation.conversation().id);
-    let range = KeyRange::prefix(entity.as_bytes());
-    let found = mutation.reader().entries(&mutation.call.project, EntryKind::Slot, &range, 1)?;
-    Ok(!found.is_empty())
+    let id = &mutation.conversation().id;
+    Ok(mutation.ledger().conversation_entity(id)?.is_some())
 }
 
 /// Retracts an observation, or takes back the retraction that was made for the same reason.
@@ -82,7 +79,7 @@ fn bring(mutation: &mut Mutation<'_>, one: &Observation, stands: bool, why: &str
 
 fn retractions(mutation: &Mutation<'_>, entity: EntityId, after: u64) -> Result<Vec<Observation>> {
     let limit = super::ledger::OBSERVATIONS_READ;
-    let mut found = mutation.ledger().own_observations(entity, after + 1, limit)?;
+    let mut found = mutation.ledger().own_observations(entity, after, limit)?;
     found.retain(|one| one.retracts.is_some());
     Ok(found)
 }

@@ -181,11 +181,11 @@ pub(super) fn store(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<
     let attachments = attachments(mutation, request)?;
     let conversation = conversation_entity(mutation, request)?;
     let line = Line::find(mutation, request.branch.as_deref())?;
-    let slot = slot(mutation, conversation, request, &line)?;
-    let placed = place(mutation, request, &line, conversation, &slot)?;
+    let slot = slot(mutation, request, &line)?;
+    let placed = place(mutation, request, &line, &slot)?;
     let branch = line.follow(mutation, placed.turn.loc, placed.tip_stays)?;
 
-    let (observation, made) = observe_version(mutation, conversation, &slot, &placed.turn)?;
+    let (observation, made) = observe_version(mutation, &slot, &placed.turn)?;
     let entity = observation.entity;
     if made {
         let edge = Edge {
@@ -262,24 +262,15 @@ fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationI
     Ok(ConversationId::new(given, mutation.engine.limits())?)
 }
 
-/// The entity of a conversation.
-pub(crate) fn conversation_entity_id(
-    project: &tine_core::ProjectId,
-    conversation: &ConversationId,
-) -> EntityId {
-    let key = Json::Array(vec![conversation.as_str().into()]);
-    identity::entity_id(project, "conversation", &key)
-}
-
 /// Makes sure that the open conversation has its entity.
 pub(super) fn ensure_conversation_entity(mutation: &mut Mutation<'_>) -> Result<EntityId> {
     let conversation = mutation.conversation().clone();
-    let id = conversation_entity_id(&mutation.call.project, &conversation.id);
-    if mutation.ledger().entity(id)?.is_some() {
-        return Ok(id);
+    if let Some(known) = mutation.ledger().conversation_entity(&conversation.id)? {
+        return Ok(known);
     }
     let now = mutation.now;
     let key = Json::Array(vec![conversation.id.as_str().into()]);
+    let id = identity::entity_id(&mutation.call.project, "conversation", &key);
     let mut record = EntityRecord::new(id, "conversation", key, now);
     record.conversation = Some(conversation.id.clone());
     mutation.ensure_entity(record)?;
@@ -302,8 +293,8 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
         // A conversation's own title stays once it is set; what hosts call it is observed.
         let mut fields = Object::new();
         fields.insert("title", title.into());
-        let latest = mutation.ledger().own_observations(id, 1, VERSIONS_TRIED)?;
-        let said = latest.iter().rev().find_map(|one| one.fields.get("title"));
+        let latest = mutation.ledger().last_observations(id, VERSIONS_TRIED)?;
+        let said = latest.iter().find_map(|one| one.fields.get("title"));
         if said.and_then(Json::as_str) != Some(title) {
             let draft = draft(mutation, id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;
@@ -397,9 +388,9 @@ impl Line {
 }
 
 /// The slots of a host's turn, with the turns that are their versions, the newest last.
-fn slots_of(mutation: &Mutation<'_>, conversation: EntityId, turn_id: &str) -> Result<Vec<Slot>> {
+fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
     let ledger = mutation.ledger();
-    let prefix = keys::slots_of_turn(conversation, turn_id);
+    let prefix = keys::slots_of_turn(&mutation.conversation().id, turn_id);
     let mut slots = Vec::new();
     for entry in mutation.reader().entries(
         &mutation.call.project,
@@ -417,16 +408,13 @@ fn slots_of(mutation: &Mutation<'_>, conversation: EntityId, turn_id: &str) -> R
 
 /// The shown turns that are versions of a slot, newest first.
 fn versions(mutation: &Mutation<'_>, tree: &Tree<'_>, slot: &Slot) -> Result<Vec<Turn>> {
-    let id = slot.entity(&mutation.call.project, &mutation.conversation().id);
     let ledger = mutation.ledger();
-    let last = ledger.last_seq(id)?;
-    let from = last.saturating_sub(u64::try_from(VERSIONS_TRIED).unwrap_or(0)) + 1;
+    let Some(id) = ledger.slot_entity(&mutation.conversation().id, slot)? else {
+        return Ok(Vec::new());
+    };
     let mut seen = Vec::new();
     let mut found = Vec::new();
-    if last == 0 {
-        return Ok(found);
-    }
-    for one in ledger.own_observations(id, from, VERSIONS_TRIED)?.iter().rev() {
+    for one in ledger.last_observations(id, VERSIONS_TRIED)? {
         let Some(turn) = one.turn.filter(|turn| !seen.contains(turn)) else {
             continue;
         };
@@ -442,12 +430,7 @@ fn versions(mutation: &Mutation<'_>, tree: &Tree<'_>, slot: &Slot) -> Result<Vec
 }
 
 /// Which slot a message belongs to. Only an assistant has several parts under one turn id.
-fn slot(
-    mutation: &Mutation<'_>,
-    conversation: EntityId,
-    request: &StoreTurn,
-    line: &Line,
-) -> Result<Slot> {
+fn slot(mutation: &Mutation<'_>, request: &StoreTurn, line: &Line) -> Result<Slot> {
     let message = &request.message;
     let turn_id = match (&request.turn_id, &mutation.call.idempotency_key) {
         (Some(turn_id), _) => turn_id.clone(),
@@ -466,7 +449,7 @@ fn slot(
     }
     let tree = mutation.tree();
     let mut on_line: Option<(Slot, Turn)> = None;
-    for known in slots_of(mutation, conversation, &turn_id)? {
+    for known in slots_of(mutation, &turn_id)? {
         if known.role != Role::Assistant {
             continue;
         }
@@ -509,13 +492,12 @@ fn place(
     mutation: &mut Mutation<'_>,
     request: &StoreTurn,
     line: &Line,
-    conversation: EntityId,
     slot: &Slot,
 ) -> Result<Placed> {
     let message = &request.message;
     let parent = match (&request.parent, &request.parent_message, request.history.is_empty()) {
         (Some(parent), ..) => Some(explicit_parent(mutation, parent)?),
-        (None, Some(parent), _) => Some(parent_message(mutation, line, conversation, parent)?),
+        (None, Some(parent), _) => Some(parent_message(mutation, line, parent)?),
         (None, None, false) => Some(after_history(mutation, request)?),
         (None, None, true) => None,
     };
@@ -581,16 +563,11 @@ fn explicit_parent(mutation: &Mutation<'_>, parent: &Reference) -> Result<Option
 
 /// A turn, or the version of a host's message that lies on the line, else its newest. Of several
 /// messages under one turn id, the one that was said last.
-fn parent_message(
-    mutation: &Mutation<'_>,
-    line: &Line,
-    conversation: EntityId,
-    given: &str,
-) -> Result<Option<TurnLoc>> {
+fn parent_message(mutation: &Mutation<'_>, line: &Line, given: &str) -> Result<Option<TurnLoc>> {
     let tree = mutation.tree();
     let mut newest: Option<Turn> = None;
     let mut on_line: Option<Turn> = None;
-    for slot in slots_of(mutation, conversation, given)? {
+    for slot in slots_of(mutation, given)? {
         for version in versions(mutation, &tree, &slot)? {
             if line.holds(&tree, Some(version.loc))?
                 && on_line.as_ref().is_none_or(|other| other.depth < version.depth)
@@ -631,20 +608,17 @@ fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Opt
 /// new.
 pub(crate) fn observe_version(
     mutation: &mut Mutation<'_>,
-    conversation: EntityId,
     slot: &Slot,
     turn: &Turn,
 ) -> Result<(ObservationId, bool)> {
     let id = mutation.conversation().id.clone();
-    let entity = slot.entity(&mutation.call.project, &id);
-    let made = mutation.ledger().entity(entity)?.is_none();
+    let known = mutation.ledger().slot_entity(&id, slot)?;
+    let made = known.is_none();
+    let entity = known.unwrap_or_else(|| slot.entity(&mutation.call.project, &id));
     if made {
         let mut record = EntityRecord::new(entity, "agent_message", Json::Null, mutation.now);
         record.slot = Some((id, slot.clone()));
         mutation.ensure_entity(record)?;
-        let key = keys::slot(conversation, slot);
-        let project = &mutation.call.project;
-        mutation.records.put_entry(project, EntryKind::Slot, &key, &entity.to_string())?;
     }
     let draft = draft(mutation, entity, "agent_message", Made::Turn);
     let observed = Observation { turn: Some(turn.id), observed_at: turn.created_at, ..draft };
@@ -662,9 +636,7 @@ pub(crate) fn observe_edit(
     else {
         return Ok(());
     };
-    let project = mutation.call.project.clone();
-    let conversation = conversation_entity_id(&project, &mutation.conversation().id);
-    observe_version(mutation, conversation, &slot, turn)?;
+    observe_version(mutation, &slot, turn)?;
     if created {
         supersede(mutation, turn.id, old.id)?;
     }

@@ -13,8 +13,10 @@ use tine_store::{
 use super::mend::Kept;
 use super::{KIND, LeftOut};
 use crate::change::OperationDetail;
+use crate::expected::Expected;
 use crate::tree::{Tree, hide};
 use crate::verify::check;
+use crate::verify::learned::not_as_told;
 use crate::{Engine, Error, Result};
 
 /// What was stored of a conversation.
@@ -52,6 +54,7 @@ impl Order {
         copy.marks()?;
         copy.branches()?;
         copy.bookmarks()?;
+        copy.learned()?;
         let left_out = copy.left_out;
         let mut operations = kept.operations.len() as u64;
         if self.left_out + left_out.len() > 0 {
@@ -121,6 +124,19 @@ impl Copy<'_> {
             format!("segment {}", loc.segment.0)
         })?;
         Ok(TurnLoc { segment, ..loc })
+    }
+
+    /// What the log tells of what was learned, and what did not come over.
+    fn learned(&mut self) -> Result<()> {
+        let mut expected = Expected::new();
+        for operation in &self.kept.operations {
+            expected.add(operation);
+        }
+        let project = &self.kept.conversation.project;
+        for problem in not_as_told(&*self.records, project, &expected)? {
+            self.leave_out(problem.record, &problem.why);
+        }
+        Ok(())
     }
 
     fn turns(&mut self) -> Result<u64> {

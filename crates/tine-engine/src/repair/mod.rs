@@ -11,6 +11,7 @@
 //! log, in an entry of the kind `repair`.
 
 mod copy;
+mod ledger;
 mod mend;
 mod orphans;
 
@@ -125,6 +126,7 @@ impl Repair<'_> {
     }
 
     fn project(&mut self, project: &Project, known: &mut BTreeSet<ConversationKey>) -> Result<()> {
+        self.ledger(project)?;
         let mut after = None;
         loop {
             let page = self.read(|records| census::page(records, &project.id, after))?;

@@ -3,16 +3,38 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tine_core::{ConversationId, TurnId};
-use tine_store::{Conversation, Read, SegmentNo, TurnLoc, Visibility, required};
+use tine_store::{Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
 
 use super::BundleRecord;
+use super::learned::Told;
+use crate::log::PROJECT_LOG;
 use crate::path::fetch;
-use crate::{Call, Engine, Error, Result, resolve};
+use crate::{Call, Engine, Error, Page, Result, resolve};
 
 /// Turns held in memory at once.
 const TURNS_PER_READ: usize = 1_000;
 
 impl Engine {
+    /// Everything that a project holds, in the order of an export: its conversations, and at
+    /// last the log of what was done outside of them.
+    pub fn exported(&self, call: &Call) -> Result<Vec<ConversationId>> {
+        let mut ids = Vec::new();
+        let mut page = Page::default();
+        loop {
+            let found = self.conversations(call, true, page)?;
+            ids.extend(found.items.into_iter().map(|conversation| conversation.id));
+            match found.next {
+                Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+                None => break,
+            }
+        }
+        let log = ConversationId::from_stored(PROJECT_LOG);
+        let there =
+            self.read(|records| Ok(records.conversation(&call.project, &log)?.is_some()))?;
+        ids.extend(there.then_some(log));
+        Ok(ids)
+    }
+
     /// Hands out every record of a conversation, also what is hidden, in the order of a bundle.
     ///
     /// The order is a function of the records alone: the same conversation gives the same
@@ -25,7 +47,12 @@ impl Engine {
     ) -> Result<()> {
         let visit = std::cell::RefCell::new(visit);
         self.read(|records| {
-            let found = resolve::conversation(records, call, conversation)?;
+            let found = match conversation.as_str() {
+                PROJECT_LOG => records
+                    .conversation(&call.project, conversation)?
+                    .ok_or_else(|| Error::not_found("conversation", conversation))?,
+                _ => resolve::conversation(records, call, conversation)?,
+            };
             export(records, &found, &mut **visit.borrow_mut())
         })
     }
@@ -86,7 +113,11 @@ fn export(
     }
     // The visitor's error is not the store's: it is carried around the store's visitor.
     let mut failed: Option<Error> = None;
+    let mut told = Told::default();
     records.operations(key, 1, u64::MAX, &mut |operation| {
+        if let Detail::Kept(detail) = &operation.detail {
+            told.add(detail);
+        }
         let record = BundleRecord::Operation {
             seq: operation.seq,
             kind: operation.kind,
@@ -100,7 +131,8 @@ fn export(
         failed = visit(record).err();
         Ok(failed.is_none())
     })?;
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(()), Err)?;
+    told.export(records, &conversation.project, visit)
 }
 
 /// Turns in the order in which they were made: by operation, and within one by depth.

@@ -16,8 +16,9 @@ use tine_store::{
     Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
 };
 
+use super::learned::Brought;
 use super::{BundleRecord, Imported};
-use crate::log::seal;
+use crate::log::{PROJECT_LOG, seal};
 use crate::tree::hide;
 use crate::verify::check;
 use crate::{Engine, Error, Result};
@@ -74,6 +75,7 @@ struct Bundle {
     branches: Vec<(Branch, Option<TurnId>)>,
     bookmarks: Vec<(Name, TurnId, tine_core::Timestamp)>,
     operations: Vec<Operation>,
+    brought: Brought,
 }
 
 /// A turn before it has a place; the place in the record means nothing yet.
@@ -105,7 +107,15 @@ impl Bundle {
         let project = project.cloned().unwrap_or(named);
         tine_core::ids::check_key("project id", project.as_str(), limits)?;
         tine_core::ids::check_key("conversation id", id.as_str(), limits)?;
-        let visibility = if archived { Visibility::Archived } else { Visibility::Shown };
+        let visibility = match archived {
+            _ if id.as_str() == PROJECT_LOG => Visibility::ProjectLog,
+            _ if id.as_str().starts_with('~') => {
+                let why = format!("`{id}`: ids that begin with ~ are Tine's own");
+                return Err(Error::Invalid(why));
+            }
+            true => Visibility::Archived,
+            false => Visibility::Shown,
+        };
         Ok(Bundle {
             conversation: Conversation {
                 key: NO_KEY,
@@ -125,6 +135,7 @@ impl Bundle {
             branches: Vec::new(),
             bookmarks: Vec::new(),
             operations: Vec::new(),
+            brought: Brought::default(),
         })
     }
 
@@ -185,6 +196,12 @@ impl Bundle {
                     undone,
                     idempotency,
                 })
+            }
+            BundleRecord::Entry { kind, key, text } => {
+                self.brought.entries.push((kind, key, text));
+            }
+            BundleRecord::Piece { source, nth, bytes } => {
+                self.brought.pieces.push((source, nth, bytes));
             }
         }
     }
@@ -269,6 +286,8 @@ impl Bundle {
         let locs = self.store_turns(records, key, known, &mut imported.turns)?;
         imported.operations = self.store_operations(records, key, known)?;
         self.store_state(records, key, &locs)?;
+        let owned = wanted.visibility == Visibility::ProjectLog;
+        self.brought.store(records, &wanted.project, owned)?;
         let stored = Conversation { key, ..wanted.clone() };
         if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match imported.extended {

@@ -2,12 +2,13 @@
 
 mod export;
 mod import;
+mod learned;
 
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
-    Status, Timestamp, TurnHash, TurnId,
+    SourceId, Status, Timestamp, TurnHash, TurnId,
 };
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin, Root};
+use tine_store::{Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, Origin, Root};
 
 /// One record of a bundle. A conversation comes first; its turns follow in the order in which
 /// they were made, then everything else. Nothing in it depends on how a store lays things out.
@@ -121,6 +122,24 @@ pub enum BundleRecord {
         undone: bool,
         /// The caller's key.
         idempotency: Option<Idempotency>,
+    },
+    /// Something that was learned.
+    Entry {
+        /// What it is.
+        kind: EntryKind,
+        /// Under which key.
+        key: Vec<u8>,
+        /// Canonical JSON; of a prompt its text.
+        text: String,
+    },
+    /// Bytes of a source.
+    Piece {
+        /// The source.
+        source: SourceId,
+        /// Which piece, from 0.
+        nth: u32,
+        /// The bytes.
+        bytes: Vec<u8>,
     },
 }
 

@@ -1,8 +1,10 @@
 //! What was learned, and the turns of hosts that track no branches.
 
 mod contract_failures;
+mod erase;
 mod facts;
 mod runs;
+mod transfer;
 mod turns;
 
 use tine_core::json::{self, Json, Object};

@@ -9,9 +9,9 @@
 use std::collections::{HashMap, HashSet};
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
-use tine_core::{ConversationId, Digest, Name, OperationHash, TurnHash, TurnId};
+use tine_core::{ConversationId, Digest, Name, OperationHash, SourceId, TurnHash, TurnId};
 use tine_engine::BundleRecord;
-use tine_store::Content;
+use tine_store::{Content, EntryKind};
 
 use super::encode;
 use super::error::Fault;
@@ -39,6 +39,8 @@ struct Current {
     last_seq: u64,
     /// The latest operation that a record names as its maker.
     named_operation: u64,
+    last_entry: Option<(EntryKind, Vec<u8>)>,
+    last_piece: Option<(SourceId, u32)>,
 }
 
 impl Chain {
@@ -96,8 +98,17 @@ impl Chain {
 }
 
 /// The order of the lines within a conversation.
-const ORDER: [&str; 7] =
-    ["conversation", "turn", "split", "hidden", "branch", "bookmark", "operation"];
+const ORDER: [&str; 9] = [
+    "conversation",
+    "turn",
+    "split",
+    "hidden",
+    "branch",
+    "bookmark",
+    "operation",
+    "entry",
+    "piece",
+];
 
 impl Current {
     fn new(id: ConversationId) -> Self {
@@ -110,6 +121,8 @@ impl Current {
             last_operation: None,
             last_seq: 0,
             named_operation: 0,
+            last_entry: None,
+            last_piece: None,
         }
     }
 
@@ -187,6 +200,27 @@ impl Current {
                 check_hash(|| format!("operation {seq} of `{}`", self.id), computed.0, hash.0)?;
                 self.last_operation = Some(*hash);
                 self.last_seq = *seq;
+            }
+            BundleRecord::Entry { kind, key, .. } => {
+                let place = (*kind, key.clone());
+                if self.last_entry.as_ref().is_some_and(|last| *last >= place) {
+                    let name = format!("{} {}", kind.as_str(), encode::hex(key));
+                    return Err(Fault::Unsorted { record: "entry", name });
+                }
+                self.last_entry = Some(place);
+            }
+            BundleRecord::Piece { source, nth, .. } => {
+                let place = (*source, *nth);
+                let follows = match self.last_piece {
+                    Some((last, before)) if last == *source => *nth == before + 1,
+                    Some((last, _)) => last < *source && *nth == 0,
+                    None => *nth == 0,
+                };
+                if !follows {
+                    let name = format!("{nth} of source {source}");
+                    return Err(Fault::Unsorted { record: "piece", name });
+                }
+                self.last_piece = Some(place);
             }
         }
         Ok(())

@@ -1,15 +1,21 @@
 //! Lines to records, strictly: each line has one spelling, and no other is taken.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use tine_core::facts::Slot;
 use tine_core::ids::check_key;
 use tine_core::json::{self, MAX_DEPTH};
 use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
 use tine_core::{
-    Body, ConversationId, Digest, Json, Limits, Metadata, Name, ProjectId, Role, Status, TurnId,
+    Body, ConversationId, Digest, Json, Limits, Metadata, Name, ProjectId, Role, SourceId, Status,
+    TurnId,
 };
 use tine_engine::BundleRecord;
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin, Root};
+use tine_store::{
+    Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, KEY_BYTES, Origin, PIECE_BYTES,
+    Root,
+};
 
 use super::error::Fault;
 use super::fields::{Fields, name_fault, value_fault, wrong};
@@ -63,6 +69,8 @@ pub(super) fn line(line: &[u8], limits: &Limits) -> Result<Line, Fault> {
         "branch" => ("branch", branch),
         "bookmark" => ("bookmark", bookmark),
         "operation" => ("operation", operation),
+        "entry" => ("entry", entry),
+        "piece" => ("piece", piece),
         "end" => ("end line", end),
         _ => return Err(Fault::UnknownRecord { record: kind }),
     };
@@ -276,6 +284,40 @@ fn used_key(mut used: Fields, limits: &Limits) -> Result<Idempotency, Fault> {
     let answer = used.text("answer")?;
     used.finish()?;
     Ok(Idempotency { key, fingerprint, answer })
+}
+
+fn entry(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+    let fault = |key, why: String| Fault::Value { key, too_large: false, source: why.into() };
+    let name = fields.text("kind")?;
+    let kind = EntryKind::parse(&name)
+        .ok_or_else(|| fault("kind", format!("`{name}` is no kind of entry")))?;
+    let given = fields.text("key")?;
+    let digits = given.len() % 2 == 0 && !given.is_empty() && given.len() / 2 <= KEY_BYTES;
+    let lower = given.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    if !digits || !lower {
+        return Err(fault("key", "it is not pairs of lower-case hexadecimal digits".to_owned()));
+    }
+    let pairs = given.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
+    let key = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
+    let text = match (kind, fields.any("value")?) {
+        (EntryKind::Prompt, Json::String(prompt)) => prompt,
+        (EntryKind::Prompt, other) => return Err(wrong("value", "a string", &other)),
+        (_, value) => value.to_canonical(),
+    };
+    Ok(Line::Record(BundleRecord::Entry { kind, key, text }, None))
+}
+
+fn piece(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+    let source: SourceId = fields.parsed("source_id")?;
+    let nth = fields.number("nth")?;
+    let nth = u32::try_from(nth).map_err(|_| wrong("nth", "a small number", &nth.into()))?;
+    let bytes =
+        BASE64.decode(fields.text("bytes")?).map_err(|error| value_fault("bytes", false, error))?;
+    if bytes.is_empty() || bytes.len() > PIECE_BYTES {
+        let why = format!("a piece has 1 to {PIECE_BYTES} bytes, not {}", bytes.len());
+        return Err(Fault::Value { key: "bytes", too_large: false, source: why.into() });
+    }
+    Ok(Line::Record(BundleRecord::Piece { source, nth, bytes }, None))
 }
 
 fn end(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {

@@ -3,10 +3,12 @@
 //! A key that is optional is absent when there is nothing to say; a key that can be `null` is
 //! always there. So each record has one form.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use tine_core::json::{self, MAX_DEPTH, Object};
 use tine_core::{Digest, Json, TurnHash};
 use tine_engine::BundleRecord;
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin};
+use tine_store::{Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, Origin};
 
 use super::error::Fault;
 use super::{FORMAT, VERSION, Written};
@@ -149,6 +151,20 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
             line.insert("undone", (*undone).into());
             optional(&mut line, "idempotency", idempotency.as_ref().map(used_key));
         }
+        BundleRecord::Entry { kind, key, text } => {
+            line.insert("kind", kind.as_str().into());
+            line.insert("key", hex(key).into());
+            let value = match kind {
+                EntryKind::Prompt => text.as_str().into(),
+                _ => exact_json(text)?,
+            };
+            line.insert("value", value);
+        }
+        BundleRecord::Piece { source, nth, bytes } => {
+            line.insert("source_id", text(source));
+            line.insert("nth", (*nth).into());
+            line.insert("bytes", BASE64.encode(bytes).into());
+        }
     }
     Ok(Json::Object(line))
 }
@@ -163,6 +179,8 @@ pub(super) fn name(record: &BundleRecord) -> &'static str {
         BundleRecord::Branch { .. } => "branch",
         BundleRecord::Bookmark { .. } => "bookmark",
         BundleRecord::Operation { .. } => "operation",
+        BundleRecord::Entry { .. } => "entry",
+        BundleRecord::Piece { .. } => "piece",
     }
 }
 
@@ -176,7 +194,14 @@ pub(super) fn describe(record: &BundleRecord) -> String {
         BundleRecord::Branch { name, .. } => format!("branch `{name}`"),
         BundleRecord::Bookmark { name, .. } => format!("bookmark `{name}`"),
         BundleRecord::Operation { seq, .. } => format!("operation {seq}"),
+        BundleRecord::Entry { kind, key, .. } => format!("{} {}", kind.as_str(), hex(key)),
+        BundleRecord::Piece { source, nth, .. } => format!("piece {nth} of source {source}"),
     }
+}
+
+/// A key in hexadecimal digits.
+pub(super) fn hex(key: &[u8]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why a turn is hidden, as it is called in a bundle.

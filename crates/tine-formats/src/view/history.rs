@@ -150,6 +150,12 @@ pub struct Purged {
     pub other_holders: Vec<Holder>,
     /// Entries of the log whose detail is erased.
     pub operations: u64,
+    /// Sources whose bytes are erased.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// Observations that are erased with them.
+    #[serde(default)]
+    pub observations: u64,
     /// The word to confirm with; nothing was erased yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<String>,
@@ -174,6 +180,8 @@ impl From<engine::Purged> for Purged {
             turns: texts(done.turns),
             other_holders: done.other_holders.into_iter().map(holder).collect(),
             operations: done.operations,
+            sources: texts(done.sources),
+            observations: done.observations,
             confirm: done.confirm,
         }
     }
@@ -190,6 +198,8 @@ impl TryFrom<Purged> for engine::Purged {
             turns: parse_all("turns", view.turns)?,
             other_holders: view.other_holders.into_iter().map(holder).collect::<Result<_, _>>()?,
             operations: view.operations,
+            sources: parse_all("sources", view.sources)?,
+            observations: view.observations,
             confirm: view.confirm,
         })
     }

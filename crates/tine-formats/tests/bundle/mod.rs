@@ -2,6 +2,7 @@
 //! both stores.
 
 mod form;
+mod learned;
 mod page;
 mod random;
 mod refusals;

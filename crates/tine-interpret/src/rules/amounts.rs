@@ -3,6 +3,7 @@
 //! A count of things ("three people") is no amount, nor is an age, a rate's "a month", or a
 //! stretch of time that says when ("in two weeks"); those phrases are taken before.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -10,124 +11,9 @@ use tine_core::Json;
 use tine_core::json::Number;
 
 use super::Found;
+use super::lists::{CURRENCIES, UNITS};
 use super::passage::{Sentence, pattern};
 use super::when::When;
-
-/// Units as they are written, in lower case and singular, and what they are called in a fact.
-const UNITS: &[(&str, &str)] = &[
-    ("kg", "kg"),
-    ("kilo", "kg"),
-    ("kilogram", "kg"),
-    ("kilogramme", "kg"),
-    ("g", "g"),
-    ("gram", "g"),
-    ("mg", "mg"),
-    ("ton", "ton"),
-    ("tonne", "ton"),
-    ("lb", "lb"),
-    ("lbs", "lb"),
-    ("ounce", "oz"),
-    ("oz", "oz"),
-    ("km", "km"),
-    ("kilometer", "km"),
-    ("kilometre", "km"),
-    ("mile", "mile"),
-    ("meter", "m"),
-    ("metre", "m"),
-    ("m", "m"),
-    ("cm", "cm"),
-    ("centimeter", "cm"),
-    ("centimetre", "cm"),
-    ("mm", "mm"),
-    ("millimeter", "mm"),
-    ("inch", "inch"),
-    ("inches", "inch"),
-    ("foot", "foot"),
-    ("feet", "foot"),
-    ("ft", "foot"),
-    ("yard", "yard"),
-    ("acre", "acre"),
-    ("hectare", "hectare"),
-    ("sqm", "sqm"),
-    ("square meter", "sqm"),
-    ("square metre", "sqm"),
-    ("square feet", "sqft"),
-    ("m²", "sqm"),
-    ("liter", "liter"),
-    ("litre", "liter"),
-    ("l", "liter"),
-    ("ml", "ml"),
-    ("gallon", "gallon"),
-    ("pint", "pint"),
-    ("cup", "cup"),
-    ("tablespoon", "tablespoon"),
-    ("teaspoon", "teaspoon"),
-    ("second", "second"),
-    ("sec", "second"),
-    ("minute", "minute"),
-    ("min", "minute"),
-    ("hour", "hour"),
-    ("hr", "hour"),
-    ("h", "hour"),
-    ("day", "day"),
-    ("week", "week"),
-    ("month", "month"),
-    ("year", "year"),
-    ("ms", "ms"),
-    ("byte", "byte"),
-    ("kb", "kb"),
-    ("mb", "mb"),
-    ("gb", "gb"),
-    ("tb", "tb"),
-    ("megabyte", "mb"),
-    ("gigabyte", "gb"),
-    ("terabyte", "tb"),
-    ("watt", "watt"),
-    ("kw", "kw"),
-    ("kwh", "kwh"),
-    ("kcal", "kcal"),
-    ("calorie", "calorie"),
-    ("percent", "%"),
-    ("per cent", "%"),
-];
-
-/// Currencies by sign, code and name.
-const MONEY: &[(&str, &str)] = &[
-    ("$", "USD"),
-    ("us$", "USD"),
-    ("€", "EUR"),
-    ("£", "GBP"),
-    ("¥", "JPY"),
-    ("₹", "INR"),
-    ("a$", "AUD"),
-    ("c$", "CAD"),
-    ("usd", "USD"),
-    ("eur", "EUR"),
-    ("gbp", "GBP"),
-    ("jpy", "JPY"),
-    ("chf", "CHF"),
-    ("cad", "CAD"),
-    ("aud", "AUD"),
-    ("sek", "SEK"),
-    ("nok", "NOK"),
-    ("dkk", "DKK"),
-    ("pln", "PLN"),
-    ("czk", "CZK"),
-    ("inr", "INR"),
-    ("cny", "CNY"),
-    ("dollar", "USD"),
-    ("buck", "USD"),
-    ("euro", "EUR"),
-    ("pound", "GBP"),
-    ("quid", "GBP"),
-    ("yen", "JPY"),
-    ("franc", "CHF"),
-    ("rupee", "INR"),
-    ("yuan", "CNY"),
-    ("krona", "SEK"),
-    ("zloty", "PLN"),
-    ("cent", "cent"),
-];
 
 const NUMBER: &str = r"\d{1,3}(?:[,’'   ]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?";
 const WORDS: &str = r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|half an?)(?:\s+(?:hundred|thousand|million|billion))?";
@@ -140,11 +26,14 @@ static SIGN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 static UNIT: LazyLock<Regex> = LazyLock::new(|| {
-    let mut units: Vec<&str> = UNITS.iter().chain(&MONEY[8..]).map(|(unit, _)| *unit).collect();
-    units.sort_by_key(|unit| std::cmp::Reverse(unit.len()));
+    let all = UNITS.keys().chain(CURRENCIES.keys());
+    // Signs stand before figures or have no letters; here are the spellings in letters.
+    let mut units: Vec<&str> = all.map(String::as_str).filter(|unit| !unit.contains('$')).collect();
+    // The longest first: the first that fits is taken.
+    units.sort_by_key(|unit| (std::cmp::Reverse(unit.len()), *unit));
     let units = units.join("|");
     pattern(&format!(
-        r"(?i)(?:(?P<number>\b(?:{NUMBER}))|\b(?P<words>{WORDS}))(?:(?:\s|-)?(?P<scale>k|bn|mn|million|billion|thousand|hundred)\b)?(?:(?:[ \t ]|-)?(?:\b(?P<rate>us\s)?(?P<unit>{units})(?:s|es)?\b\.?)|\s?(?P<sign>%|€|£|\$|m²))"
+        r"(?i)(?:(?P<number>\b(?:{NUMBER}))|\b(?P<words>{WORDS}))(?:(?:\s|-)?(?P<scale>k|bn|mn|million|billion|thousand|hundred)\b)?(?:(?:[ \t ]|-)?(?:(?:us\s)?(?P<unit>{units})(?:s|es)?\b\.?)|\s?(?P<sign>%|€|£|\$|m²))"
     ))
 });
 
@@ -155,31 +44,34 @@ pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Foun
             r"(?i)\bwish\b|\bif (?:i|we|you) (?:ever )?(?:had|won|were)\b|\bimagine\b|\bsuppose\b",
         )
     });
+    static WEIGHT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:weighs?|weighed|weighing|heavy|heavier|lighter|lift(?:ed|ing)?|(?:lose|lost|gain|gained) (?:\w+ )?\w+ pounds)\b",
+        )
+    });
     let text = sentence.plain.as_str();
     if WISHED.is_match(text) {
         return;
     }
-    let mut taken: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut taken: Vec<Range<usize>> = Vec::new();
     for pattern in [&*SIGN, &*UNIT] {
         for captures in pattern.captures_iter(text) {
             let Some(at) = captures.get(0).map(|all| all.range()) else { continue };
-            let crosses =
-                |other: &std::ops::Range<usize>| other.start < at.end && at.start < other.end;
+            let crosses = |other: &Range<usize>| other.start < at.end && at.start < other.end;
             let in_when = whens.iter().any(|when| crosses(&when.at));
             if in_when || taken.iter().any(crosses) || is_part_of_more(text, &at) {
                 continue;
             }
             let unit =
                 captures.name("unit").or(captures.name("sign")).map_or("", |unit| unit.as_str());
+            // Pounds are money unless something weighs them.
+            let weighed = unit.eq_ignore_ascii_case("pound") && WEIGHT.is_match(text);
+            let unit = if weighed { "lb" } else { unit };
             let Some((unit, money)) = canonical(unit) else { continue };
             let rate = captures.name("words").is_some_and(|words| is_article(words.as_str()));
             let Some(value) = value(&captures) else { continue };
-            if !money
-                && (rate || is_age_or_past(&text[at.end..]) || is_ordinal_use(text, &at, unit))
-            {
-                continue;
-            }
-            if money && rate {
+            let other = is_age_or_past(&text[at.end..]) || is_letter(text, &at, unit);
+            if rate || (other && !money) {
                 continue;
             }
             taken.push(at.clone());
@@ -194,12 +86,16 @@ fn is_article(words: &str) -> bool {
 }
 
 /// Whether digits or letters touch the match: a version, a name, a larger number.
-fn is_part_of_more(text: &str, at: &std::ops::Range<usize>) -> bool {
+fn is_part_of_more(text: &str, at: &Range<usize>) -> bool {
     let before = text[..at.start].chars().next_back();
     let after = text[at.end..].chars().next();
     let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '#');
     let range_start = before.is_some_and(|c| joins(c) || matches!(c, '.' | ',' | ':' | '/'));
-    range_start
+    // The end of "2-3 weeks" is no amount of its own.
+    let ranged = text[..at.start].ends_with(['-', '–'])
+        && text[..at.start].trim_end_matches(['-', '–']).ends_with(|c: char| c.is_ascii_digit());
+    ranged
+        || range_start
         || after.is_some_and(|c| {
             joins(c) || c == '/' && !text[at.end + 1..].starts_with(char::is_alphabetic)
         })
@@ -212,8 +108,8 @@ fn is_age_or_past(rest: &str) -> bool {
     AFTER.is_match(rest)
 }
 
-/// Short units that are also letters are units only where a figure stands right before them.
-fn is_ordinal_use(text: &str, at: &std::ops::Range<usize>, unit: &str) -> bool {
+/// "7 H" and "the 2 second time": a letter or a place in an order, not a unit.
+fn is_letter(text: &str, at: &Range<usize>, unit: &str) -> bool {
     let said = &text[at.clone()];
     let letter = said.chars().next_back().is_some_and(|c| c.is_ascii_uppercase());
     matches!(unit, "m" | "g" | "liter" | "hour")
@@ -227,13 +123,8 @@ fn canonical(unit: &str) -> Option<(&'static str, bool)> {
     if folded == "%" {
         return Some(("%", false));
     }
-    let known = |list: &[(&'static str, &'static str)]| {
-        list.iter().find(|(name, _)| *name == folded).map(|(_, unit)| *unit)
-    };
-    known(&MONEY)
-        .filter(|unit| *unit != "cent")
-        .map(|unit| (unit, true))
-        .or_else(|| known(&UNITS).map(|unit| (unit, false)))
+    let money = CURRENCIES.get(&folded).map(|unit| (*unit, true));
+    money.or_else(|| UNITS.get(&folded).map(|unit| (*unit, false)))
 }
 
 fn value(captures: &regex::Captures<'_>) -> Option<Json> {

@@ -9,14 +9,14 @@ use super::Found;
 use super::passage::{Block, Section, pattern};
 use super::scene::{Reader, Scene};
 
-const WHO: &str = r"(?:\b(?:i|we|they|he|she|you|everyone|everybody|the (?:team|board|committee|group|council|client|majority|company|family)|\p{Lu}[\p{L}-]+(?: \p{Lu}[\p{L}-]+)?|(?-i:[\p{L}]+ and (?:I|i)))(?:\s+have|\s+has|['’]ve|['’]s)?\s+(?:(?:all|finally|also|now|both|just|already|eventually|unanimously|jointly|ultimately|then|have)\s+)*)";
+const WHO: &str = r"(?:\b(?:i|we|they|he|she|you|everyone|everybody|the (?:team|board|committee|group|council|client|majority|company|family)|(?-i:\p{Lu}\p{Ll}[\p{L}-]*(?: \p{Lu}[\p{L}-]+)?))(?:\s+have|\s+has|['’]ve|['’]s)?\s+(?:(?:all|finally|also|now|both|just|already|eventually|unanimously|jointly|ultimately|then|have)\s+)*)";
 
 /// Verbs that choose: "let's go with", "we'll take".
-const CHOICE: &str = r"(?:go(?:ing)?(?: ahead)? with|use|using|take|keep|keeping|stick(?:ing)? (?:with|to)|switch(?:ing)? (?:to|from|over)|drop(?:ping)?|skip|choose|pick|adopt|mov(?:e|ing) (?:to|forward with|ahead with|away from)|stay(?:ing)? with|stay at|postpone|cancel|do without|opt for|standardi[sz]e on|settle on|make it|leave it at|go for|build on|start with|rely on|not use|not (?:do|go|renew|hire|buy|use|take|sign|ship)|host|replace|buy|hire|launch|name|call it|limit|cap|run with|scrap|have it)";
+const CHOICE: &str = r"(?:go(?:ing)?(?: ahead)? with|use|using|take|keep|keeping|stick(?:ing)? (?:with|to)|switch(?:ing)? (?:to|from|over)|drop(?:ping)?|skip|choose|pick|adopt|mov(?:e|ing) (?:to|forward with|ahead with|away from)|stay(?:ing)? with|stay at|postpone|cancel|do without|opt for|standardi[sz]e on|settle on|make it|leave it at|go for|build on|start with|rely on|not (?:do|go|renew|hire|buy|use|take|sign|ship)|call it|limit|cap|run with|scrap)";
 
 static DECIDED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?i){WHO}(?:(?:(?:decided|agreed|chose|opted|resolved|voted|elected|settled|determined|chosen|concluded)\s+(?:(?:on|for|against|that|in favou?r of|upon)\s+)?(?:to\s+(?P<to>be\s+)?)?(?P<what>\S))|(?:made (?:the|a|our|my) (?:final )?decision to\s+(?P<made>\S)))"
+        r"(?i){WHO}(?:(?:(?:went with|picked|selected)\s+(?P<picked>(?:the|an?|our)\s))|(?:(?:decided|agreed|chose|opted|resolved|voted|elected|settled|determined|chosen|concluded)\s+(?:(?:on|for|against|that|in favou?r of|upon)\s+)?(?:to\s+(?P<to>be\s+)?)?(?P<what>\S))|(?:made (?:the|a|our|my) (?:final )?decision to\s+(?P<made>\S)))"
     ))
 });
 
@@ -24,6 +24,13 @@ static CHOSEN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
         r"(?i)(?:\blet['’]?s|\bwe['’]ll|\bwe will|\bi['’]ll|\bi will|\bwe['’]re|\bwe are|\bi['’]m|\bi am|\bthey['’]re|\bthey['’]ll|\bthey will|\bthey are)\s+(?:(?:just|all|both|definitely|now|then|therefore|indeed|finally|only|going to|gonna|simply)\s+)*(?P<what>{CHOICE})\b"
     ))
+});
+
+/// Choices that are plans when only "we'll" is before them.
+static PROPOSED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:let['’]?s\s+(?:(?:just|all|both|definitely|then)\s+)*(?P<what>(?:not\s+)?(?:host|replace|buy|hire|launch|name|have it|order|book|invite|hold|meet|paint|rent|sign|ship|split|get|add|remove|schedule|set|focus on|put))|we\s+(?P<wont>(?:won['’]t|will not|are not going to)\s+(?:renew|hire|buy|use|ship|sign|support|extend|order|book|offer|launch|invite|sell|attend|charge|change|move|pay|accept|switch|release|publish|host|replace)))\b",
+    )
 });
 
 static LABELLED: LazyLock<Regex> = LazyLock::new(|| {
@@ -42,7 +49,11 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     let plain = sentence.plain.as_str();
     let mut starts: Vec<(usize, usize)> = Vec::new();
     for captures in DECIDED.captures_iter(plain) {
-        let what = captures.name("to").or(captures.name("what")).or(captures.name("made"));
+        let what = captures
+            .name("picked")
+            .or(captures.name("to"))
+            .or(captures.name("what"))
+            .or(captures.name("made"));
         if let (Some(all), Some(what)) = (captures.get(0), what) {
             starts.push((all.start(), what.start()));
         }
@@ -56,6 +67,12 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
             {
                 continue;
             }
+            starts.push((all.start(), what.start()));
+        }
+    }
+    for captures in PROPOSED.captures_iter(plain) {
+        let what = captures.name("what").or(captures.name("wont"));
+        if let (Some(all), Some(what)) = (captures.get(0), what) {
             starts.push((all.start(), what.start()));
         }
     }
@@ -94,7 +111,7 @@ fn is_own_choice(verb: &str) -> bool {
 fn is_undecided(what: &str) -> bool {
     static OPEN: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|it\b\W*$|[.,!?]|later\b)",
+            r"(?i)^(?:whether|if|what|which|who|how|when|where|yet|with (?:me|you|him|her|them|us|that|this)\b|pick (?:\S+ )?up\b|drop (?:\S+ )?off\b|take (?:care|a look|over|out|off|it|notes)\b|keep (?:you|in|an eye|on|it)\b|use the (?:bathroom|restroom|toilet)\b|it\b\W*$|[.,!?]|later\b)",
         )
     });
     OPEN.is_match(what)

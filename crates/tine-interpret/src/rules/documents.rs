@@ -9,8 +9,8 @@ use regex::Regex;
 use super::Found;
 use super::links;
 use super::names::Kind;
-use super::passage::pattern;
-use super::scene::Scene;
+use super::passage::{Block, pattern};
+use super::scene::{Reader, Scene};
 
 /// A file: a name without spaces and an ending that documents, pictures, archives and builds have.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
@@ -18,15 +18,21 @@ static FILE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)(?:^|[\s(\[`\x22'“*,:])(?P<name>[\p{L}\p{N}_][\p{L}\p{N}_.\-]*\.(?:pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|txt|md|csv|tsv|",
         r"json|xml|ya?ml|toml|html?|zip|tar\.gz|tgz|gz|7z|rar|png|jpe?g|gif|svg|webp|heic|tiff?|psd|ai|fig|sketch|dwg|",
         r"mp3|mp4|m4a|wav|mov|avi|mkv|apk|ipa|exe|dmg|iso|epub|key|pages|numbers|ics|eml|log|sql|db|ipynb|tex|bib|",
-        r"vsdx?|drawio|pst|bak|stl|step|gpx|kml))(?:$|[\s)\]`\x22'”*,:;!?]|\.(?:\s|$))"
+        r"vsdx?|drawio|pst|bak|stl|step|gpx|kml|py|rs|java|cpp|sh|css|ini|conf|ods|numbers))(?:$|[\s)\]`\x22'”*,:;!?]|\.(?:\s|$))"
     ))
 });
 
-/// A title in quotation marks behind a word for a paper.
+/// Words for papers.
+const PAPER: &str = "(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|\
+                     deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)";
+
+/// A title in quotation marks beside a word for a paper.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r#"(?i)\b(?:document|report|paper|article|book|memo|file|doc|spreadsheet|presentation|deck|essay|guide|manual|handbook|contract|proposal|thesis|letter)\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?["“](?P<name>[^"“”]{2,80})["”]"#,
-    )
+    let title = r#"["“](?P<NAME>[^"“”]{2,80})["”]"#;
+    let (behind, before) = (title.replace("NAME", "name"), title.replace("NAME", "first"));
+    pattern(&format!(
+        r"(?i)\b{PAPER}\s+(?:called\s+|titled\s+|named\s+|entitled\s+)?{behind}|{before}\s+{PAPER}\b"
+    ))
 });
 
 /// The documents of a sentence.
@@ -46,9 +52,12 @@ pub(super) fn find(scene: &Scene<'_>, found: &mut Vec<Found>) {
         from = name.end();
     }
     for captures in QUOTED.captures_iter(text) {
-        if let Some(name) = captures.name("name") {
+        if let Some(name) = captures.name("name").or(captures.name("first")) {
             add(name.range());
         }
+    }
+    if scene.reader == Reader::Document && scene.opens && scene.sentence.block == Block::Heading {
+        add(0..text.trim_end().len());
     }
     for name in scene.names.iter().filter(|name| name.kind == Kind::Document) {
         found.push(Found::new("document", name.at.clone()).text("title", name.name.clone()));

@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Found;
-use super::lists::EVENT_WORDS;
+use super::lists::{ACTION_WORDS, COMMON, EVENT_WORDS, FIRST_NAMES};
 use super::names::Kind;
 use super::passage::{Block, pattern};
 use super::scene::Scene;
 use super::when::When;
-use super::words::{Gap, Shape, Word, word_from};
+use super::words::{Gap, Shape, Word};
 
 /// The most words of an event's title.
 const MAX_TITLE_WORDS: usize = 9;
@@ -30,136 +30,23 @@ static PREDICATE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Words that are no part of the phrase to the right of them.
-const STOPS: &[&str] = &[
-    "a",
-    "an",
-    "the",
-    "my",
-    "our",
-    "your",
-    "his",
-    "her",
-    "their",
-    "this",
-    "that",
-    "these",
-    "those",
-    "i",
-    "i've",
-    "i'm",
-    "we",
-    "we've",
-    "we're",
-    "you",
-    "he",
-    "she",
-    "it",
-    "they",
-    "have",
-    "has",
-    "had",
-    "having",
-    "got",
-    "get",
-    "is",
-    "are",
-    "was",
-    "were",
-    "be",
-    "been",
-    "and",
-    "or",
-    "but",
-    "so",
-    "for",
-    "to",
-    "at",
-    "in",
-    "on",
-    "of",
-    "with",
-    "from",
-    "by",
-    "about",
-    "before",
-    "after",
-    "during",
-    "until",
-    "there's",
-    "there",
-    "book",
-    "booked",
-    "schedule",
-    "scheduled",
-    "attend",
-    "attending",
-    "plan",
-    "planned",
-    "some",
-    "any",
-    "no",
-    "another",
-    "also",
-    "will",
-    "see",
-    "as",
-    "if",
-    "when",
-    "what",
-    "hold",
-    "holding",
-    "host",
-    "hosting",
-    "then",
-    "please",
-    "moved",
-    "move",
-    "it's",
-    "that's",
-    "make",
-    "add",
-    "put",
-    "set",
-    "confirm",
-    "our",
-    "join",
-    "hosts",
-    "not",
-    "up",
-    "reminder",
-];
+const STOPS: &str = "have has had having got get is are was were be been and or but so for to at in on of with \
+    from by about before after during until there's there book booked schedule scheduled \
+    attend attending plan planned some any no another also will see as if when what hold \
+    holding host hosting then please moved move it's that's make add put set confirm join \
+    hosts not up reminder";
+
+/// Words that stand before a phrase and are no part of it.
+const DETERMINERS: &str = "a an the my our your his her their this that these those i i've i'm we we've we're you he \
+    she it they";
 
 /// Words for events that are verbs as well: alone at the beginning of a clause they command.
-const ALSO_VERBS: &[&str] = &[
-    "call", "visit", "play", "test", "review", "train", "move", "date", "show", "talk", "race",
-    "ride", "vote", "sync", "release", "launch", "demo", "screen", "match", "service", "trial",
-    "drill", "scan", "hike", "tour", "pitch", "cruise",
-];
+const ALSO_VERBS: &str = "call visit play test review train move date show talk race ride vote sync release launch \
+    demo screen match service trial drill scan hike tour pitch cruise";
 
 /// Words for events that are mostly something else: another noun must stand before them.
-const NEED_COMPANY: &[&str] = &[
-    "final",
-    "date",
-    "train",
-    "bus",
-    "move",
-    "sale",
-    "coffee",
-    "test",
-    "play",
-    "service",
-    "vote",
-    "class",
-    "course",
-    "release",
-    "migration",
-    "maintenance",
-    "planning",
-    "show",
-    "operation",
-    "dentist",
-    "delivery",
-];
+const NEED_COMPANY: &str = "final date train bus move sale coffee test play service vote class course release \
+    migration maintenance planning show operation dentist delivery";
 
 /// The events of a sentence.
 pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
@@ -171,7 +58,12 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         if scene.is_quoted(when.at.start) || !is_real(scene, when) {
             continue;
         }
-        let Some(at) = by_predicate(scene, when).or_else(|| by_word(scene, when)) else { continue };
+        let Some(at) = by_predicate(scene, when)
+            .or_else(|| by_word(scene, when))
+            .or_else(|| by_itself(scene, when))
+        else {
+            continue;
+        };
         let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
         let apart = |other: &Range<usize>| free(other) && !other.contains(&when.at.start);
         if !taken.iter().all(apart) || !found.iter().all(|it| free(&it.at)) {
@@ -180,6 +72,12 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         found.push(described(scene, when, at));
     }
     found
+}
+
+/// Whether a word is one for something that happens, or for several.
+pub(super) fn is_event(word: &Word) -> bool {
+    let one = word.folded.strip_suffix('s').unwrap_or(&word.folded);
+    EVENT_WORDS.contains(word.folded.as_str()) || EVENT_WORDS.contains(one)
 }
 
 /// Whether the clause of a time says that something happens, not that it does not or might.
@@ -212,38 +110,16 @@ fn by_predicate(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
     let at = scene.trimmed(start + event.start()..start + event.end());
     let words: Vec<&Word> =
         scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
-    let head = words.iter().any(|word| EVENT_WORDS.contains(word.folded.as_str()));
+    let head = words.iter().any(|word| is_event(word));
     let sure = captures.name("sure").is_some()
         || captures.name("plain").is_some() && spells_on(&plain[when.at.clone()]);
     let first = words.first()?;
     // "It is on Friday": whatever it is, it is not here.
-    const NOBODY: &[&str] = &[
-        "it",
-        "that",
-        "this",
-        "there",
-        "he",
-        "she",
-        "they",
-        "we",
-        "i",
-        "you",
-        "what",
-        "today",
-        "everything",
-        "when",
-        "here",
-        "which",
-        "who",
-        "all",
-        "these",
-        "those",
-        "date",
-        "next",
-    ];
-    let named = words.len() == 1 && NOBODY.contains(&first.folded.as_str());
-    let pronoun = NOBODY[..17].contains(&first.folded.as_str())
-        && !(first.is(&["this", "that", "all"]) && head);
+    const NOBODY: &str =
+        "it that this there he she they we i you what today everything when here which who";
+    const ALONE: &str = "all these those date next";
+    let named = words.len() == 1 && first.is(ALONE);
+    let pronoun = first.is(NOBODY) && !(first.is("this that all") && head);
     if named
         || pronoun
         || words.len() > MAX_TITLE_WORDS + 2
@@ -268,11 +144,9 @@ fn is_person_alone(scene: &Scene<'_>, at: &Range<usize>) -> bool {
 
 /// Where a phrase begins behind words such as "the" and "oh, and my".
 fn without_determiner(words: &[&Word]) -> usize {
-    const LEADING: &[&str] = &[
-        "the", "a", "an", "my", "our", "your", "his", "her", "their", "this", "and", "also", "oh",
-        "so", "but", "reminder", "btw", "ok", "plus", "that",
-    ];
-    let first = words.iter().find(|word| !word.is(&LEADING)).or(words.last());
+    const LEADING: &str =
+        "the a an my our your his her their this and also oh so but reminder btw ok plus that";
+    let first = words.iter().find(|word| !word.is(LEADING)).or(words.last());
     first.map_or(0, |word| word.at.start)
 }
 
@@ -280,7 +154,7 @@ fn without_determiner(words: &[&Word]) -> usize {
 fn shortened(scene: &Scene<'_>, at: Range<usize>) -> Range<usize> {
     let words: Vec<&Word> =
         scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
-    let stop = words.iter().skip(1).position(|word| word.is(&["at"])).map(|no| no + 1);
+    let stop = words.iter().skip(1).position(|word| word.is("at")).map(|no| no + 1);
     let limit = stop.unwrap_or(words.len()).min(MAX_TITLE_WORDS);
     let end =
         limit.checked_sub(1).and_then(|last| words.get(last)).map_or(at.end, |word| word.at.end);
@@ -292,39 +166,72 @@ fn shortened(scene: &Scene<'_>, at: Range<usize>) -> Range<usize> {
 fn by_word(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
     let words = scene.words();
     let clause = scene.clause(when.at.start);
+    // What is to be done by a day does not happen on it.
+    let said = scene.sentence.plain[when.at.clone()].to_ascii_lowercase();
+    if ["by ", "before ", "until ", "till ", "due "].iter().any(|word| said.starts_with(word)) {
+        return None;
+    }
     let inside = |word: &Word| clause.contains(&word.at.start) && !when.at.contains(&word.at.start);
-    let heads = words.iter().enumerate().filter(|(_, word)| {
-        inside(word) && EVENT_WORDS.contains(word.folded.as_str()) && !word.owns
-    });
+    let heads =
+        words.iter().enumerate().filter(|(_, word)| inside(word) && is_event(word) && !word.owns);
     // The nearest before the time, else the first behind it.
     let heads: Vec<usize> =
         heads.map(|(no, _)| no).filter(|no| is_noun(words, *no, &clause)).collect();
     let before = heads.iter().rfind(|no| words[**no].at.start < when.at.start);
     let head = *before.or(heads.first())?;
     let start = left(words, head, &clause);
-    if NEED_COMPANY.contains(&words[head].folded.as_str()) && start == head {
+    // "Dentist tomorrow" is enough, "the dentist … tomorrow" is not.
+    let beside = scene.sentence.plain[words[head].at.end..].trim_start().len()
+        == scene.sentence.plain.len() - when.at.start;
+    let opens = scene.trimmed(clause.clone()).start == words[head].at.start;
+    if words[head].is(NEED_COMPANY) && start == head && !(beside && opens) {
         return None;
     }
     let end = right(scene, head, &clause, when);
     Some(scene.trimmed(words[start].at.start..end))
 }
 
+/// A phrase without a verb before a time, alone in its sentence: "Garden club on Thursday at 5".
+fn by_itself(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
+    let clause = scene.clause(when.at.start);
+    let words: Vec<&Word> = scene
+        .words()
+        .iter()
+        .filter(|word| clause.contains(&word.at.start) && word.at.start < when.at.start)
+        .collect();
+    let rest = scene.trimmed(when.at.end..clause.end.max(when.at.end));
+    let noun = |word: &&Word| {
+        let common = COMMON.contains(word.folded.as_str()) && !word.owns;
+        let verbal = word.folded.ends_with("ed") || word.folded.ends_with("ing");
+        !common
+            && !verbal
+            && word.shape != Shape::Number
+            && !word.is(STOPS)
+            && !word.is(DETERMINERS)
+    };
+    let first = words.first()?;
+    let opens = clause.start == 0 && (2..=4).contains(&words.len());
+    let acts = ACTION_WORDS.contains(first.folded.as_str());
+    let ahead = when.date.is_some() && spells_on(&scene.sentence.plain[when.at.clone()]);
+    (opens && !acts && ahead && rest.is_empty() && words.iter().all(noun))
+        .then(|| scene.trimmed(first.at.start..when.at.start))
+}
+
 /// Whether a word for an event is a noun where it stands.
 fn is_noun(words: &[Word], head: usize, clause: &Range<usize>) -> bool {
     let word = &words[head];
-    if !ALSO_VERBS.contains(&word.folded.as_str()) {
+    if !word.is(ALSO_VERBS) {
         return true;
     }
     let before = head.checked_sub(1).map(|no| &words[no]).filter(|it| it.at.start >= clause.start);
-    let followed = words.get(head + 1).is_some_and(|next| next.is(&["with", "is", "about", "at"]));
-    const VERB_BEFORE: &[&str] = &[
-        "to", "i", "we", "you", "they", "he", "she", "will", "can", "could", "should", "must",
-        "please", "i'll", "we'll", "not", "and", "let's", "she'll", "he'll", "they'll", "who",
-        "might", "would", "never", "always", "just", "you'll", "also",
-    ];
+    let followed = words.get(head + 1).is_some_and(|next| next.is("with is about at"));
+    const VERB_BEFORE: &str = "to i we you they he she will can could should must please i'll we'll not and let's \
+        she'll he'll they'll who might would never always just you'll also";
     match before {
-        None => followed && !word.is(&["play", "move", "show", "visit", "test"]),
-        Some(before) if before.is(&VERB_BEFORE) => false,
+        None => followed && !word.is("play move show visit test"),
+        Some(before) if before.is(VERB_BEFORE) => false,
+        // "help Diego move"
+        Some(before) if FIRST_NAMES.contains_key(before.folded.as_str()) => before.owns,
         Some(before) => word.gap == Gap::Space || before.owns,
     }
 }
@@ -333,7 +240,7 @@ fn is_noun(words: &[Word], head: usize, clause: &Range<usize>) -> bool {
 fn left(words: &[Word], head: usize, clause: &Range<usize>) -> usize {
     let mut start = head;
     while let Some(before) = start.checked_sub(1).map(|no| &words[no]) {
-        let stops = STOPS.contains(&before.folded.as_str()) && !before.owns;
+        let stops = (before.is(STOPS) || before.is(DETERMINERS)) && !before.owns;
         let apart = words[start].gap != Gap::Space || before.at.start < clause.start;
         let verb =
             before.shape == Shape::Lower && before.folded.ends_with("ing") && start + 1 < head;
@@ -351,21 +258,19 @@ fn right(scene: &Scene<'_>, head: usize, clause: &Range<usize>, when: &When) -> 
     let mut end = words[head].at.end;
     let mut no = head + 1;
     while let Some(word) = words.get(no) {
-        let linked = word.is(&["with", "to", "for", "about", "of", "between", "in"]);
+        let linked = word.is("with to for about of between in");
         let limit = if when.at.start > words[head].at.start { when.at.start } else { clause.end };
         if !linked || word.gap != Gap::Space || word.at.start >= limit {
             break;
         }
         let object = words[no + 1..].iter().take(5).take_while(|word| {
-            let stops = STOPS[24..].contains(&word.folded.as_str())
-                || word.is(&["leaves", "starts", "begins", "i'll", "i"]);
+            let stops = word.is(STOPS) || word.is("leaves starts begins i'll i");
             word.at.start < limit && matches!(word.gap, Gap::Space | Gap::Point) && !stops
         });
         let Some(last) = object.last() else { break };
-        end = last.at.end + if last.owns { "'s".len() } else { 0 };
+        end = last.end;
         no = words.partition_point(|it| it.at.start <= last.at.start);
     }
-    let _ = word_from;
     end.min(clause.end)
 }
 
@@ -374,7 +279,11 @@ fn described(scene: &Scene<'_>, when: &When, at: Range<usize>) -> Found {
     let clause = scene.clause(when.at.start);
     let title = scene.sentence.said(&at);
     let mut fact = Found::new("event", at.clone()).text("title", title).day("date", when.date);
-    if let Some((hour, minute)) = when.time {
+    let other = scene
+        .whens
+        .iter()
+        .find(|it| clause.contains(&it.at.start) && it.date.is_none() && it.time.is_some());
+    if let Some((hour, minute)) = when.time.or(other.and_then(|it| it.time)) {
         fact = fact.text("time", format!("{hour:02}:{minute:02}"));
     }
     let place = scene.names.iter().find(|name| {

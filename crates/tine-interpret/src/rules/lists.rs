@@ -46,6 +46,14 @@ pub(super) static EVENT_WORDS: LazyLock<Words> =
 pub(super) static ACTION_WORDS: LazyLock<Words> =
     LazyLock::new(|| words(include_str!("lists/action_words.txt")));
 
+/// Units by their spellings, in lower case and singular.
+pub(super) static UNITS: LazyLock<HashMap<String, &'static str>> =
+    LazyLock::new(|| spellings(include_str!("lists/units.txt")));
+
+/// Codes of currencies by their signs and names, in lower case and singular.
+pub(super) static CURRENCIES: LazyLock<HashMap<String, &'static str>> =
+    LazyLock::new(|| spellings(include_str!("lists/currencies.txt")));
+
 fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -60,4 +68,11 @@ fn names(list: impl Iterator<Item = &'static str>) -> Names {
         None => (name, true),
     })
     .collect()
+}
+
+fn spellings(list: &'static str) -> HashMap<String, &'static str> {
+    let split = lines(list).filter_map(|line| line.split_once(": "));
+    split
+        .flat_map(|(name, all)| all.split_whitespace().map(move |it| (it.replace('_', " "), name)))
+        .collect()
 }

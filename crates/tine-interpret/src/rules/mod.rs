@@ -1,9 +1,9 @@
 //! The interpreter `rules`: facts in plain English sentences, without network, weights or clock.
 //!
-//! A text is cut into sentences ([`passage`]). In each, names and what says when are found first;
+//! A text is cut into sentences (`passage`). In each, names and what says when are found first;
 //! then the families of facts read it in a fixed order, and a phrase that one family of statements
 //! has taken (a task, a decision, a preference, an event) is no other's. Turns and documents share
-//! the families, and each family says where it reads them differently ([`scene::Reader`]).
+//! the families, and each family says where it reads them differently (`scene::Reader`).
 //!
 //! What always holds: the same material gives the same findings; they are sorted by span; spans
 //! are whole characters of the text; a fact is found once in a text; there are never more than

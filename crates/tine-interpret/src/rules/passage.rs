@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::links;
-use super::words::{self, Word};
+use super::words::{self, Word, among};
 
 /// The longest sentence; a longer one is cut between two words.
 const MAX_SENTENCE_BYTES: usize = 1_000;
@@ -64,7 +64,7 @@ pub(super) struct Sentence<'a> {
 impl Sentence<'_> {
     /// The text of a range of the sentence, with its white space collapsed.
     pub fn said(&self, at: &Range<usize>) -> String {
-        self.text[at.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
+        self.text[at.clone()].replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -109,7 +109,7 @@ static TODO: LazyLock<Regex> =
 
 static TASKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)^\W*(?:action items?|actions|to-?dos?|to-?do list|tasks?|next steps|follow-?ups?|open items)\W*$",
+        r"(?i)^\W*(?:(?:my |our |the )?(?:action items?|actions|to-?dos?|to-?do list|tasks?|next steps|follow-?ups?|open items|things to do|still to do)(?:(?: for| this| before| by| until| on)\b[^.!?]{0,40}:)?|(?:things |stuff |what )?(?:i|we) (?:still )?(?:need|have) to(?: do)?\b[^.!?]{0,30}:)\W*$",
     )
 });
 
@@ -235,28 +235,26 @@ fn cut(paragraph: &str) -> Vec<Range<usize>> {
 
 /// Whether the point behind a word belongs to the word.
 fn is_abbreviation(before: &str, after: &str) -> bool {
-    const ALWAYS: &[&str] = &[
-        "dr", "mr", "mrs", "ms", "prof", "st", "e.g", "i.e", "vs", "approx", "no", "gen", "sen",
-        "rep", "capt", "lt", "rev", "mt", "cf",
-    ];
-    const WITHIN: &[&str] = &[
-        "a.m", "p.m", "inc", "ltd", "co", "corp", "etc", "jr", "sr", "dept", "ave", "rd", "blvd",
-        "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec", "u.s",
-    ];
+    const ALWAYS: &str = "dr mr mrs ms prof st e.g i.e vs approx no gen sen rep capt lt rev mt cf";
+    const WITHIN: &str = "a.m p.m inc ltd co corp etc jr sr dept ave rd blvd jan feb mar apr jun jul aug sept \
+        sep oct nov dec u.s";
     let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or(before);
     let small = after.chars().next().is_some_and(|next| next.is_lowercase() || next.is_numeric());
     let folded = word.to_ascii_lowercase();
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
     // "No." ends a sentence when it is one.
-    (ALWAYS.contains(&folded.as_str()) && (folded != "no" || small))
+    (among(ALWAYS, &folded) && (folded != "no" || small))
         || initial
-        || (small && WITHIN.contains(&folded.as_str()))
+        || (small && among(WITHIN, &folded))
 }
 
 /// Adds a sentence, in pieces if it is too long.
 fn shorten(paragraph: &str, mut at: Range<usize>, found: &mut Vec<Range<usize>>) {
     while at.len() > MAX_SENTENCE_BYTES {
-        let limit = paragraph.floor_char_boundary(at.start + MAX_SENTENCE_BYTES);
+        let mut limit = at.start + MAX_SENTENCE_BYTES;
+        while !paragraph.is_char_boundary(limit) {
+            limit -= 1;
+        }
         let piece = &paragraph[at.start..limit];
         let end = piece.rfind(char::is_whitespace).filter(|end| *end > 0).unwrap_or(piece.len());
         found.push(at.start..at.start + end);
@@ -278,5 +276,6 @@ fn mask(said: &str) -> String {
     for at in code.chain(links) {
         plain.replace_range(at.clone(), &"_".repeat(at.len()));
     }
-    plain
+    // Marks of emphasis would part words that belong together.
+    plain.replace("**", "  ")
 }

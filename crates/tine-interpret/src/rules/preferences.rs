@@ -12,10 +12,10 @@ use super::Found;
 use super::lists::ACTION_WORDS;
 use super::passage::{Block, pattern};
 use super::scene::Scene;
-use super::words::{Word, word_from};
+use super::words::{Word, among, word_from};
 
 /// Adverbs between a subject and its verb.
-const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to)\s+)*";
+const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to|try to|tries to)\s+)*";
 
 static LIKES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
@@ -25,16 +25,22 @@ static LIKES: LazyLock<Regex> = LazyLock::new(|| {
 
 static DISLIKES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?i)\b{ADVERBS}(?P<verb>(?:hate|dislike|detest|loathe|despise|avoid)s?|can['’]?t (?:stand|bear)|cannot (?:stand|bear)|(?:do not|don['’]?t|does not|doesn['’]?t) (?:really |much |particularly )?(?:like|enjoy|love|care for|eat|drink)|(?:am|is|are|['’]m|['’]s|['’]re) (?:not (?:a )?(?:really )?(?:big |huge )?(?:fan of|fond of|keen on|into)|(?:severely |very |badly |deathly )?allergic to|(?:lactose|gluten)[ -]intolerant|vegetarian|vegan|(?:a )(?:vegetarian|vegan)))(?:\s+(?P<what>\S+)|\W*$)"
+        r"(?i)\b{ADVERBS}(?P<verb>(?:hate|dislike|detest|loathe|despise|avoid)s?|can['’]?t (?:stand|bear)|cannot (?:stand|bear)|(?:do not|don['’]?t|does not|doesn['’]?t) (?:really |much |particularly )?(?:like|enjoy|love|care for|eat|drink)|can(?:no|['’]?)t (?:eat|drink)|(?:am|is|are|['’]m|['’]s|['’]re) (?:not (?:a )?(?:really )?(?:big |huge )?(?:fan of|fond of|keen on|into)|(?:severely |very |badly |deathly )?allergic to|(?:lactose|gluten)[ -]intolerant|vegetarian|vegan|(?:a )(?:vegetarian|vegan)))(?:\s+(?P<what>\S+)|\W*$)"
     ))
 });
 
-static HABIT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)\b(?P<how>always|never|only ever)\s+(?P<what>[\p{L}'’-]+)"));
+static HABIT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)\b(?P<how>always|never|only ever|only)\s+(?P<what>[\p{L}'’-]+)")
+});
+
+/// A preference whose subject is left out.
+static BARE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)(?:^|[,;:.]\s+|\band\s+)(?P<verb>(?:would |i['’]?d )?(?:prefer|rather)\s+\S)")
+});
 
 static FAVOURITE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?:my|our|his|her|their|\p{Lu}\p{L}+['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+",
+        r"(?i)\b(?:my|our|his|her|their|(?-i:\p{Lu}\p{L}+)['’]s) (?:all-time )?favou?rite\b.*?\b(?:is|are)\s+\S+",
     )
 });
 
@@ -45,19 +51,28 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         return found;
     }
     let plain = scene.sentence.plain.as_str();
-    let mut add = |from: usize, polarity: Option<&str>| {
-        let at = scene.trimmed(from..scene.clause(from).end);
-        let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
-        if at.len() < 4 || !taken.iter().all(free) || !found.iter().all(|it| free(&it.at)) {
-            return;
+    let starts = starts(scene);
+    for (no, (from, polarity)) in starts.iter().enumerate() {
+        // "… is allergic to latex and prefers paper" are two.
+        let next = starts.get(no + 1).map_or(plain.len(), |(next, _)| *next);
+        let at = scene.trimmed(*from..scene.clause(*from).end.min(next));
+        let apart = taken.iter().all(|other| other.end <= at.start || at.end <= other.start);
+        if at.len() < 4 || !apart {
+            continue;
         }
-        let mut fact =
-            Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
-        if let Some(polarity) = polarity {
-            fact = fact.text("polarity", polarity);
-        }
-        found.push(fact);
-    };
+        let fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
+        found.push(match polarity {
+            Some(polarity) => fact.text("polarity", *polarity),
+            None => fact,
+        });
+    }
+    found
+}
+
+/// Where preferences begin, in order, and which way they go if that can be told.
+fn starts(scene: &Scene<'_>) -> Vec<(usize, Option<&'static str>)> {
+    let plain = scene.sentence.plain.as_str();
+    let mut starts = Vec::new();
     for (verbs, polarity) in [(&*DISLIKES, "dislike"), (&*LIKES, "like")] {
         for captures in verbs.captures_iter(plain) {
             let Some(all) = captures.get(0) else { continue };
@@ -68,7 +83,7 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
                 continue;
             }
             let denied = captures.name("not").is_some();
-            add(from, Some(if denied { "dislike" } else { polarity }));
+            starts.push((from, Some(if denied { "dislike" } else { polarity })));
         }
     }
     for captures in HABIT.captures_iter(plain) {
@@ -76,25 +91,47 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         let verb = captures["what"].to_lowercase();
         let how = captures["how"].to_lowercase();
         let owner = subject(scene, all.start());
-        let command =
-            owner.is_none() && scene.trimmed(scene.clause(all.start())).start == all.start();
-        let known = ACTION_WORDS.contains(verb.as_str()) || HABITS.contains(&verb.as_str());
-        let habit = owner.is_some() && !is_past(&verb) || command && known;
+        let command = owner.is_none() && is_first(scene, all.start());
+        let known = ACTION_WORDS.contains(verb.as_str()) || among(HABITS, &verb);
+        let known = known && !among(MISHAPS, &verb);
+        // "I only wanted" and "I only just" say nothing of the kind.
+        let owner = owner.filter(|_| how != "only" || known);
+        let habit =
+            owner.is_some() && !is_past(&verb) && !among(MISHAPS, &verb) || command && known;
         if habit && scene.is_stated(owner.unwrap_or(all.start())) {
-            add(owner.unwrap_or(all.start()), (how == "never").then_some("dislike"));
+            starts.push((owner.unwrap_or(all.start()), (how == "never").then_some("dislike")));
         }
     }
     for favourite in FAVOURITE.find_iter(plain) {
         if scene.is_stated(favourite.start()) {
-            add(favourite.start(), Some("like"));
+            starts.push((favourite.start(), Some("like")));
         }
     }
-    found.sort_by_key(|fact| fact.at.start);
-    found
+    for bare in BARE.captures_iter(plain).filter_map(|captures| captures.name("verb")) {
+        if scene.is_stated(bare.start())
+            && scene.trimmed(scene.clause(bare.start())).start == bare.start()
+        {
+            starts.push((bare.start(), Some("like")));
+        }
+    }
+    starts.sort_by_key(|(from, _)| *from);
+    starts.dedup_by_key(|(from, _)| *from);
+    starts
 }
 
-const HABITS: &[&str] =
-    &["use", "put", "do", "eat", "drink", "fly", "sit", "wear", "sleep", "work", "keep", "include"];
+/// What happens to people again and again without their liking it.
+const MISHAPS: &str =
+    "forget lose miss confuse mix get have seem fail struggle wonder think thought end run try";
+
+const HABITS: &str = "use put do eat drink fly sit wear sleep work keep include";
+
+/// Whether a clause begins with what is at a byte, but for a "please".
+fn is_first(scene: &Scene<'_>, byte: usize) -> bool {
+    let clause = scene.clause(byte);
+    let before =
+        scene.sentence.plain[clause.start..byte].trim_matches(|c: char| !c.is_alphabetic());
+    before.is_empty() || ["please", "pls"].contains(&before.to_lowercase().as_str())
+}
 
 /// Where the subject of a verb begins, if somebody can have a preference.
 fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
@@ -107,15 +144,16 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
     let before = at.checked_sub(1).and_then(|at| words.get(at));
     let inside = words.iter().find(|word| word.at.start < verb && verb < word.at.end);
     let word = inside.or(before)?;
-    if is_person(word) {
+    // "I'd like to" asks for something; only "I'd rather" and "I'd prefer" prefer.
+    if is_person(word) && (inside.is_some() || !word.folded.contains('\'')) {
         return Some(word.at.start);
     }
     // "My wife prefers …", "and hates …" with the subject at the beginning of the clause.
     let owner = words.get(at.checked_sub(2)?)?;
-    if word.is(&KIN) && owner.is(&["my", "our", "his", "her", "their", "the"]) {
+    if word.is(KIN) && owner.is("my our his her their the") {
         return Some(owner.at.start);
     }
-    if word.is(&["and", "but"]) {
+    if word.is("and but") {
         let clause = scene.clause(word.at.start);
         let first = words.get(word_from(words, clause.start))?;
         let named = scene.names.iter().any(|name| name.at.start == first.at.start);
@@ -124,42 +162,9 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
     None
 }
 
-const KIN: &[&str] = &[
-    "wife",
-    "husband",
-    "partner",
-    "mother",
-    "father",
-    "mom",
-    "mum",
-    "dad",
-    "sister",
-    "brother",
-    "son",
-    "daughter",
-    "boss",
-    "manager",
-    "client",
-    "customer",
-    "team",
-    "kids",
-    "parents",
-    "friend",
-    "girlfriend",
-    "boyfriend",
-    "grandma",
-    "grandpa",
-    "grandmother",
-    "grandfather",
-    "aunt",
-    "uncle",
-    "cousin",
-    "roommate",
-    "flatmate",
-    "colleague",
-    "landlord",
-    "neighbor",
-];
+const KIN: &str = "wife husband partner mother father mom mum dad sister brother son daughter boss manager \
+    client customer team kids parents friend girlfriend boyfriend grandma grandpa grandmother \
+    grandfather aunt uncle cousin roommate flatmate colleague landlord neighbor";
 
 fn is_person(word: &Word) -> bool {
     let stem = word.folded.split('\'').next().unwrap_or_default();
@@ -172,16 +177,16 @@ fn is_empty_object(what: &str, verb: &str) -> bool {
     let bare = folded.trim_matches(|c: char| !c.is_alphanumeric() && c != '\'');
     let liking = verb.to_lowercase().starts_with("like") || verb.to_lowercase().starts_with("love");
     let ended = what.ends_with(['.', ',', '!', '?', ';', ')']);
+    if ["that", "when", "how", "if"].contains(&bare) {
+        return true;
+    }
     let pronoun = ["it", "that", "this", "them", "you", "him", "her"].contains(&bare);
     pronoun && (ended || liking) || liking && ["how", "what", "your"].contains(&bare)
 }
 
 /// "I never got it" is something that happened.
 fn is_past(verb: &str) -> bool {
-    const PAST: &[&str] = &[
-        "got", "had", "was", "were", "did", "said", "knew", "thought", "saw", "came", "went",
-        "made", "took", "gave", "told", "heard", "felt", "found", "left", "met", "paid", "sent",
-        "wrote", "been", "mind", "worked",
-    ];
-    PAST.contains(&verb) || (verb.ends_with("ed") && verb != "need" && verb != "feed")
+    const PAST: &str = "got had was were did said knew thought saw came went made took gave told heard felt \
+        found left met paid sent wrote been mind worked";
+    among(PAST, verb) || (verb.ends_with("ed") && verb != "need" && verb != "feed")
 }

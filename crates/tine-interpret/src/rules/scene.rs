@@ -29,128 +29,29 @@ pub(super) struct Scene<'a> {
     pub reader: Reader,
     pub whens: Vec<When>,
     pub names: Vec<Mention>,
+    /// Whether it is the first sentence of the text.
+    pub opens: bool,
     /// The clauses, in order.
     pub clauses: Vec<Range<usize>>,
     /// What stands between quotation marks.
     quoted: Vec<Range<usize>>,
 }
 
-const SUBJECTS: &[&str] = &[
-    "i",
-    "i'm",
-    "i've",
-    "i'd",
-    "i'll",
-    "we",
-    "we're",
-    "we'll",
-    "we've",
-    "you",
-    "you'll",
-    "you're",
-    "you've",
-    "he",
-    "he's",
-    "he'll",
-    "she",
-    "she's",
-    "she'll",
-    "it",
-    "it's",
-    "it'll",
-    "they",
-    "they're",
-    "they'll",
-    "they've",
-    "this",
-    "that",
-    "that's",
-    "these",
-    "those",
-    "there",
-    "there's",
-    "let's",
-    "lets",
-    "everyone",
-    "everybody",
-    "someone",
-    "somebody",
-    "nobody",
-    "who",
-    "which",
-    "where",
-    "what",
-    "how",
-    "here's",
-    "can",
-    "could",
-    "mornings",
-];
+/// Pronouns that begin a clause.
+const PRONOUNS: &str = "i i'm i've i'd i'll we we're we'll we've you you'll you're you've he he's he'll she she's \
+    she'll it it's it'll they they're they'll they've this that that's these those";
+
+/// Other words that begin a clause as its subject.
+const SUBJECTS: &str = "there there's let's lets everyone everybody someone somebody nobody who which where what \
+    how here's can could mornings";
 
 /// Words that begin a clause without a subject.
-const OPENERS: &[&str] = &[
-    "need",
-    "gotta",
-    "got",
-    "please",
-    "pls",
-    "maybe",
-    "also",
-    "never",
-    "always",
-    "otherwise",
-    "remind",
-    "thanks",
-    "because",
-    "then",
-];
+const OPENERS: &str =
+    "need gotta got please pls maybe also never always otherwise remind thanks because then";
 
-const VERBS: &[&str] = &[
-    "is",
-    "are",
-    "was",
-    "were",
-    "has",
-    "have",
-    "had",
-    "will",
-    "must",
-    "should",
-    "shall",
-    "needs",
-    "need",
-    "can",
-    "could",
-    "wants",
-    "wanted",
-    "would",
-    "said",
-    "says",
-    "told",
-    "asked",
-    "thinks",
-    "knows",
-    "prefers",
-    "likes",
-    "loves",
-    "hates",
-    "leaves",
-    "starts",
-    "begins",
-    "takes",
-    "comes",
-    "does",
-    "did",
-    "doesn't",
-    "didn't",
-    "isn't",
-    "isnt",
-    "costs",
-    "agreed",
-    "decided",
-    "suggested",
-    "ends",
-];
+const VERBS: &str = "is are was were has have had will must should shall needs need can could wants wanted \
+    would said says told asked thinks knows prefers likes loves hates leaves starts begins \
+    takes comes does did doesn't didn't isn't isnt costs agreed decided suggested ends";
 
 impl<'a> Scene<'a> {
     pub fn new(
@@ -165,7 +66,7 @@ impl<'a> Scene<'a> {
         let names = names::mentions(sentence, before, reader, &whens);
         let quoted = QUOTED.find_iter(&sentence.plain).map(|quoted| quoted.range()).collect();
         let clauses = clauses(sentence, &whens);
-        Scene { sentence, reader, whens, names, clauses, quoted }
+        Scene { sentence, opens: before.is_none(), reader, whens, names, clauses, quoted }
     }
 
     /// The clause around a byte.
@@ -191,7 +92,7 @@ impl<'a> Scene<'a> {
         });
         static SUPPOSED: LazyLock<Regex> = LazyLock::new(|| {
             pattern(
-                r"(?i)^\W*(?:and |but |so |or )?(?:if|unless|suppose|supposing|imagine|what if|assuming|in the (?:show|movie|film|book|novel|story|game|episode|series))\b|\bwish\b|\bpretend\b",
+                r"(?i)^\W*(?:and |but |so |or )?(?:if|unless|suppose|supposing|imagine|what if|assuming|in (?:the|a|chapter|scene|season|episode) (?:\d+|show|movie|film|book|novel|story|game|episode|series))\b|\bwish\b|\bpretend\b",
             )
         });
         let plain = &self.sentence.plain;
@@ -207,12 +108,6 @@ impl<'a> Scene<'a> {
     /// Whether a byte is inside of quotation marks.
     pub fn is_quoted(&self, byte: usize) -> bool {
         self.quoted.iter().any(|quoted| quoted.contains(&byte))
-    }
-
-    /// The phrase from a byte to the end of its clause, without the words that only tie it.
-    pub fn phrase(&self, from: usize) -> Range<usize> {
-        let end = self.clause(from).end.max(from);
-        self.trimmed(from..end)
     }
 
     /// A range without white space, punctuation and loose words at its ends.
@@ -249,6 +144,14 @@ impl<'a> Scene<'a> {
         self.names.iter().find(|name| name.kind == names::Kind::Person && name.at.end == end)
     }
 
+    /// The person or the organisation whose name ends where the words before a byte do.
+    pub fn agent_before(&self, byte: usize) -> Option<&Mention> {
+        let end = self.sentence.plain[..byte].trim_end().len();
+        let acts =
+            |name: &&Mention| matches!(name.kind, names::Kind::Person | names::Kind::Organization);
+        self.names.iter().filter(acts).find(|name| name.at.end == end)
+    }
+
     /// The words of the sentence.
     pub fn words(&self) -> &[Word] {
         &self.sentence.words
@@ -279,15 +182,16 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
                 begins_clause(words, next) || mark == "but" || mark == "so"
             }
             "since" | "while" | "when" | "once" | "before" | "after" | "until" | "as" => {
-                words.get(next).is_some_and(|word| word.is(&SUBJECTS[..30]))
+                words.get(next).is_some_and(|word| word.is(PRONOUNS))
             }
             _ => true,
         };
         if ends && cut.start() >= start {
             // The word that ties belongs to the clause that it begins.
-            let keep = mark == "if" || mark == "unless";
+            let ties = mark == "if" || mark == "unless";
+            let space = cut.as_str().len() - cut.as_str().trim_start().len();
             found.push(start..cut.start());
-            start = if keep { cut.start() + 1 } else { cut.end() };
+            start = if ties { cut.start() + space } else { cut.end() };
         }
     }
     found.push(start..plain.len());
@@ -296,23 +200,19 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
 
 /// Whether a comma ends a clause, by what follows; else it parts a list.
 fn comma_ends(words: &[Word], next: usize) -> bool {
-    const TIES: &[&str] = &[
-        "and", "but", "so", "or", "which", "who", "where", "because", "since", "although", "then",
-        "plus",
-    ];
+    const TIES: &str = "and but so or which who where because since although then plus";
     let Some(word) = words.get(next) else { return true };
-    if word.is(&["and", "or", "plus", "then"]) {
+    if word.is("and or plus then") {
         return begins_clause(words, next + 1);
     }
-    word.is(&TIES) || begins_clause(words, next)
+    word.is(TIES) || begins_clause(words, next)
 }
 
 /// Whether a clause of its own begins with a word.
 fn begins_clause(words: &[Word], at: usize) -> bool {
-    const LINKS: &[&str] =
-        &["and", "or", "at", "from", "of", "in", "on", "for", "with", "by", "about", "as"];
+    const LINKS: &str = "and or at from of in on for with by about as";
     let Some(word) = words.get(at) else { return false };
-    if word.is(&SUBJECTS) || word.is(&OPENERS) {
+    if word.is(PRONOUNS) || word.is(SUBJECTS) || word.is(OPENERS) {
         return true;
     }
     let rest = &words[at + 1..];
@@ -320,9 +220,9 @@ fn begins_clause(words: &[Word], at: usize) -> bool {
     if word.is_name_shaped() {
         let behind = reach.clone().find(|word| !word.is_name_shaped());
         // An event follows its name: "the review and Ben's party" is one list.
-        return behind.is_some_and(|word| !word.is(&LINKS)) && !word.owns;
+        return behind.is_some_and(|word| !word.is(LINKS)) && !word.owns;
     }
-    let subject = word.is(&["the", "my", "our", "his", "her", "their", "a", "an", "your", "each"])
+    let subject = word.is("the my our his her their a an your each")
         || !ACTION_WORDS.contains(word.folded.as_str());
-    subject && reach.clone().any(|word| word.is(&VERBS))
+    subject && reach.clone().any(|word| word.is(VERBS))
 }

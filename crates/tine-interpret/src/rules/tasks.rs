@@ -11,18 +11,19 @@ use regex::Regex;
 use tine_core::Role;
 
 use super::Found;
-use super::lists::{ACTION_WORDS, EVENT_WORDS};
+use super::events::is_event;
+use super::lists::ACTION_WORDS;
 use super::names::Kind;
 use super::passage::{Block, Section, pattern};
 use super::scene::{Reader, Scene};
-use super::words::word_from;
+use super::words::{among, word_from};
 
 const ADVERBS: &str = r"(?:(?:really|also|still|just|definitely|probably|now|then|first|only|quickly|finally|urgently|please|both|all|at least|actually|absolutely|already|immediately|maybe|go and|either)\s+)*";
 
 /// Verbs of duty, and how strong a claim each makes: a weak one needs a verb of action behind it.
 static DUTY: LazyLock<Regex> = LazyLock::new(|| {
     pattern(&format!(
-        r"(?i)(?:\b{ADVERBS}(?P<strong>needs? to|ha(?:ve|s)(?: got)? to|got to|gotta|must|should|ought to|had better|better|(?:am|are|is) (?:supposed|required|expected|obliged) to|promised to|offered to|volunteered to|need|shall)|['’](?P<owed>ve got to|s got to|d better|m supposed to|re supposed to|s supposed to)|\b(?P<weak>will|(?:am|are|is) going to|(?:am|are|is) gonna)|['’](?P<short>ll|m going to|re going to|s going to|m gonna|re gonna))\s+{ADVERBS}(?P<verb>[\p{{L}}_-]+)"
+        r"(?i)(?:\b{ADVERBS}(?P<strong>(?:will (?:need|have) to)|needs? to|ha(?:ve|s)(?: got)? to|got to|gotta|must|should|ought to|had better|better|(?:am|are|is) (?:supposed|required|expected|obliged) to|promised to|offered to|volunteered to|need|shall)|['’](?P<owed>ll (?:need|have) to|ve got to|s got to|d better|m supposed to|re supposed to|s supposed to)|\b(?P<weak>will|(?:am|are|is) going to|(?:am|are|is) gonna)|['’](?P<short>ll|m going to|re going to|s going to|m gonna|re gonna))\s+{ADVERBS}(?P<verb>[\p{{L}}_-]+)"
     ))
 });
 
@@ -48,116 +49,21 @@ static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Verbs behind a duty that is none: "I have to say".
-const STATES: &[&str] = &[
-    "be",
-    "have",
-    "know",
-    "say",
-    "admit",
-    "mention",
-    "note",
-    "feel",
-    "like",
-    "think",
-    "stay",
-    "remain",
-    "mean",
-    "want",
-    "see",
-    "seem",
-    "not",
-    "never",
-    "always",
-    "i",
-    "we",
-    "you",
-    "confess",
-    "wonder",
-    "hope",
-    "love",
-    "believe",
-    "agree",
-    "work",
-    "wait",
-    "help",
-    "happen",
-    "understand",
-    "imagine",
-    "consider",
-    "warn",
-    "stress",
-    "emphasize",
-    "do",
-    "exist",
-    "get",
-    "live",
-    "sleep",
-    "apologise",
-    "apologize",
-    "keep",
-    "exceed",
-    "worry",
-];
+const STATES: &str = "be have know say admit mention note feel like think stay remain mean want see seem not \
+    never always i we you confess wonder hope love believe agree work wait help happen \
+    understand imagine consider warn stress emphasize do exist get live sleep apologise \
+    apologize keep exceed worry";
 
 /// Verbs of going to something that happens: then the happening is the fact.
-const GOING: &[&str] = &["attend", "go", "be", "join", "meet"];
+const GOING: &str = "attend go be join meet";
 
 /// Nouns that somebody is called by who may have something to do.
-const SOMEBODY: &[&str] = &[
-    "wife",
-    "husband",
-    "partner",
-    "mother",
-    "father",
-    "mom",
-    "mum",
-    "dad",
-    "mama",
-    "papa",
-    "sister",
-    "brother",
-    "son",
-    "daughter",
-    "boss",
-    "manager",
-    "team",
-    "kids",
-    "parents",
-    "friend",
-    "girlfriend",
-    "boyfriend",
-    "grandma",
-    "grandpa",
-    "aunt",
-    "uncle",
-    "cousin",
-    "roommate",
-    "flatmate",
-    "colleague",
-    "landlord",
-    "tenant",
-    "assistant",
-    "accountant",
-    "lawyer",
-    "doctor",
-    "plumber",
-    "electrician",
-    "contractor",
-    "supplier",
-    "vendor",
-    "client",
-    "customer",
-    "designer",
-    "developer",
-    "engineer",
-    "intern",
-    "nurse",
-    "teacher",
-    "somebody",
-    "someone",
-    "everyone",
-    "everybody",
-];
+const SOMEBODY: &str = "wife husband partner mother father mom mum dad mama papa sister brother son daughter boss \
+    manager team kids parents friend girlfriend boyfriend grandma grandpa aunt uncle cousin \
+    roommate flatmate colleague landlord tenant assistant accountant lawyer doctor plumber \
+    electrician contractor supplier vendor client customer designer developer engineer intern \
+    nurse teacher somebody someone everyone everybody legal finance hr marketing procurement \
+    management ops support";
 
 /// The tasks of a sentence.
 pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
@@ -215,13 +121,15 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         let bare_need = captures.name("strong").is_some_and(|strong| {
             ["need", "better"].contains(&strong.as_str().to_ascii_lowercase().as_str())
         });
-        if STATES.contains(&folded.as_str()) && !is_doing(plain, verb.range(), &folded) || bare_need
-        {
+        if among(STATES, &folded) && !is_doing(plain, verb.range(), &folded) || bare_need {
             continue;
         }
         let Some((start, who)) = subject(scene, all.start(), weak) else { continue };
         let action = ACTION_WORDS.contains(folded.as_str());
-        if (weak && !action)
+        let third =
+            scene.words().iter().any(|word| word.at.start == start && word.is("he she they"));
+        if (third && !action)
+            || (weak && (!action || is_momentary(scene, &verb.range(), &folded)))
             || !scene.is_stated(start)
             || goes_to_event(scene, verb.start(), &folded)
         {
@@ -246,6 +154,14 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
     found
 }
 
+/// "I'll take a look": done as soon as said, unless there is a day for it.
+fn is_momentary(scene: &Scene<'_>, verb: &Range<usize>, folded: &str) -> bool {
+    const AT_ONCE: &str =
+        "try look take wait watch show tell give go follow start leave stop read learn get run";
+    let clause = scene.clause(verb.start);
+    among(AT_ONCE, folded) && scene.when_in(&clause).is_none()
+}
+
 /// A verb of state that is one of action by what follows: "get a quote", "do the laundry".
 fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
     static OBJECT: LazyLock<Regex> = LazyLock::new(|| {
@@ -260,15 +176,16 @@ fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
             rest.trim_start().to_lowercase().starts_with("a ")
                 || rest.trim_start().starts_with("the ")
         }
-        "help" | "work" | "keep" => false,
+        "help" => rest.trim_start().starts_with(char::is_uppercase) || OBJECT.is_match(rest),
         _ => false,
     }
 }
 
 /// Whose duty it is and where that begins; nobody's, if it is nobody who can act.
 fn subject(scene: &Scene<'_>, duty: usize, weak: bool) -> Option<(usize, Option<String>)> {
-    if let Some(name) = scene.person_before(duty) {
-        return Some((name.at.start, Some(name.name.clone())));
+    if let Some(name) = scene.agent_before(duty) {
+        let who = (name.kind == Kind::Person).then(|| name.name.clone());
+        return Some((name.at.start, who));
     }
     let words = scene.words();
     let inside = words.iter().find(|word| word.at.start < duty && duty < word.at.end);
@@ -281,7 +198,7 @@ fn subject(scene: &Scene<'_>, duty: usize, weak: bool) -> Option<(usize, Option<
         "i" if assistant && weak => None,
         "i" | "we" | "he" | "she" | "they" => Some((word.at.start, None)),
         "you" if assistant || scene.reader == Reader::Document => Some((word.at.start, None)),
-        _ if SOMEBODY.contains(&word.folded.as_str()) => Some((word.at.start, None)),
+        _ if word.is(SOMEBODY) => Some((word.at.start, None)),
         // The parties of a contract, the parts of a team: "The vendor shall deliver".
         _ if scene.reader == Reader::Document && !weak => {
             let clause = scene.clause(word.at.start);
@@ -298,11 +215,9 @@ fn is_person(scene: &Scene<'_>, start: usize) -> bool {
 /// "I have to attend the workshop on Friday": the workshop is an event.
 fn goes_to_event(scene: &Scene<'_>, verb: usize, folded: &str) -> bool {
     let clause = verb..scene.clause(verb).end;
-    GOING.contains(&folded)
+    among(GOING, folded)
         && scene.when_in(&clause).is_some_and(|when| when.is_definite())
-        && scene.words().iter().any(|word| {
-            clause.contains(&word.at.start) && EVENT_WORDS.contains(word.folded.as_str())
-        })
+        && scene.words().iter().any(|word| clause.contains(&word.at.start) && is_event(word))
 }
 
 /// The task that begins with a verb, and those that follow it behind a day and an "and".
@@ -312,7 +227,8 @@ fn tasks_from(scene: &Scene<'_>, lead: &Lead) -> Vec<(Range<usize>, Found)> {
     let mut from = lead.verb;
     while from < end {
         let (at, title, due, next) = action(scene, from..end);
-        if title.split_whitespace().next().is_none() {
+        // "We need to talk" says nothing that could be done and ticked off.
+        if title.is_empty() || title.eq_ignore_ascii_case("talk") {
             break;
         }
         let due = due.or_else(|| leading_day(scene, lead.verb).filter(|_| from == lead.verb));

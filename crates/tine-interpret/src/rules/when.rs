@@ -9,6 +9,10 @@ use regex::{Captures, Regex};
 use super::amounts::number_word;
 use super::calendar;
 use super::passage::pattern;
+use super::words::among;
+
+/// Hour and minute.
+type Hour = (u32, u32);
 
 /// A phrase that says when.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +21,8 @@ pub(super) struct When {
     pub at: Range<usize>,
     /// The day, if it can be told.
     pub date: Option<NaiveDate>,
-    /// Hour and minute.
-    pub time: Option<(u32, u32)>,
+    /// The time of the day, if it can be told.
+    pub time: Option<Hour>,
     /// Whether it is nothing but a stretch, such as "this year", which says when but no day.
     pub vague: bool,
 }
@@ -112,7 +116,7 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
             ending,
         ),
         form(
-            r"\b(?:on|by|before|until|till|from)\s+the\s+(?P<day>\d{1,2})(?:st|nd|rd|th)\b".into(),
+            r"\b(?:on|by|before|until|till|from|for|to)\s+the\s+(?P<day>\d{1,2})(?:st|nd|rd|th)\b".into(),
             false,
             |found, said| {
                 let day = found["day"].parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -229,7 +233,7 @@ pub(super) fn find(sentence: &str, said: Option<NaiveDate>) -> Vec<When> {
     }
     for (at, time) in times(sentence) {
         if free(&found, &at) {
-            found.push(When { at, date: None, time: Some(time), vague: false });
+            found.push(When { at, date: None, time, vague: false });
         }
     }
     found.sort_by_key(|when| when.at.start);
@@ -259,7 +263,7 @@ fn join(sentence: &str, found: Vec<When>) -> Vec<When> {
 }
 
 /// Times of the day.
-fn times(sentence: &str) -> Vec<(Range<usize>, (u32, u32))> {
+fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         let before = r"(?:\b(?:at|by|from|around|about|before|until|till|after|between)\s+)?(?:around\s+|about\s+)?";
         let until = r"(?:\s*(?:-|–|to|until|till|and)\s*\d{1,2}(?::\d{2})?\s*(?:[ap]\.?m\b\.?)?)?";
@@ -284,19 +288,19 @@ fn times(sentence: &str) -> Vec<(Range<usize>, (u32, u32))> {
                 if !ends_phrase(&sentence[all.end()..]) {
                     return None;
                 }
-                (number("bare").or(number("first")).filter(|hour| *hour < 24)?, 0)
+                let hour = number("bare").or(number("first")).filter(|hour| *hour < 24)?;
+                // Nobody knows whether "at 7" is in the morning.
+                return Some((all.range(), (hour > 7).then_some((hour, 0))));
             };
-            (time.1 < 60).then_some((all.range(), time))
+            (time.1 < 60).then_some((all.range(), Some(time)))
         })
         .collect()
 }
 
 /// Whether a bare number before this is an hour: nothing follows that it could count.
 fn ends_phrase(rest: &str) -> bool {
-    const NEXT: &[&str] = &[
-        "on", "today", "tomorrow", "tonight", "next", "this", "and", "with", "in", "for", "sharp",
-        "at", "to", "until", "but", "so", "or", "because", "if", "please",
-    ];
+    const NEXT: &str = "on today tomorrow tonight next this and with in for sharp at to until but so or \
+        because if please";
     let trimmed = rest.trim_start();
     if rest.starts_with(['%', '/', '°', '-'])
         || rest.get(..2).is_some_and(|two| {
@@ -307,5 +311,5 @@ fn ends_phrase(rest: &str) -> bool {
     }
     let word: String = trimmed.chars().take_while(|c| c.is_alphanumeric()).collect();
     let folded = word.to_ascii_lowercase();
-    word.is_empty() || NEXT.contains(&folded.as_str()) || calendar::day_of_week(&folded).is_some()
+    word.is_empty() || among(NEXT, &folded) || calendar::day_of_week(&folded).is_some()
 }

@@ -33,6 +33,8 @@ pub(super) enum Gap {
     Point,
     /// A comma and white space.
     Comma,
+    /// An ampersand between white space.
+    Ampersand,
     /// Something else.
     Other,
 }
@@ -48,6 +50,8 @@ pub(super) struct Word {
     pub gap: Gap,
     /// Whether `'s` follows.
     pub owns: bool,
+    /// Where it ends, with that.
+    pub end: usize,
 }
 
 impl Word {
@@ -56,10 +60,15 @@ impl Word {
         matches!(self.shape, Shape::Capital | Shape::Upper | Shape::Mixed)
     }
 
-    /// Whether it is one of these, in lower case.
-    pub fn is(&self, any: &[&str]) -> bool {
-        any.contains(&self.folded.as_str())
+    /// Whether it is one of these, in lower case with spaces between.
+    pub fn is(&self, any: &str) -> bool {
+        among(any, &self.folded)
     }
+}
+
+/// Whether a word is one of a few, which are written with spaces between.
+pub(super) fn among(few: &str, word: &str) -> bool {
+    few.split(' ').any(|it| it == word)
 }
 
 /// The words of a sentence.
@@ -83,6 +92,7 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
             shape: shape(&text[..length]),
             gap,
             owns: bare.is_some(),
+            end: word.end(),
         });
         end = Some(word.end());
     }
@@ -91,10 +101,9 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
 
 /// "it's", "that's", "let's" and their like are two words, not an owner.
 fn is_owner(text: &str) -> bool {
-    const VERBS: &[&str] =
-        &["it", "that", "let", "he", "she", "what", "there", "who", "here", "where"];
+    const VERBS: &str = "it that let he she what there who here where";
     let stem = &text[..text.len() - owned_suffix(text)];
-    !VERBS.contains(&stem.to_ascii_lowercase().as_str())
+    !among(VERBS, &stem.to_ascii_lowercase())
 }
 
 fn owned_suffix(text: &str) -> usize {
@@ -107,8 +116,11 @@ fn gap(between: &str) -> Gap {
         return if between.is_empty() { Gap::Other } else { Gap::Space };
     }
     match between.trim_end() {
+        // "Parents' evening"
+        "'" | "’" => Gap::Space,
         "." => Gap::Point,
         "," => Gap::Comma,
+        " &" => Gap::Ampersand,
         _ => Gap::Other,
     }
 }

@@ -1,5 +1,7 @@
 //! The records' side of a transaction: each method of the contract as a statement or two.
 
+use std::cell::RefCell;
+
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{
     Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId,
@@ -77,11 +79,13 @@ pub(super) struct Txn<'c> {
     pub(super) connection: &'c Connection,
     recent: View<'c>,
     disk_bytes: u64,
+    /// The project that was looked up last: a transaction works in one.
+    project: RefCell<Option<(ProjectId, i64)>>,
 }
 
 impl<'c> Txn<'c> {
     pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
-        Txn { connection, recent, disk_bytes }
+        Txn { connection, recent, disk_bytes, project: RefCell::new(None) }
     }
 
     pub(super) fn one<T>(
@@ -144,7 +148,17 @@ impl<'c> Txn<'c> {
     }
 
     pub(super) fn project_no(&self, id: &ProjectId) -> Result<Option<i64>> {
-        self.one("SELECT no FROM project WHERE id = ?1", [id.as_str()], |row| row.get(0))
+        if let Some((known, no)) = &*self.project.borrow()
+            && known == id
+        {
+            return Ok(Some(*no));
+        }
+        let sql = "SELECT no FROM project WHERE id = ?1";
+        let found: Option<i64> = self.one(sql, [id.as_str()], |row| row.get(0))?;
+        if let Some(no) = found {
+            *self.project.borrow_mut() = Some((id.clone(), no));
+        }
+        Ok(found)
     }
 
     pub(super) fn required_project_no(&self, id: &ProjectId) -> Result<i64> {

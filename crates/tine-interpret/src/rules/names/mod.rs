@@ -85,12 +85,12 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the word before it is one of these, with nothing but space between.
-    pub fn follows(&self, any: &[&str]) -> bool {
+    pub fn follows(&self, any: &str) -> bool {
         self.own()[0].gap == Gap::Space && self.before(1).is_some_and(|word| word.is(any))
     }
 
     /// Whether the word behind it is one of these, with nothing but space between.
-    pub fn precedes(&self, any: &[&str]) -> bool {
+    pub fn precedes(&self, any: &str) -> bool {
         self.after(1).is_some_and(|word| word.gap == Gap::Space && word.is(any))
             && !self.own().last().is_some_and(|word| word.owns)
     }
@@ -105,6 +105,11 @@ impl<'a> Run<'a> {
         self.own()
             .iter()
             .all(|word| word.shape == Shape::Capital || is_particle(word) || is_initial(word))
+    }
+
+    /// Whether there is a figure in it, as in "Q3".
+    pub fn has_digit(&self) -> bool {
+        self.text().contains(|c: char| c.is_ascii_digit())
     }
 
     fn mention(&self, kind: Kind) -> Mention {
@@ -200,55 +205,23 @@ fn classify(run: Run<'_>, earlier: &[Mention], titled: bool) -> Option<Mention> 
     if places::is_by_place(run) {
         return Some(run.mention(Kind::Place));
     }
-    people::is_by_place(run).then(|| people::mention(run))
+    if people::is_by_place(run) {
+        return Some(people::mention(run));
+    }
+    organizations::is_likely(run).then(|| run.mention(Kind::Organization))
 }
 
 /// "The Data Retention Policy": a paper with a title of its own.
 fn is_paper(run: Run<'_>) -> bool {
-    const PAPERS: &[&str] = &[
-        "policy",
-        "report",
-        "handbook",
-        "agreement",
-        "contract",
-        "guide",
-        "guidelines",
-        "manual",
-        "proposal",
-        "charter",
-        "whitepaper",
-        "specification",
-        "roadmap",
-        "checklist",
-        "memo",
-        "act",
-        "regulation",
-        "directive",
-        "treaty",
-        "playbook",
-        "runbook",
-        "brief",
-        "lease",
-        "questionnaire",
-        "addendum",
-        "protocol",
-        "minutes",
-        "plan",
-        "spec",
-        "survey",
-        "summary",
-        "invoice",
-        "strategy",
-        "deck",
-    ];
+    const PAPERS: &str = "policy report handbook agreement contract guide guidelines manual proposal charter \
+        whitepaper specification roadmap checklist memo act regulation directive treaty \
+        playbook runbook brief lease questionnaire addendum protocol minutes plan spec survey \
+        summary invoice strategy deck";
     let last = run.own().last();
-    let led = run.before(1).is_some_and(|word| {
-        word.is(&[
-            "the", "our", "a", "my", "your", "this", "their", "in", "of", "read", "per", "see",
-            "new",
-        ])
-    });
-    last.is_some_and(|word| word.is(&PAPERS) && !word.owns) && led && run.is_capitalised()
+    let led = run
+        .before(1)
+        .is_some_and(|word| word.is("the our a my your this their in of read per see new"));
+    last.is_some_and(|word| word.is(PAPERS) && !word.owns) && led && run.is_capitalised()
 }
 
 /// Runs of words that could be names, by the numbers of their first and last words.
@@ -256,7 +229,10 @@ fn runs(words: &[Word], whens: &[When]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        if !is_part(&words[at], whens) || is_particle(&words[at]) {
+        // "Swiss Air": a word that is in no name but that of an organisation.
+        let next = words.get(at + 1).filter(|next| next.gap == Gap::Space);
+        let adjective = words[at].is_name_shaped() && next.is_some_and(organizations::may_own);
+        if !(is_part(&words[at], whens) || adjective) || is_particle(&words[at]) {
             at += 1;
             continue;
         }
@@ -279,8 +255,11 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
     let before = &words[last];
     let near = match word.gap {
         Gap::Space => true,
-        Gap::Point => {
-            is_initial(before) || before.is(&["st", "mt", "dr", "prof", "mr", "mrs", "ms"])
+        Gap::Point => is_initial(before) || before.is("st mt dr prof mr mrs ms"),
+        // "Weber & Partner", but not "Anna & Tom".
+        Gap::Ampersand => {
+            let someone = |word: &Word| FIRST_NAMES.get(word.folded.as_str()) == Some(&true);
+            !(someone(before) && someone(word))
         }
         _ => false,
     };
@@ -293,23 +272,19 @@ fn continues(words: &[Word], first: usize, last: usize, whens: &[When]) -> Optio
         return Some(last + 1);
     }
     // "University of Toronto", "Vincent van Gogh", "Dar es Salaam"
-    let ties = word.is(&["of"]) && organizations::takes_of(before) || is_particle(word);
+    let ties = word.is("of") && organizations::takes_of(before) || is_particle(word);
     let second = words.get(last + 2)?;
     if ties && second.gap == Gap::Space && is_part(second, whens) {
         return Some(last + 2);
     }
     let third = words.get(last + 3)?;
-    let both =
-        word.is(&["of", "de"]) && second.is(&["the", "la"]) && organizations::takes_of(before);
+    let both = word.is("of de") && second.is("the la") && organizations::takes_of(before);
     (both && is_part(third, whens)).then_some(last + 3)
 }
 
 fn is_particle(word: &Word) -> bool {
     word.shape == Shape::Lower
-        && word.is(&[
-            "de", "van", "von", "der", "den", "del", "della", "di", "da", "la", "le", "bin", "al",
-            "el", "es", "zu", "ten", "ter", "dos",
-        ])
+        && word.is("de van von der den del della di da la le bin al el es zu ten ter dos")
 }
 
 fn is_initial(word: &Word) -> bool {

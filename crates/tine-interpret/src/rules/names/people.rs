@@ -9,237 +9,40 @@ use tine_core::Role;
 use super::super::lists::{COMMON, FIRST_NAMES, NOT_NAMES, ORGANIZATIONS, PLACES};
 use super::super::passage::{Block, Sentence, pattern};
 use super::super::scene::{Reader, Scene};
-use super::super::words::{Gap, Shape, Word};
+use super::super::words::{Gap, Shape, Word, among};
 use super::{Kind, Mention, Run};
 
 /// Titles before a name; they are no part of it.
-const TITLES: &[&str] = &[
-    "dr",
-    "mr",
-    "mrs",
-    "ms",
-    "miss",
-    "prof",
-    "professor",
-    "doctor",
-    "sir",
-    "dame",
-    "lady",
-    "lord",
-    "captain",
-    "capt",
-    "uncle",
-    "aunt",
-    "auntie",
-    "cousin",
-    "grandma",
-    "grandpa",
-    "judge",
-    "senator",
-    "president",
-    "chancellor",
-    "sister",
-    "father",
-    "herr",
-    "frau",
-    "coach",
-    "madame",
-];
+const TITLES: &str = "dr mr mrs ms miss prof professor doctor sir dame lady lord captain capt uncle aunt auntie \
+    cousin grandma grandpa judge senator president chancellor sister father herr frau coach \
+    madame";
 
 /// What people are to each other, and in their work.
-const KIN: &[&str] = &[
-    "wife",
-    "husband",
-    "partner",
-    "mother",
-    "father",
-    "mom",
-    "mum",
-    "dad",
-    "sister",
-    "brother",
-    "son",
-    "daughter",
-    "boss",
-    "manager",
-    "friend",
-    "girlfriend",
-    "boyfriend",
-    "fiancé",
-    "fiancée",
-    "fiance",
-    "fiancee",
-    "aunt",
-    "uncle",
-    "cousin",
-    "nephew",
-    "niece",
-    "grandma",
-    "grandpa",
-    "grandmother",
-    "grandfather",
-    "grandson",
-    "granddaughter",
-    "roommate",
-    "flatmate",
-    "colleague",
-    "coworker",
-    "neighbor",
-    "neighbour",
-    "landlord",
-    "landlady",
-    "tenant",
-    "teacher",
-    "tutor",
-    "coach",
-    "therapist",
-    "dentist",
-    "doctor",
-    "lawyer",
-    "accountant",
-    "assistant",
-    "designer",
-    "developer",
-    "engineer",
-    "architect",
-    "plumber",
-    "electrician",
-    "intern",
-    "recruiter",
-    "professor",
-    "supervisor",
-    "mentor",
-    "cto",
-    "ceo",
-    "cfo",
-    "director",
-    "lead",
-    "nanny",
-    "babysitter",
-    "trainer",
-    "advisor",
-    "buddy",
-    "guide",
-];
+const KIN: &str = "wife husband partner mother father mom mum dad sister brother son daughter boss manager \
+    friend girlfriend boyfriend fiancé fiancée fiance fiancee aunt uncle cousin nephew niece \
+    grandma grandpa grandmother grandfather grandson granddaughter roommate flatmate colleague \
+    coworker neighbor neighbour landlord landlady tenant teacher tutor coach therapist dentist \
+    doctor lawyer accountant assistant designer developer engineer architect plumber \
+    electrician intern recruiter professor supervisor mentor cto ceo cfo director lead nanny \
+    babysitter trainer advisor buddy guide";
 
 /// Verbs that people do, behind their names.
-const SPEAKING: &[&str] = &[
-    "said",
-    "says",
-    "told",
-    "tells",
-    "asked",
-    "asks",
-    "wrote",
-    "writes",
-    "mentioned",
-    "thinks",
-    "thought",
-    "wants",
-    "wanted",
-    "suggested",
-    "suggests",
-    "called",
-    "emailed",
-    "replied",
-    "knows",
-    "knew",
-    "believes",
-    "prefers",
-    "likes",
-    "loves",
-    "hates",
-    "dislikes",
-    "agreed",
-    "agrees",
-    "joined",
-    "joins",
-    "left",
-    "will",
-    "should",
-    "must",
-    "has",
-    "needs",
-    "is",
-    "was",
-    "can",
-    "decided",
-    "promised",
-    "offered",
-    "volunteered",
-    "enjoys",
-    "sent",
-    "texted",
-    "complained",
-    "recommended",
-    "recommends",
-    "moved",
-    "lives",
-    "works",
-    "worked",
-    "hopes",
-    "feels",
-    "argued",
-    "confirmed",
-    "reported",
-    "explained",
-    "plans",
-    "got",
-    "would",
-    "doesn't",
-    "hasn't",
-    "can't",
-    "won't",
-];
+const SPEAKING: &str = "said says told tells asked asks wrote writes mentioned thinks thought wants wanted \
+    suggested suggests called emailed replied knows knew believes prefers likes loves hates \
+    dislikes agreed agrees joined joins left will should must has needs is was can decided \
+    promised offered volunteered enjoys sent texted complained recommended recommends moved \
+    lives works worked hopes feels argued confirmed reported explained plans got would doesn't \
+    hasn't can't won't";
 
 /// Of these, the verbs that only people do.
-const ONLY_PEOPLE: &[&str] = &[
-    "said",
-    "says",
-    "told",
-    "tells",
-    "asked",
-    "asks",
-    "wrote",
-    "mentioned",
-    "thinks",
-    "thought",
-    "wants",
-    "wanted",
-    "suggested",
-    "suggests",
-    "emailed",
-    "replied",
-    "knows",
-    "knew",
-    "believes",
-    "prefers",
-    "likes",
-    "loves",
-    "hates",
-    "dislikes",
-    "agreed",
-    "agrees",
-    "promised",
-    "volunteered",
-    "enjoys",
-    "texted",
-    "complained",
-    "recommended",
-    "hopes",
-    "feels",
-    "argued",
-    "lives",
-    "explained",
-    "decided",
-    "joked",
-    "insists",
-    "laughed",
-];
+const ONLY_PEOPLE: &str = "said says told tells asked asks wrote mentioned thinks thought wants wanted suggested \
+    suggests emailed replied knows knew believes prefers likes loves hates dislikes agreed \
+    agrees promised volunteered enjoys texted complained recommended hopes feels argued lives \
+    explained decided joked insists laughed";
 
 /// Whether a word is a title before names.
 pub(super) fn is_title(folded: &str) -> bool {
-    TITLES.contains(&folded)
+    among(TITLES, folded)
 }
 
 /// A run without its titles.
@@ -271,19 +74,18 @@ pub(super) fn mention(run: Run<'_>) -> Mention {
 fn role(run: Run<'_>) -> Option<String> {
     static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}[\p{L}-]+)",
+            r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}?[\p{L}-]+)\s*(?:[,.;)]|$)",
         )
     });
-    if let Some(word) = run.before(1).filter(|word| word.is(&KIN)) {
-        if matches!(run.own()[0].gap, Gap::Space | Gap::Comma) {
-            return Some(word.folded.clone());
-        }
+    let beside = matches!(run.own()[0].gap, Gap::Space | Gap::Comma);
+    if let Some(word) = run.before(1).filter(|word| beside && word.is(KIN)) {
+        return Some(word.folded.clone());
     }
     let rest = &run.sentence.plain[run.at().end..];
     let behind = BEHIND.captures(rest)?.name("role")?;
-    let words: Vec<&str> = behind.as_str().split_whitespace().collect();
-    let last = words.iter().position(|word| KIN.contains(&word.to_lowercase().as_str()))?;
-    Some(words[..=last].join(" ").to_lowercase())
+    let role = behind.as_str().to_lowercase();
+    let last = role.split_whitespace().next_back()?;
+    among(KIN, last).then(|| role.clone())
 }
 
 /// Whether a run begins with a first name and can be a person's.
@@ -299,40 +101,24 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
         let owned = own[0].owns;
         return !owned
             && surname
-            && (alone || !run.opens() || is_led(run) || is_speaking(run, &SPEAKING));
+            && (alone || !run.opens() || is_led(run) || is_speaking(run, SPEAKING));
     }
     // A word that is also a name must be where names are.
     alone
         || is_led(run)
-        || (!is_month_or_place(run)
-            && !run.opens()
-            && !run.follows(&["the", "a", "an", "this", "in", "on", "of"])
-            || is_speaking(run, &ONLY_PEOPLE))
+        || (!is_month_or_place(run) && !run.opens() && !run.follows("the a an this in on of")
+            || is_speaking(run, ONLY_PEOPLE))
 }
 
 /// Surnames that are common words as well.
 fn is_surname_like(word: &Word) -> bool {
-    word.is(&[
-        "best", "young", "short", "long", "day", "cook", "moss", "park", "price", "page", "drew",
-        "post", "call", "good", "fry",
-    ])
+    word.is("best young short long day cook moss park price page drew post call good fry")
 }
 
 fn is_month_or_place(run: Run<'_>) -> bool {
     let word = &run.own()[0];
-    word.is(&[
-        "april",
-        "may",
-        "june",
-        "august",
-        "jan",
-        "summer",
-        "dawn",
-        "christian",
-        "roman",
-        "said",
-        "will",
-    ]) || PLACES.contains_key(run.text())
+    word.is("april may june august jan summer dawn christian roman said will")
+        || PLACES.contains_key(run.text())
 }
 
 /// Whether the words around a run speak of a person whose name is not known.
@@ -341,135 +127,63 @@ pub(super) fn is_by_place(run: Run<'_>) -> bool {
     let strange = |word: &Word| {
         COMMON.contains(word.folded.as_str()) || NOT_NAMES.contains(word.folded.as_str())
     };
-    if !run.is_capitalised() || own.len() > 3 || own.iter().any(strange) {
+    if !run.is_capitalised() || own.len() > 3 || own.iter().any(strange) || run.has_digit() {
         return false;
     }
     if ORGANIZATIONS.contains_key(run.text()) || PLACES.contains_key(run.text()) {
         return false;
     }
-    if is_led(run) || is_speaking(run, &ONLY_PEOPLE) || is_greeted(run) {
+    if is_led(run) || is_speaking(run, ONLY_PEOPLE) || is_greeted(run) {
         return true;
     }
     // "The tour is tomorrow with Kristjan."
     let alone = run.own().len() == 1;
-    let pair = run.precedes(&["and"]) && run.after(2).is_some_and(|word| word.is(&["i"]));
-    let duty = run.precedes(&["should", "must"])
-        || run.precedes(&["has", "needs", "have"])
-            && run.after(2).is_some_and(|word| word.is(&["to"]));
-    (run.follows(&["with"]) && run.timed)
+    let pair = run.precedes("and") && run.after(2).is_some_and(|word| word.is("i"));
+    let duty = run.precedes("should must")
+        || run.precedes("has needs have") && run.after(2).is_some_and(|word| word.is("to"));
+    (run.follows("with") && run.timed)
         || pair
         || (duty && (!run.opens() || !alone))
-        || (duty && alone && is_item_or_start_name(run))
+        || (duty && alone && is_no_noun(run))
 }
 
-/// "Kristjan has to": a word that begins a sentence and is in no list of words.
-fn is_item_or_start_name(run: Run<'_>) -> bool {
+/// "Kristjan has to": the first word of a sentence, and not built as nouns are.
+fn is_no_noun(run: Run<'_>) -> bool {
     let word = &run.own()[0];
     const ENDINGS: &[&str] = &[
         "tion", "ness", "ment", "ing", "ity", "ance", "ence", "ers", "ism", "ship", "age", "ies",
         "time", "ures",
     ];
     let plural = word.folded.ends_with('s');
-    !plural
-        && !ENDINGS.iter().any(|end| word.folded.ends_with(end))
-        && run.precedes(&["has", "needs"])
+    !plural && !ENDINGS.iter().any(|end| word.folded.ends_with(end)) && run.precedes("has needs")
 }
 
 /// Whether the word before a run leads to a person.
 fn is_led(run: Run<'_>) -> bool {
-    const CONTACT: &[&str] = &[
-        "ask",
-        "asked",
-        "tell",
-        "told",
-        "thank",
-        "thanks",
-        "ping",
-        "remind",
-        "invite",
-        "invited",
-        "text",
-        "texted",
-        "meet",
-        "met",
-        "cc",
-        "meeting",
-        "interviewed",
-        "interviewing",
-        "hire",
-        "hired",
-        "asking",
-        "telling",
-        "named",
-        "mrs",
-        "inviting",
-        "dear",
-        "call",
-        "email",
-        "emailed",
-        "message",
-        "and",
-        "phone",
-    ];
+    const CONTACT: &str = "ask asked tell told thank thanks ping remind invite invited text texted meet met cc \
+        meeting interviewed interviewing hire hired asking telling named inviting dear";
     let kin = matches!(run.own()[0].gap, Gap::Space | Gap::Comma)
-        && run.before(1).is_some_and(|word| word.is(&KIN))
+        && run.before(1).is_some_and(|word| word.is(KIN))
         && run.before(2).is_some_and(|word| {
-            word.is(&[
-                "my", "our", "his", "her", "their", "your", "old", "best", "new", "good", "older",
-                "younger",
-            ]) || word.owns
+            word.is("my our his her their your old best new good older younger") || word.owns
         });
-    let spoken = run.follows(&["to", "with", "from", "by"])
+    let spoken = run.follows("to with from by")
         && run.before(2).is_some_and(|word| {
-            word.is(&[
-                "talk",
-                "talked",
-                "speak",
-                "spoke",
-                "speaking",
-                "talking",
-                "lunch",
-                "dinner",
-                "chat",
-                "chatted",
-                "meeting",
-                "call",
-                "interview",
-                "married",
-                "reply",
-                "email",
-                "message",
-                "letter",
-                "wrote",
-                "written",
-                "screen",
-                "coffee",
-                "catch",
-                "sync",
-                "appointment",
-                "session",
-                "consultation",
-                "lesson",
-                "reports",
-                "introduced",
-                "led",
-                "run",
-                "hosted",
-                "signed",
-                "approved",
-                "1:1",
-            ])
+            word.is("talk talked speak spoke speaking talking lunch dinner chat chatted meeting \
+                call interview married reply email message letter wrote written screen coffee \
+                catch sync appointment session consultation lesson reports introduced led run \
+                hosted signed approved 1:1")
         });
-    let strong = run.follows(&CONTACT[..25]) || run.follows(&["dear"]);
-    let weak = run.follows(&["call", "email", "emailed", "message", "phone", "called"])
+    let strong = run.follows(CONTACT);
+    let weak = run.follows("call email emailed message phone called")
         && (run.len() > 1 || FIRST_NAMES.contains_key(run.own()[0].folded.as_str()));
     kin || spoken || strong || weak
 }
 
-fn is_speaking(run: Run<'_>, verbs: &[&str]) -> bool {
+fn is_speaking(run: Run<'_>, verbs: &str) -> bool {
     let plain = run.precedes(verbs);
     // "Tom also wants"
-    let later = run.precedes(&["also", "just", "really", "never", "always", "already"])
+    let later = run.precedes("also just really never always already")
         && run.after(2).is_some_and(|word| word.is(verbs));
     plain || later
 }
@@ -481,9 +195,7 @@ fn is_greeted(run: Run<'_>) -> bool {
         || run.sentence.plain[run.at().end..].trim().is_empty();
     turn && ends
         && run.own()[0].gap != Gap::Other
-        && run
-            .before(1)
-            .is_some_and(|word| word.is(&["hi", "hello", "hey", "dear", "thanks", "cheers"]))
+        && run.before(1).is_some_and(|word| word.is("hi hello hey dear thanks cheers"))
 }
 
 /// People by lists and signatures: "Present: A, B", "Best, / Ann".
@@ -503,13 +215,14 @@ pub(super) fn listed(
             r"(?i)^\W*(?:best|(?:best|kind|warm) (?:regards|wishes)|regards|cheers|thanks|thank you|many thanks|sincerely|yours(?: truly| sincerely)?|love|greetings|all the best)\W*$",
         )
     });
+    static SEPARATOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"[,;&]|\sand\s"));
     static NAME: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"^(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?\s*$",
+            r"^\s*(?:(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+)?(?P<name>\p{Lu}[\p{L}'’-]+(?:\s+(?:\p{Lu}\.|van|von|de|der|da|di|la))*(?:\s+\p{Lu}[\p{L}'’-]+){0,2})(?:\s*\([^)]*\))?[\s.]*$",
         )
     });
     let plain = sentence.plain.as_str();
-    let mut add = |at: Range<usize>, found: &mut Vec<Mention>| {
+    let add = |at: Range<usize>, found: &mut Vec<Mention>| {
         let apart = |it: &Mention| it.at.end <= at.start || at.end <= it.at.start;
         let word = plain[at.clone()].split_whitespace().next().unwrap_or_default().to_lowercase();
         if found.iter().all(apart)
@@ -525,29 +238,24 @@ pub(super) fn listed(
         // Behind these labels any name is a person's; behind others a known first name must be.
         let strict = label.contains("from") || label.contains("contact") || label.contains("team");
         let mut start = list.end();
-        for piece in plain[list.end()..].split_inclusive([',', ';', '&']) {
-            let bare = piece.trim_end_matches([',', ';', '&', '.', ' ', '*']);
-            let indent = bare.len() - bare.trim_start_matches([' ', '*']).len();
-            let bare = &bare[indent..];
-            for part in bare.split(" and ") {
-                let offset = part.as_ptr() as usize - plain.as_ptr() as usize;
-                let name = NAME.captures(part).and_then(|name| name.name("name"));
-                let Some(name) = name else { continue };
-                let first =
-                    name.as_str().split_whitespace().next().unwrap_or_default().to_lowercase();
-                if !strict || FIRST_NAMES.contains_key(first.as_str()) {
-                    add(offset + name.start()..offset + name.end(), found);
+        let rest = SEPARATOR.find_iter(&plain[start..]).map(|it| it.range());
+        let end = plain.len() - start;
+        for separator in rest.chain(std::iter::once(end..end)) {
+            let piece = &plain[start..list.end() + separator.start];
+            if let Some(name) = NAME.captures(piece).and_then(|name| name.name("name")) {
+                let first = name.as_str().split_whitespace().next().unwrap_or_default();
+                if !strict || FIRST_NAMES.contains_key(first.to_lowercase().as_str()) {
+                    add(start + name.start()..start + name.end(), found);
                 }
             }
-            start += piece.len();
+            start = list.end() + separator.end;
         }
-        let _ = start;
     }
     let closes = before.is_some_and(|before| CLOSING.is_match(&before.plain));
-    if closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool) {
-        if let Some(name) = NAME.captures(plain).and_then(|name| name.name("name")) {
-            add(name.range(), found);
-        }
+    let signed = closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool);
+    let name = NAME.captures(plain).filter(|_| signed).and_then(|name| name.name("name"));
+    if let Some(name) = name {
+        add(name.range(), found);
     }
 }
 

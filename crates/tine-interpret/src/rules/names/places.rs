@@ -10,10 +10,7 @@ use super::super::words::{Gap, Shape};
 use super::{Kind, Mention, Run};
 
 /// Prepositions of place.
-const TOWARDS: &[&str] = &[
-    "in", "to", "from", "near", "at", "around", "through", "via", "outside", "across", "between",
-    "into", "visit",
-];
+const TOWARDS: &str = "in to from near at around through via outside across between into visit";
 
 /// Whether names of places begin with a word.
 pub(super) fn begins_name(folded: &str) -> bool {
@@ -31,8 +28,8 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
     let (first, last) = (own[0].folded.as_str(), own[own.len() - 1].folded.as_str());
     match PLACES.get(run.text()) {
         // "London Breed", "Paris said": a known place that speaks is somebody.
-        Some(true) => return !run.precedes(&["said", "says", "asked", "told"]),
-        Some(false) => return run.follows(&TOWARDS) || is_in_state(run),
+        Some(true) => return !run.precedes("said says asked told"),
+        Some(false) => return run.follows(TOWARDS) || is_in_state(run),
         None => {}
     }
     if own.len() == 1 {
@@ -55,110 +52,33 @@ fn is_in_state(run: Run<'_>) -> bool {
 
 /// Whether the words around a run speak of a place.
 pub(super) fn is_by_place(run: Run<'_>) -> bool {
-    const MOVES: &[&str] = &[
-        "live",
-        "lives",
-        "lived",
-        "living",
-        "move",
-        "moved",
-        "moving",
-        "fly",
-        "flying",
-        "flew",
-        "flight",
-        "flights",
-        "trip",
-        "travel",
-        "travelling",
-        "traveling",
-        "train",
-        "bus",
-        "ferry",
-        "drive",
-        "driving",
-        "drove",
-        "based",
-        "born",
-        "stay",
-        "staying",
-        "stayed",
-        "arrive",
-        "arriving",
-        "weekend",
-        "holiday",
-        "vacation",
-        "grew",
-        "cabin",
-        "cottage",
-        "apartment",
-        "flat",
-        "house",
-        "hotel",
-        "office",
-        "wedding",
-        "conference",
-        "week",
-        "days",
-        "city",
-        "town",
-        "village",
-        "offsite",
-        "retreat",
-        "hike",
-        "ticket",
-        "tickets",
-    ];
-    const MEALS: &[&str] = &[
-        "dinner",
-        "lunch",
-        "breakfast",
-        "brunch",
-        "drinks",
-        "table",
-        "reservation",
-        "coffee",
-        "party",
-        "concert",
-        "wedding",
-        "eat",
-        "ate",
-        "meet",
-        "meeting",
-        "stay",
-        "room",
-        "booked",
-        "rooms",
-        "show",
-        "gig",
-        "reception",
-        "checked",
-        "staying",
-    ];
+    const MOVES: &str = "live lives lived living move moved moving fly flying flew flight flights trip travel \
+        travelling traveling train bus ferry drive driving drove based born stay staying \
+        stayed arrive arriving weekend holiday vacation grew cabin cottage apartment flat \
+        house hotel office wedding conference week days city town village offsite retreat hike \
+        ticket tickets";
+    const MEALS: &str = "dinner lunch breakfast brunch drinks table reservation coffee party concert wedding \
+        eat ate meet meeting stay room booked rooms show gig reception checked staying";
     let own = run.own();
     if !run.is_capitalised()
         || FIRST_NAMES.get(own[0].folded.as_str()) == Some(&true) && own.len() > 1
     {
         return false;
     }
-    let near = |words: &[&str], reach: usize| {
+    let near = |words: &str, reach: usize| {
         (2..=reach).any(|places| run.before(places).is_some_and(|word| word.is(words)))
     };
     let known_name = FIRST_NAMES.contains_key(own[0].folded.as_str());
-    let moving = run.follows(&["in", "to", "from", "near", "through", "via"]) && near(&MOVES, 3);
-    let dining = run.follows(&["at"]) && near(&MEALS, 7);
-    let kind = run.follows(&["of"])
-        && run.before(2).is_some_and(|word| {
-            word.is(&["city", "town", "village", "port", "district", "region"])
-        });
-    let called = run.follows(&["called"])
-        && run.before(2).is_some_and(|word| {
-            word.is(&["place", "restaurant", "hotel", "bar", "café", "cafe", "village", "town"])
-        });
-    let kinds = own[0].gap == Gap::Space
+    let moving = run.follows("in to from near through via") && near(MOVES, 3);
+    let dining = run.follows("at") && near(MEALS, 7);
+    let kind = run.follows("of")
+        && run.before(2).is_some_and(|word| word.is("city town village port district region"));
+    let called = run.follows("called")
         && run
-            .before(1)
-            .is_some_and(|word| word.is(&["restaurant", "hotel", "café", "cafe", "bar", "pub"]));
+            .before(2)
+            .is_some_and(|word| word.is("place restaurant hotel bar café cafe village town"));
+    let kinds = own[0].gap == Gap::Space
+        && run.before(1).is_some_and(|word| word.is("restaurant hotel café cafe bar pub"));
     !known_name && (moving || dining || kind || called || kinds)
 }
 

@@ -1,0 +1,148 @@
+//! What was learned, out of one store and into another.
+
+use std::sync::Arc;
+
+use tine_core::{ConversationId, ProjectId};
+use tine_engine::{BundleRecord, Call, EntityQuery, Interpret, Merge, NewSource, Page, StoreTurn};
+use tine_store::MemoryStore;
+
+use super::fact;
+use crate::world::{World, bot, for_each_store, user};
+
+fn records(world: &World, call: &Call, id: &str) -> Vec<BundleRecord> {
+    let mut found = Vec::new();
+    let id = ConversationId::from_stored(id);
+    let mut keep = |record| {
+        found.push(record);
+        Ok(())
+    };
+    world.engine.export(call, &id, &mut keep).expect("an export");
+    found
+}
+
+/// A chat with an attachment, an edit, a deletion and runs over it; and facts besides.
+fn fill(world: &World) {
+    let photo = NewSource {
+        content: Arc::new(vec![7; 600_000]),
+        mime_type: "image/png".to_owned(),
+        original_filename: Some("photo.png".to_owned()),
+        interpret: Interpret::None,
+        interpreter: None,
+    };
+    let photo = world.engine.store_source(&world.call, photo).expect("a source").source.id;
+    let mut first = StoreTurn::new("chat", "1", user("I need to call Ada Lovelace by 2025-03-01."));
+    first.attachments = vec![photo];
+    first.interpret = Interpret::Wait;
+    world.engine.store_turn(&world.call, first).expect("a turn");
+    world.store("chat", "1", bot("Noted."));
+    world.store("chat", "1", bot("Noted!"));
+    let made = world.facts(vec![
+        fact("person", r#"{"name":"Ada","role":"countess"}"#),
+        fact("person", r#"{"name":"A. Byron"}"#),
+    ]);
+    let merge = Merge { from: made.entities[1].entity, into: made.entities[0].entity };
+    world.engine.merge_entities(&world.call, merge).expect("a merge");
+}
+
+fn everything(world: &World, call: &Call) -> String {
+    let query = EntityQuery { deleted: true, ..EntityQuery::default() };
+    let all = world.engine.entities(call, query, Page::default()).expect("entities").items;
+    let told: Vec<String> = all
+        .iter()
+        .map(|it| format!("{} {} {:?}", it.id, it.entity_type, it.snapshot.fields))
+        .collect();
+    told.join("\n")
+}
+
+#[test]
+fn a_store_that_was_carried_over_is_the_same_to_the_byte() {
+    for_each_store(|world| {
+        fill(world);
+        let all: Vec<BundleRecord> =
+            ["chat", "~project"].iter().flat_map(|id| records(world, &world.call, id)).collect();
+        let other = World::over(Arc::new(MemoryStore::new()), None);
+        let mut brought = all.clone().into_iter().map(Ok);
+        other.engine.import(None, &mut brought).expect("an import");
+        for id in ["chat", "~project"] {
+            assert_eq!(records(&other, &other.call, id), records(world, &world.call, id));
+        }
+        assert_eq!(everything(&other, &other.call), everything(world, &world.call));
+        other.verified();
+        // A second time adds nothing.
+        let again = other.engine.import(None, &mut all.into_iter().map(Ok)).expect("an import");
+        assert_eq!((again.conversations, again.extended, again.unchanged), (0, 0, 2));
+        // Life goes on: the slots are those that came.
+        let edited = other.store("chat", "1", bot("Noted?"));
+        assert_eq!(other.versions(edited.entity), ["Noted.", "Noted!", "Noted?"]);
+        other.verified();
+    });
+}
+
+#[test]
+fn in_another_project_slots_and_names_lead_to_what_was_brought() {
+    for_each_store(|world| {
+        fill(world);
+        let all: Vec<BundleRecord> =
+            ["chat", "~project"].iter().flat_map(|id| records(world, &world.call, id)).collect();
+        let elsewhere = ProjectId::from_stored("elsewhere");
+        let other = World::over(Arc::new(MemoryStore::new()), None);
+        other.engine.import(Some(&elsewhere), &mut all.into_iter().map(Ok)).expect("an import");
+        let call = other.call.clone().in_project(elsewhere);
+        assert_eq!(everything(&other, &call), everything(world, &world.call));
+        let other = World { call, ..other };
+        let edited = other.store("chat", "1", bot("Noted?"));
+        assert_eq!(other.versions(edited.entity), ["Noted.", "Noted!", "Noted?"]);
+        let ada = other.facts(vec![fact("person", r#"{"name":"ADA","email":"ada@example.org"}"#)]);
+        assert_eq!(other.field(ada.entities[0].entity, "role"), "countess".into());
+        other.verified();
+    });
+}
+
+#[test]
+fn two_stores_that_know_the_same_person_come_together() {
+    for_each_store(|world| {
+        let mine = StoreTurn {
+            interpret: Interpret::Wait,
+            ..StoreTurn::new("mine", "1", user("I talked to Maria Lopez today."))
+        };
+        world.engine.store_turn(&world.call, mine).expect("a turn");
+        let other = World::seeded(Arc::new(MemoryStore::new()), 77);
+        let theirs = StoreTurn {
+            interpret: Interpret::Wait,
+            ..StoreTurn::new("theirs", "1", user("Please ask Maria Lopez for the keys."))
+        };
+        other.engine.store_turn(&other.call, theirs).expect("a turn");
+        let brought = records(&other, &other.call, "theirs");
+        world.engine.import(None, &mut brought.into_iter().map(Ok)).expect("an import");
+        let query = EntityQuery { entity_type: Some("person".into()), ..EntityQuery::default() };
+        let people = world.engine.entities(&world.call, query, Page::default());
+        let people = people.expect("people").items;
+        assert_eq!(people.len(), 1);
+        assert_eq!(world.observed(people[0].id).len(), 2);
+        world.verified();
+    });
+}
+
+#[test]
+fn a_bundle_whose_facts_were_changed_is_refused() {
+    for_each_store(|world| {
+        fill(world);
+        let whole = records(world, &world.call, "chat");
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            match &mut changed[at] {
+                BundleRecord::Entry { kind, text, .. }
+                    if kind.as_str() == "observation" && text.contains("Ada") =>
+                {
+                    *text = text.replace("Ada", "Eve");
+                }
+                BundleRecord::Piece { bytes, .. } => bytes[3] ^= 1,
+                _ => continue,
+            }
+            let other = World::over(Arc::new(MemoryStore::new()), None);
+            let refused = other.engine.import(None, &mut changed.into_iter().map(Ok));
+            refused.expect_err("a change that is found");
+            assert!(other.engine.projects().expect("projects")[0].created_at.is_none());
+        }
+    });
+}
