@@ -393,6 +393,7 @@ fn requests() -> (Vec<(&'static str, String, Value)>, Vec<String>) {
         ("POST", at("store".into()), json!({"entities": [{"entity_type": "note", "a": 1}]})),
         ("POST", at("sources".into()), json!({"text": "a", "mime_type": "text/plain"})),
         ("POST", at(format!("sources/{source}/interpretations")), json!({})),
+        ("POST", at(format!("sources/{source}/purge")), json!({})),
         ("POST", at("interpretations".into()), json!({"failed": true})),
         ("POST", at(format!("interpretations/{run}/retry")), json!({})),
         ("POST", at(format!("entities/{entity}/corrections")), json!({"fields": {"a": 1}})),

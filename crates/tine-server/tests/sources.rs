@@ -210,6 +210,24 @@ fn a_page_that_somebody_stored_runs_no_script_here() {
     assert!(part.expect(206).header("content-security-policy").is_some());
 }
 
+#[test]
+fn a_source_that_was_purged_has_no_bytes_any_more() {
+    let served = Served::new();
+    let made = raw(&served, "text/plain", "?interpret=wait", b"Ann Lee lives in Rome.");
+    let id = made.expect(201).text("/source_id");
+    let at = format!("{SOURCES}/{id}/purge");
+    let plan = served.post(&at, json!({})).expect(200).json();
+    assert!(plan["observations"].as_u64() > Some(0), "{plan}");
+    assert_eq!(served.get(&content(&id)).expect(200).body, b"Ann Lee lives in Rome.");
+    let done = served.post(&at, json!({"confirm": plan["confirm"]})).expect(200).json();
+    assert_eq!(done["sources"], json!([id]));
+    served.get(&content(&id)).refused(422, "unsupported");
+    assert_eq!(served.get(&format!("{SOURCES}/{id}")).expect(200).json()["purged"], true);
+    raw(&served, "text/plain", "", b"Ann Lee lives in Rome.").refused(422, "unsupported");
+    let none = "src_00000000000000000000000000000000";
+    served.post(&format!("{SOURCES}/{none}/purge"), json!({})).refused(404, "not_found");
+}
+
 /// Memory that this process holds now, and the most it ever held, in bytes.
 #[cfg(target_os = "linux")]
 fn memory(line: &str) -> u64 {
