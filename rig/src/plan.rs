@@ -12,8 +12,9 @@ use tine_core::{
     Body, ConversationId, Digest, Json, Limits, Message, Name, ProjectId, Reference, Role, TurnId,
 };
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, Edit, Engine, Fork, ForkPoint, MetadataPatch, MoveBranch,
-    NewConversation, Purge, PurgeTarget, SplitTurn, TurnRef,
+    Append, Call, Delete, DeleteMode, Edit, Engine, Fork, ForkPoint, Interpret, MetadataPatch,
+    MoveBranch, NewConversation, NewFact, NewSource, Purge, PurgeTarget, SplitTurn, StoreFacts,
+    StoreTurn, TurnRef,
 };
 use tine_store::{MemoryStore, PackOptions, Store};
 
@@ -142,8 +143,11 @@ struct Planner {
 }
 
 /// How often each kind of step is tried.
-const WEIGHTS: [(Kind, usize); 15] = [
-    (Kind::Append, 34),
+const WEIGHTS: [(Kind, usize); 18] = [
+    (Kind::Append, 26),
+    (Kind::StoreTurn, 9),
+    (Kind::StoreFacts, 3),
+    (Kind::StoreSource, 2),
     (Kind::Batch, 10),
     (Kind::Resend, 5),
     (Kind::Fork, 8),
@@ -163,6 +167,9 @@ const WEIGHTS: [(Kind, usize); 15] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Append,
+    StoreTurn,
+    StoreFacts,
+    StoreSource,
     Batch,
     Resend,
     Fork,
@@ -211,6 +218,9 @@ impl Planner {
                 true => PackOptions::EVERYTHING,
                 false => PackOptions { keep_recent: 2, shortest_run: 3 },
             }),
+            (Kind::StoreTurn, _) => store_turn(&conversation, chance),
+            (Kind::StoreFacts, _) => store_facts(chance),
+            (Kind::StoreSource, _) => store_source(chance),
             (Kind::Undo, _) => Request::Undo(conversation.clone()),
             (Kind::Redo, _) => Request::Redo(conversation.clone()),
             (Kind::Append | Kind::Batch, turn) => {
@@ -350,6 +360,38 @@ fn create(id: ConversationId, chance: &mut Chance) -> Request {
         id: Some(id),
         system_prompt: chance.one_in(2).then(|| text(chance)),
         ..NewConversation::default()
+    })
+}
+
+/// One of a few turns of a host, so that many are versions of one another.
+fn store_turn(conversation: &ConversationId, chance: &mut Chance) -> Request {
+    let turn = format!("turn-{}", chance.below(5));
+    let mut request = StoreTurn::new(conversation.as_str(), turn, message(chance));
+    if chance.one_in(3) {
+        // What is queued is never done here: how long it takes is in no plan.
+        request.interpret = Interpret::Queue;
+    }
+    Request::StoreTurn(Box::new(request))
+}
+
+fn store_facts(chance: &mut Chance) -> Request {
+    let fact = |chance: &mut Chance| {
+        let name = format!("person {}", chance.below(4));
+        let fields = [("name".to_owned(), name.into()), ("role".to_owned(), text(chance).into())];
+        NewFact::of("person", fields.into_iter().collect())
+    };
+    let entities = (0..1 + chance.below(3)).map(|_| fact(chance)).collect();
+    Request::StoreFacts(StoreFacts { entities, ..StoreFacts::default() })
+}
+
+fn store_source(chance: &mut Chance) -> Request {
+    let bytes = text(chance).into_bytes();
+    Request::StoreSource(NewSource {
+        content: Arc::new(bytes),
+        mime_type: "text/plain".to_owned(),
+        original_filename: None,
+        interpret: Interpret::None,
+        interpreter: None,
     })
 }
 

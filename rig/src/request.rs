@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tine_core::{ConversationId, Name, TurnId};
 use tine_engine::{
     Append, Call, Delete, Edit, Engine, Error, Fork, MetadataPatch, MoveBranch, NewConversation,
-    Purge, Result, SplitTurn, TurnRef,
+    NewSource, Purge, Result, SplitTurn, StoreFacts, StoreTurn, TurnRef,
 };
 use tine_store::PackOptions;
 
@@ -36,6 +36,12 @@ pub enum Request {
     Metadata(TurnRef, MetadataPatch),
     /// [`Engine::revert`]
     Revert(MoveBranch),
+    /// [`Engine::store_turn`]
+    StoreTurn(Box<StoreTurn>),
+    /// [`Engine::store_facts`]
+    StoreFacts(StoreFacts),
+    /// [`Engine::store_source`]
+    StoreSource(NewSource),
     /// [`Engine::purge`], confirmed.
     Purge(Purge),
     /// [`tine_store::Store::pack`]: nobody may see a difference.
@@ -155,6 +161,25 @@ impl Request {
                 let done = engine.revert(call, revert)?;
                 *full = format!("{done:?}");
                 answer.branch(&done);
+            }
+            Request::StoreTurn(turn) => {
+                let done = engine.store_turn(call, *turn)?;
+                *full = format!("{done:?}");
+                answer.turn(done.turn.id, &done.turn.hash);
+                answer.branch(&done.branch);
+                answer.say(format_args!("{}", done.observation));
+            }
+            Request::StoreFacts(facts) => {
+                let done = engine.store_facts(call, facts)?;
+                *full = format!("{done:?}");
+                for fact in &done.entities {
+                    answer.say(format_args!("{}", fact.observation));
+                }
+            }
+            Request::StoreSource(source) => {
+                let done = engine.store_source(call, source)?;
+                *full = format!("{done:?}");
+                answer.say(format_args!("{} {}", done.source.id, done.source.content_hash));
             }
             Request::Purge(purge) => {
                 let done = engine.purge(call, purge)?;

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use tine_core::{Digest, ProjectId, TurnId};
+use tine_core::{Digest, ProjectId, SourceId, TurnId};
 use tine_store::{
-    Content, Conversation, Detail, Operation, Read, Result, Store, StoreError, Turn, TurnLoc,
+    Content, Conversation, Detail, EntryKind, KeyRange, Operation, Read, Result, Store, StoreError,
+    Turn, TurnLoc,
 };
 
 /// Rows of a listing that are asked for at once.
@@ -32,11 +33,36 @@ pub fn text(store: &dyn Store, project: &ProjectId) -> Result<String> {
             }
             match page.last() {
                 Some(last) if page.len() == PAGE => after = Some(last.key),
-                _ => return Ok(()),
+                _ => break,
             }
         }
+        learned(records, project, &mut text)
     })?;
     Ok(text)
+}
+
+/// What was learned: every entry, and the bytes of every source.
+fn learned(records: &dyn Read, project: &ProjectId, text: &mut String) -> Result<()> {
+    for kind in EntryKind::ALL {
+        let mut range = KeyRange::prefix(&[]);
+        loop {
+            let page = records.entries(project, kind, &range, PAGE)?;
+            for entry in &page {
+                line(text, format_args!("{} {:02x?} {}", kind.as_str(), entry.key, entry.text));
+                let source = <[u8; 16]>::try_from(entry.key.as_slice()).map(SourceId::from_bytes);
+                if let (EntryKind::Source, Ok(source)) = (kind, source) {
+                    let first = records.piece(project, &source, 0)?;
+                    let digest = first.map(|bytes| Digest::of(&bytes));
+                    line(text, format_args!(" bytes {digest:?}"));
+                }
+            }
+            match page.last() {
+                Some(last) => range = KeyRange::behind(&[], &last.key),
+                None => break,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The digest of a state.
