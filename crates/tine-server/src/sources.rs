@@ -162,7 +162,9 @@ fn keep(
     let taken_out: u64 = redacted.values().sum();
     let call = asked.call.clone().with_redacted(redacted);
     let mut done = asked.engine().store_source(&call, request)?;
-    asked.app.bell.ring();
+    if done.interpretation.is_some() {
+        asked.app.bell.ring();
+    }
     if taken_out > 0 {
         done.warnings.push(format!(
             "secrets were taken out of these bytes ({taken_out}): what is kept is not what was sent"

@@ -71,6 +71,57 @@ fn what_another_process_queues_is_done_too() {
     eventually("the run is done", || served.get(&run).text("/status") == "completed");
 }
 
+/// An interpreter with a defect.
+struct Broken;
+
+impl tine_interpret::Interpreter for Broken {
+    fn about(&self) -> tine_interpret::About {
+        tine_interpret::About {
+            name: "broken".to_owned(),
+            version: "1".to_owned(),
+            kind: tine_interpret::Kind::Rules,
+            provider: None,
+            model: None,
+            parameters: tine_core::Json::Null,
+            seed: None,
+        }
+    }
+
+    fn interpret(
+        &self,
+        _: &tine_interpret::Material<'_>,
+        _: &mut tine_interpret::Account,
+    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+        panic!("a defect, on purpose")
+    }
+
+    fn replay(
+        &self,
+        _: &tine_interpret::Material<'_>,
+        _: Option<&[u8]>,
+    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+        panic!("a defect, on purpose")
+    }
+}
+
+#[test]
+fn a_defect_of_one_interpreter_keeps_no_other_run_from_being_done() {
+    let folder = TempDir::new().expect("a folder");
+    let served = Served::by(folder, Options::default(), |store| {
+        let clock = Arc::new(tine_engine::SystemClock);
+        let entropy = Arc::new(tine_engine::SystemEntropy);
+        let engine = tine_engine::Engine::with(store, clock, entropy, Limits::default());
+        engine.with_interpreters(tine_engine::Interpreters::rules().with(Arc::new(Broken)))
+    });
+    let broken = json!({"text": "a", "mime_type": "text/plain", "interpreter": "broken"});
+    served.post("/api/v1/sources", broken).expect(201);
+    let made = text(&served, "Ann Lee lives in Rome.", "queue");
+    let run = format!("/api/v1/interpretations/{}", id(&made, "/interpretation/interpretation_id"));
+    eventually("the other run is done", || served.get(&run).text("/status") == "completed");
+    let counts = served.get("/metrics").as_text();
+    assert!(counts.contains("tine_interpretation_runs_total{status=\"error\"} 1\n"), "{counts}");
+}
+
 #[test]
 fn a_server_stops_while_runs_wait() {
     let served = Served::new();

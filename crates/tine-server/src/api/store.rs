@@ -92,7 +92,9 @@ fn store_turn(
     let _room = asked.room_to_wait(request.interpret == Interpret::Wait)?;
     let call = asked.call.clone().with_redacted(redacted.clone());
     let done = asked.engine().store_turn(&call, request)?;
-    asked.app.bell.ring();
+    if done.interpretation.is_some() {
+        asked.app.bell.ring();
+    }
     let tag = etag(&done.branch);
     let new = done.outcome == Outcome::Created && !done.replayed;
     let told = view::StoredTurn { redacted, ..view::StoredTurn::new(done, with_turn) };
@@ -152,7 +154,9 @@ fn store(asked: &Asked, _: OnlyProject, body: wire::Store) -> Answered<Answer<vi
             engine.reinterpret(&step(&asked.call, "interpret"), request)?.pop()
         }
     };
-    asked.app.bell.ring();
+    if interpretation.is_some() {
+        asked.app.bell.ring();
+    }
     let told = view::StoredFacts {
         file: kept.map(|kept| view::StoredSource::new(kept, false)),
         interpretation: interpretation.as_ref().map(view::RunInBrief::from),
@@ -171,7 +175,9 @@ fn keep(
 ) -> Result<tine_engine::StoredSource, Problem> {
     let call = if facts_follow { step(call, "file") } else { call.clone() };
     let kept = asked.engine().store_source(&call, file)?;
-    asked.app.bell.ring();
+    if kept.interpretation.is_some() {
+        asked.app.bell.ring();
+    }
     Ok(kept)
 }
 
