@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tine_core::Kind;
-use tine_engine::{Call, Error, Particulars, Refusal, Result};
+use tine_engine::{Call, Error, Particulars, Refusal, Result, SourceBytes};
 use tine_formats::view;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, AsSendBody, Body};
@@ -66,6 +66,15 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<Vec<u8>>,
     /// Whether it changes nothing.
     pub(crate) reads: bool,
+    pub(crate) patience: Patience,
+}
+
+/// Bytes that are sent as they are.
+pub(crate) struct Upload<'a> {
+    pub(crate) address: Address,
+    pub(crate) call: &'a Call,
+    /// They are read again from their beginning where they are sent again.
+    pub(crate) content: &'a dyn SourceBytes,
     pub(crate) patience: Patience,
 }
 
@@ -125,11 +134,23 @@ impl Exchange {
 
     fn answer(&self, ask: &Ask<'_>) -> Result<(StatusCode, Vec<u8>)> {
         let keyed = ask.call.is_some_and(|call| call.idempotency_key.is_some());
-        let again = ask.reads || keyed;
+        self.persist(ask.reads || keyed, &[], || self.once(ask))
+    }
+
+    /// Sends, reads the answer, and sends again where that is safe. Besides success, these
+    /// statuses are answers too.
+    fn persist(
+        &self,
+        again: bool,
+        also: &[StatusCode],
+        send: impl Fn() -> std::result::Result<Response<Body>, ureq::Error>,
+    ) -> Result<(StatusCode, Vec<u8>)> {
         let mut pauses = Pauses::default();
         loop {
-            let failed = match self.once(ask) {
-                Ok(response) if response.status().is_success() => {
+            let failed = match send() {
+                Ok(response)
+                    if response.status().is_success() || also.contains(&response.status()) =>
+                {
                     let status = response.status();
                     let body = response.into_body().into_with_config().limit(ANSWER_BYTES);
                     match body.read_to_vec() {
@@ -251,6 +272,41 @@ impl Exchange {
         }
         let body = response.into_body().into_with_config().limit(ANSWER_BYTES);
         read_json(&body.read_to_vec().map_err(broken)?)
+    }
+
+    /// Sends bytes as they are, and reads the answer once all of them were sent.
+    pub(crate) fn upload<T: DeserializeOwned>(&self, upload: &Upload<'_>) -> Result<T> {
+        let again = upload.call.idempotency_key.is_some();
+        let (_, answer) = self.persist(again, &[], || {
+            let mut input = upload.content.open()?;
+            let request = self.request(&Method::POST, &upload.address, Some(upload.call))?;
+            let request = request
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .header(ACCEPT, "application/json");
+            self.run(request, ureq::SendBody::from_reader(&mut input), upload.patience)
+        })?;
+        read_json(&answer)
+    }
+
+    /// Asks for a stretch of bytes; `None` where none of them is there.
+    pub(crate) fn part(
+        &self,
+        address: &Address,
+        call: &Call,
+        first: u64,
+        last: u64,
+    ) -> Result<Option<Vec<u8>>> {
+        let nowhere = StatusCode::RANGE_NOT_SATISFIABLE;
+        let (status, bytes) = self.persist(true, &[nowhere], || {
+            let request = self.request(&Method::GET, address, Some(call))?;
+            let request = request.header(RANGE, format!("bytes={first}-{last}"));
+            self.run(request, (), Patience::Ordinary)
+        })?;
+        match status {
+            StatusCode::PARTIAL_CONTENT => Ok(Some(bytes)),
+            status if status == nowhere => Ok(None),
+            _ => Err(refusal(Kind::Internal, "the server does not give a part of a source")),
+        }
     }
 
     /// Why there was no answer.

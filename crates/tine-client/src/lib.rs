@@ -1,7 +1,7 @@
 //! A Tine engine elsewhere.
 //!
-//! A [`Client`] has the operations of an engine ([`tine_engine::Operations`]) and asks a server
-//! for them: it sends the bodies of [`tine_formats::wire`] and reads the forms of
+//! A [`Client`] has the operations of an engine ([`tine_engine::Operations`] and
+//! [`tine_engine::Knowledge`]) and asks a server for them: it sends the bodies of [`tine_formats::wire`] and reads the forms of
 //! [`tine_formats::view`]. Whoever works over `dyn Operations` does not notice the difference.
 //!
 //! Invariants:
@@ -29,6 +29,7 @@
 mod address;
 mod exchange;
 mod follow;
+mod knowledge;
 mod operations;
 mod pages;
 mod transfer;

@@ -26,7 +26,16 @@ const SEARCH_HITS: usize = 20;
 const WITHIN: &str = "conversation_id";
 
 impl Client {
-    fn get<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
+        self.get_patiently(call, address, Patience::Ordinary)
+    }
+
+    pub(crate) fn get_patiently<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        address: Address,
+        patience: Patience,
+    ) -> Result<T> {
         let address = address.with("project_id", &call.project);
         self.exchange.ask(&Ask {
             method: Method::GET,
@@ -34,12 +43,12 @@ impl Client {
             call: Some(call),
             body: None,
             reads: true,
-            patience: Patience::Ordinary,
+            patience,
         })
     }
 
     /// Sends a body that carries the call's key itself.
-    fn send<T: DeserializeOwned>(
+    pub(crate) fn send<T: DeserializeOwned>(
         &self,
         call: &Call,
         method: Method,
@@ -49,7 +58,7 @@ impl Client {
         self.send_patiently(call, method, address, body, Patience::Ordinary)
     }
 
-    fn send_patiently<T: DeserializeOwned>(
+    pub(crate) fn send_patiently<T: DeserializeOwned>(
         &self,
         call: &Call,
         method: Method,
@@ -70,7 +79,7 @@ impl Client {
         })
     }
 
-    fn remove<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
+    pub(crate) fn remove<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
         let address = address.with("project_id", &call.project);
         self.exchange.ask(&Ask {
             method: Method::DELETE,
@@ -110,7 +119,7 @@ impl Client {
     }
 
     /// One page of a listing, out of as many as it takes.
-    fn listing<T: DeserializeOwned, U>(
+    pub(crate) fn listing<T: DeserializeOwned, U>(
         &self,
         call: &Call,
         address: &Address,
@@ -135,7 +144,7 @@ pub(crate) fn read<T>(read: std::result::Result<T, Unreadable>) -> Result<T> {
     read.map_err(|error| refusal(Kind::Internal, error.to_string()))
 }
 
-fn nothing(call: &Call) -> wire::Nothing {
+pub(crate) fn nothing(call: &Call) -> wire::Nothing {
     wire::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
 }
 

@@ -22,6 +22,7 @@ mod change;
 mod conversation;
 mod error;
 mod history;
+mod learned;
 mod reading;
 mod rendering;
 mod search;
@@ -39,6 +40,7 @@ pub use change::*;
 pub use conversation::*;
 pub use error::*;
 pub use history::*;
+pub use learned::*;
 pub use reading::Unreadable;
 pub use rendering::*;
 pub use search::*;
@@ -96,6 +98,24 @@ impl<T> Answer<T> {
     /// An answer in a project.
     pub fn new(project: &ProjectId, body: T) -> Self {
         Answer { project_id: text(project), body }
+    }
+}
+
+/// An answer whose own first field comes before the project: what a caller has to pass back.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}Answer")]
+pub struct Leading<T> {
+    /// The fields of the answer itself.
+    #[serde(flatten)]
+    pub body: T,
+    /// The project.
+    pub project_id: String,
+}
+
+impl<T> Leading<T> {
+    /// An answer in a project.
+    pub fn new(project: &ProjectId, body: T) -> Self {
+        Leading { body, project_id: text(project) }
     }
 }
 

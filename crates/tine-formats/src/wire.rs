@@ -10,6 +10,7 @@
 
 mod branch;
 mod conversation;
+mod learned;
 mod turn;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use tine_engine::{Error, Result};
 
 pub use branch::*;
 pub use conversation::*;
+pub use learned::*;
 pub use turn::*;
 
 use crate::view::Raw;

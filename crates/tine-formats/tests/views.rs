@@ -1,14 +1,17 @@
 //! Every answer goes through its JSON and comes back as the engine gave it.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tine_core::{Json, Limits, Message, Name, Reference, Role, json};
+use tine_core::{ConversationId, Json, Limits, Message, Name, Reference, Role, json};
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, Derive, Edit, Engine, FeedFilter, Fork, ForkPoint,
-    MetadataPatch, MoveBranch, NewConversation, Page, PathQuery, Purge, PurgeTarget, SplitTurn,
-    TopologyQuery, TurnRef, WindowQuery,
+    Append, Call, Correct, Delete, DeleteMode, Derive, Edit, End, Engine, EntityQuery, FeedFilter,
+    Fork, ForkPoint, Interpret, MetadataPatch, MoveBranch, NewConversation, NewFact,
+    NewRelationship, NewSource, Page, PathQuery, Purge, PurgeTarget, Reinterpret,
+    RelationshipQuery, RunPair, SplitTurn, StoreFacts, StoreTurn, TopologyQuery, TurnRef,
+    WindowQuery,
 };
 use tine_formats::view;
 use tine_store::{FeedPosition, MemoryStore};
@@ -146,6 +149,172 @@ fn what_the_engine_answers_is_what_a_reader_of_its_json_gets() {
         let text = serde_json::to_string(&view::Conversation::from(conversation.clone())).unwrap();
         let read: view::Conversation = serde_json::from_str(&text).unwrap();
         assert_eq!(read.read(&call.project).unwrap(), conversation);
+    }
+}
+
+/// An interpreter that finds what its words say, so that runs over one source differ.
+struct Parrot(&'static str, &'static str);
+
+impl tine_interpret::Interpreter for Parrot {
+    fn about(&self) -> tine_interpret::About {
+        tine_interpret::About {
+            name: self.0.to_owned(),
+            version: "1".to_owned(),
+            kind: tine_interpret::Kind::Model,
+            provider: Some("nobody".to_owned()),
+            model: Some("parrot".to_owned()),
+            parameters: parse(r#"{"temperature":0.1,"big":9007199254740993}"#),
+            seed: Some(7),
+        }
+    }
+
+    fn interpret(
+        &self,
+        material: &tine_interpret::Material<'_>,
+        account: &mut tine_interpret::Account,
+    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+        account.prompt = Some("Say it again.".to_owned());
+        account.request = Some(vec![0xff, 0]);
+        account.response = Some(self.1.as_bytes().to_vec());
+        account.notes = vec!["a note".to_owned()];
+        self.replay(material, Some(self.1.as_bytes()))
+    }
+
+    fn replay(
+        &self,
+        _: &tine_interpret::Material<'_>,
+        response: Option<&[u8]>,
+    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+        let Json::Array(found) = parse(std::str::from_utf8(response.unwrap()).unwrap()) else {
+            panic!("a list")
+        };
+        let one = |json: Json| tine_interpret::Finding {
+            entity_type: "person".to_owned(),
+            fields: json.as_object().unwrap().clone(),
+            span: Some(0..3),
+        };
+        Ok(found.into_iter().map(one).collect())
+    }
+}
+
+#[test]
+fn what_was_learned_is_what_a_reader_of_its_json_gets() {
+    let interpreters = tine_engine::Interpreters::rules()
+        .with(Arc::new(Parrot("one", r#"[{"name":"Ann","a":1},{"name":"Bob"},{"name":"Eve"}]"#)))
+        .with(Arc::new(Parrot("two", r#"[{"name":"Ann","a":2},{"name":"Cid"},{"name":"Eve"}]"#)));
+    let engine = Engine::new(MemoryStore::new()).with_interpreters(interpreters);
+    let call = Call::by("somebody");
+    let object = |text: &str| parse(text).as_object().unwrap().clone();
+
+    let source = |mime_type: &str, text: &str, interpreter: &str| NewSource {
+        content: Arc::new(text.as_bytes().to_vec()),
+        mime_type: mime_type.to_owned(),
+        original_filename: Some("a.txt".to_owned()),
+        interpret: Interpret::Wait,
+        interpreter: Some(interpreter.to_owned()),
+    };
+    let plain = engine.store_source(&call, source("text/plain", "Ann", "one")).unwrap();
+    let envelope = r#"{"content":"Ann called.","conversation_id":"chat","turn_id":"0"}"#;
+    let envelope = source(tine_core::facts::envelope::MIME, envelope, "rules");
+    let enveloped = engine.store_source(&call, envelope).unwrap();
+    for stored in [&plain, &enveloped] {
+        let text = serde_json::to_string(&view::StoredSource::new(stored.clone(), true)).unwrap();
+        let read: view::StoredSource = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.read(stored.interpretation.clone()).unwrap(), *stored);
+        check::<view::Source, _>(&stored.source);
+    }
+    let run = plain.interpretation.clone().unwrap();
+    assert!(run.detail.get("request").is_some() && run.error.is_none(), "{run:?}");
+    check::<view::Interpretation, _>(&run);
+    let failed = engine.store_source(
+        &call,
+        NewSource { content: Arc::new(vec![0xff]), ..source("text/plain", "", "rules") },
+    );
+    let failed = failed.unwrap().interpretation.unwrap();
+    check::<view::Interpretation, _>(&failed);
+    check::<view::Interpretation, _>(&engine.retry_interpretation(&call, failed.id).unwrap());
+    check::<view::QueueStatus, _>(&engine.interpretation_queue(&call).unwrap());
+    let again = Reinterpret {
+        sources: vec![plain.source.id],
+        interpreter: Some("two".to_owned()),
+        wait: true,
+        ..Reinterpret::default()
+    };
+    let after = engine.reinterpret(&call, again).unwrap()[0].id;
+    let compared =
+        engine.compare_interpretations(&call, RunPair { before: run.id, after }).unwrap();
+    assert_eq!((compared.gained.len(), compared.lost.len(), compared.same), (1, 1, 1));
+    assert_eq!(compared.changed.len(), 1);
+    check::<view::RunComparison, _>(&compared);
+
+    for text in ["A", "B", "A"] {
+        let said = Message {
+            tool_call_id: Some("call: é".to_owned()),
+            ..Message::text(Role::Tool, text)
+        };
+        let request = StoreTurn {
+            attachments: vec![plain.source.id],
+            interpret: Interpret::Queue,
+            ..StoreTurn::new("chat", "turn: 1", said)
+        };
+        let stored = engine.store_turn(&call, request).unwrap();
+        let text = serde_json::to_string(&view::StoredTurn::new(stored.clone(), true)).unwrap();
+        let read: view::StoredTurn = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.read(stored.interpretation.clone()).unwrap(), stored);
+    }
+    let deleted = Delete {
+        turn: TurnRef::within(ConversationId::new("chat", &Limits::default()).unwrap(), at("main")),
+        mode: DeleteMode::Cascade,
+        force: true,
+        dry_run: false,
+    };
+    engine.delete(&call, deleted).unwrap();
+
+    let fact = NewFact {
+        span: Some((0, 3)),
+        priority: Some(-9_007_199_254_740_993),
+        specificity: Some(2),
+        ..NewFact::of("person", object(r#"{"name":"Ann","n":12345678901234567890123}"#))
+    };
+    let dated = NewFact::of("event", object(r#"{"title":"Move","date":"2025-03-14"}"#));
+    let facts = StoreFacts {
+        entities: vec![fact, dated],
+        relationships: vec![NewRelationship {
+            relation: "REFERS_TO".to_owned(),
+            source: End::InCall(1),
+            target: End::InCall(0),
+            metadata: parse(r#"{"n":9007199254740993}"#),
+        }],
+        source: Some(plain.source.id),
+        agent: parse(r#"{"name":"me"}"#),
+    };
+    let stored = engine.store_facts(&call, facts).unwrap();
+    check::<view::StoredFacts, _>(&stored);
+    let ann = stored.entities[0].entity;
+    let correct = Correct { entity: ann, fields: object(r#"{"a":null}"#), observed_at: None };
+    check::<view::Observation, _>(&engine.correct(&call, correct).unwrap());
+    engine.set_entity_deleted(&call, ann, true).unwrap();
+    let query = EntityQuery { deleted: true, ..EntityQuery::default() };
+    let entities = engine.entities(&call, query, Page::default()).unwrap().items;
+    assert!(entities.len() > 6, "{}", entities.len());
+    for entity in entities {
+        check::<view::Entity, _>(&entity);
+        for one in engine.observations(&call, entity.id, Page::default()).unwrap().items {
+            check::<view::Observation, _>(&one);
+        }
+        for field in engine.field_provenance(&call, entity.id, None).unwrap() {
+            check::<view::FieldProvenance, _>(&field);
+        }
+    }
+    for entry in engine.timeline(&call, None, None, Page::default()).unwrap().items {
+        check::<view::TimelineEntry, _>(&entry);
+    }
+    let related = engine.relationships(&call, RelationshipQuery::default(), Page::default());
+    for relationship in related.unwrap().items {
+        check::<view::Relationship, _>(&relationship);
+    }
+    for schema in engine.schemas(&call).unwrap() {
+        check::<view::EntitySchema, _>(&schema);
     }
 }
 

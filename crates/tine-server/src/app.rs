@@ -11,7 +11,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::access::Tokens;
 use crate::metrics::Metrics;
 use crate::rate::Rates;
-use crate::room::{BodyRoom, TransferRoom};
+use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::worker::Bell;
 
 /// How a server behaves.
 #[derive(Clone, Debug)]
@@ -30,8 +31,12 @@ pub struct Options {
     pub redact: bool,
     /// Requests in work at once.
     pub concurrency: usize,
-    /// Exports and imports at once; each holds a thread while its client takes its time.
+    /// Exports, imports and sources that come, at once; each holds a thread while its client takes its time.
     pub transfers: usize,
+    /// Requests at once that wait until a run has ended; each holds a thread meanwhile.
+    pub waits: usize,
+    /// Whether runs that wait are done here, in the background.
+    pub interprets: bool,
     /// Memory for large bodies, all together.
     pub body_room_bytes: usize,
     /// Requests of one address in a second.
@@ -57,6 +62,8 @@ impl Default for Options {
             redact: false,
             concurrency: 1_024,
             transfers: 16,
+            waits: 64,
+            interprets: true,
             body_room_bytes: 512 << 20,
             rate: 50_000,
             body_timeout: Duration::from_secs(60),
@@ -77,6 +84,9 @@ pub(crate) struct App {
     pub(crate) room: Semaphore,
     pub(crate) body_room: BodyRoom,
     pub(crate) transfer_room: TransferRoom,
+    pub(crate) wait_room: WaitRoom,
+    /// Tells the worker that a run may be waiting.
+    pub(crate) bell: Bell,
     /// The API's description.
     pub(crate) description: Value,
     /// How far the feed goes, as far as the server has seen.

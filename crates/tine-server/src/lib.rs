@@ -19,7 +19,9 @@ mod reference;
 mod room;
 mod route;
 mod serve;
+mod sources;
 mod transfer;
+mod worker;
 
 pub use access::{Token, TokenFile, token_digest};
 pub use app::Options;

@@ -16,6 +16,7 @@ pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(String, String, u16), Durations>>,
     in_work: Arc<AtomicI64>,
     followers: Arc<AtomicI64>,
+    runs: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 #[derive(Clone, Default)]
@@ -50,6 +51,12 @@ impl Metrics {
         Gauge::raise(&self.followers)
     }
 
+    /// Counts a run that was done here, by its status.
+    pub(crate) fn run(&self, status: &'static str) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        *runs.entry(status).or_default() += 1;
+    }
+
     pub(crate) fn done(&self, method: &str, route: &str, status: u16, took: Duration) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let durations = requests.entry((method.to_owned(), route.to_owned(), status)).or_default();
@@ -77,6 +84,13 @@ impl Metrics {
             let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", found.count);
             let _ = writeln!(out, "{name}_sum{{{labels}}} {}", found.seconds);
             let _ = writeln!(out, "{name}_count{{{labels}}} {}", found.count);
+        }
+        let name = "tine_interpretation_runs_total";
+        let about = "Runs done in the background, by how they ended.";
+        let _ = writeln!(out, "# HELP {name} {about}\n# TYPE {name} counter");
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (status, count) in &runs {
+            let _ = writeln!(out, "{name}{{status=\"{status}\"}} {count}");
         }
         let mut gauge = |name: &str, about: &str, value: i64| {
             let _ = writeln!(out, "# HELP {name} {about}\n# TYPE {name} gauge\n{name} {value}");

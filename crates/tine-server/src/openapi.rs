@@ -5,10 +5,11 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use tine_core::{Kind, Limits};
-use tine_formats::view::{Answer, Imported};
+use tine_formats::view::{Answer, Imported, StoredSource};
+use tine_formats::wire::NewSource;
 
 use crate::problem::{MEDIA_TYPE, Problem};
-use crate::transfer;
+use crate::{sources, transfer};
 
 /// What a route is about.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub(crate) struct Operation {
     pub(crate) body_required: bool,
     /// Whether it changes nothing although it is no GET.
     pub(crate) reads: bool,
+    /// A body that shows what it takes, as JSON.
+    pub(crate) example: Option<&'static str>,
     /// Operations that go on in the same project with what this one answers.
     pub(crate) links: &'static [Link],
 }
@@ -49,6 +52,7 @@ impl Operation {
             conditional: false,
             body_required: false,
             reads: false,
+            example: None,
             links: &[],
         }
     }
@@ -67,6 +71,10 @@ impl Operation {
 
     pub(crate) const fn reads(self) -> Self {
         Operation { reads: true, ..self }
+    }
+
+    pub(crate) const fn example(self, example: &'static str) -> Self {
+        Operation { example: Some(example), ..self }
     }
 
     pub(crate) const fn links(self, links: &'static [Link]) -> Self {
@@ -101,10 +109,10 @@ impl Description {
     ) {
         let answer = json!({ "application/json": { "schema": self.schema::<R>() } });
         let body = (*method != Method::GET && *method != Method::DELETE).then(|| {
-            let schema = self.schema::<B>();
+            let form = with_example(self.schema::<B>(), about.example);
             json!({
                 "required": about.body_required,
-                "content": { "application/json": { "schema": schema } },
+                "content": { "application/json": form },
             })
         });
         let changes = *method != Method::GET && !about.reads;
@@ -139,6 +147,48 @@ impl Description {
             body,
             answer,
         );
+    }
+
+    /// The routes that take and give the bytes of sources.
+    pub(crate) fn add_sources(&mut self) {
+        let about = Operation::new(
+            "Sources",
+            "storeSource",
+            "Keep bytes: a body that is not JSON is the source itself",
+        )
+        .also(&[201])
+        .links(&[Link {
+            to: "getSource",
+            parameter: "source",
+            from: "$response.body#/source_id",
+        }]);
+        let answer =
+            json!({ "application/json": { "schema": self.schema::<Answer<StoredSource>>() } });
+        let example = r#"{"text": "Alice Chen moves to Tokyo in March.",
+            "mime_type": "text/plain", "original_filename": "note.txt"}"#;
+        let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+        let body = json!({ "required": true, "content": {
+            "application/json": with_example(self.schema::<NewSource>(), Some(example)),
+            "application/octet-stream": bytes,
+        } });
+        let parameters = self.parameters::<sources::Sent>(sources::PATH, &about, true);
+        self.insert(&Method::POST, sources::PATH, &about, parameters, Some(body), answer);
+
+        let about =
+            Operation::new("Sources", "getSourceContent", "The bytes of a source").also(&[206]);
+        let answer = json!({ "*/*": bytes });
+        let path = sources::CONTENT_PATH;
+        let mut parameters = self.parameters::<sources::ContentOf>(path, &about, false);
+        parameters.push(json!({
+            "name": "Range", "in": "header", "required": false,
+            "description": "One stretch of them, such as `bytes=0-1023`; anything else is passed over.",
+            "schema": { "type": "string" },
+        }));
+        self.insert(&Method::GET, path, &about, parameters, None, answer);
+        let responses = &mut self.paths[path]["get"]["responses"];
+        let refusal = responses["400"]["content"].clone();
+        responses["304"] = json!({ "description": "The caller has them already." });
+        responses["416"] = json!({ "description": "There are no such bytes.", "content": refusal });
     }
 
     fn insert(
@@ -281,6 +331,15 @@ impl Description {
     }
 }
 
+/// A form of a body, and one that shows it.
+fn with_example(schema: Value, example: Option<&str>) -> Value {
+    let mut form = json!({ "schema": schema });
+    if let Some(example) = example {
+        form["example"] = serde_json::from_str(example).expect("examples are JSON");
+    }
+    form
+}
+
 /// What a parameter's name says about its values.
 fn bounded(name: &str, schema: &mut Value) {
     let limits = Limits::default();
@@ -289,6 +348,16 @@ fn bounded(name: &str, schema: &mut Value) {
             schema["minLength"] = 1.into();
             schema["maxLength"] = limits.name_bytes.into();
             schema["pattern"] = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$".into();
+        }
+        "entity" => schema["pattern"] = "^ent_[0-9a-f]{32}$".into(),
+        "source" => schema["pattern"] = "^src_[0-9a-f]{32}$".into(),
+        "interpretation" | "with" => schema["pattern"] = "^int_[0-9a-f]{32}$".into(),
+        "hash" => schema["pattern"] = "^(sha256:)?[0-9a-f]{64}$".into(),
+        name if name.ends_with("entity_id") => {
+            schema["pattern"] = "^ent_[0-9a-f]{32}$".into();
+        }
+        "source_id" | "source_source_id" | "target_source_id" => {
+            schema["pattern"] = "^src_[0-9a-f]{32}$".into();
         }
         "limit" | "window" => {
             schema["minimum"] = 1.into();

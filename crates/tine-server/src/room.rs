@@ -38,7 +38,7 @@ impl BodyRoom {
     }
 }
 
-/// Bundles that are read or written at once.
+/// Bundles that are read or written, and sources that come, at once.
 pub(crate) struct TransferRoom(Arc<Semaphore>);
 
 impl TransferRoom {
@@ -49,7 +49,24 @@ impl TransferRoom {
     /// Room for one more.
     pub(crate) fn take(&self) -> Result<Held, Problem> {
         let permit = Arc::clone(&self.0).try_acquire_owned();
-        let why = "too many exports and imports at once; try again";
+        let why = "too many exports, imports and sources at once; try again";
+        let permit = permit.map_err(|_| Problem::new(Kind::Busy, why))?;
+        Ok(Held { _permit: Some(permit) })
+    }
+}
+
+/// Requests that wait until a run has ended.
+pub(crate) struct WaitRoom(Arc<Semaphore>);
+
+impl WaitRoom {
+    pub(crate) fn new(waits: usize) -> Self {
+        WaitRoom(Arc::new(Semaphore::new(waits)))
+    }
+
+    /// Room for one more.
+    pub(crate) fn take(&self) -> Result<Held, Problem> {
+        let permit = Arc::clone(&self.0).try_acquire_owned();
+        let why = "too many requests wait for runs; queue it, and ask for the run later";
         let permit = permit.map_err(|_| Problem::new(Kind::Busy, why))?;
         Ok(Held { _permit: Some(permit) })
     }

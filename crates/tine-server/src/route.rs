@@ -63,6 +63,11 @@ impl Asked {
         &self.app.engine
     }
 
+    /// Room for a request that waits until a run has ended, if it does.
+    pub(crate) fn room_to_wait(&self, waits: bool) -> Result<Option<Held>, Problem> {
+        waits.then(|| self.app.wait_room.take()).transpose()
+    }
+
     pub(crate) fn project(&self) -> &ProjectId {
         &self.call.project
     }
@@ -167,31 +172,18 @@ impl Routes {
             path,
             on(filter, async move |State(app): State<Arc<App>>, request: Request| {
                 let (mut parts, body) = request.into_parts();
-                let asked = async {
+                let read = async {
                     let parameters = parameters::<P>(&mut parts).await?;
                     let (body, room) = match has_body {
                         true => read_json::<B>(&app, &parts.headers, body, required).await?,
                         false => (B::default(), None),
                     };
-                    let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
-                    let named = match (parameters.project_id(), body.project_id()) {
-                        (Some(one), Some(other)) if one != other => {
-                            let why = "the query and the body name different projects";
-                            return Err(Problem::new(Kind::Invalid, why));
-                        }
-                        (one, other) => one.or(other),
-                    };
-                    let project = wire::project(named, app.engine.limits())?;
                     let access = if reads { Access::Read } else { Access::Write };
-                    match named.is_some() || P::IN_PROJECT {
-                        true => caller.check(&project, access)?,
-                        false => caller.check_write(access)?,
-                    }
-                    let call = call(&app, &caller, project, &parts.headers, &body)?;
-                    let conditional = call.if_branch.is_some();
-                    Ok((Asked { app, caller, call, conditional }, parameters, body, room))
+                    let named = parameters.project_id();
+                    let asked = asked(app, &parts, named, P::IN_PROJECT, access, &body)?;
+                    Ok::<_, Problem>((asked, parameters, body, room))
                 };
-                match asked.await {
+                match read.await {
                     Ok((asked, parameters, body, room)) => {
                         let answer =
                             blocking(move || respond(&asked, handler(&asked, parameters, body)));
@@ -207,6 +199,33 @@ impl Routes {
     }
 }
 
+/// What a request is about, if its caller may ask for it.
+pub(crate) fn asked(
+    app: Arc<App>,
+    parts: &Parts,
+    in_query: Option<&str>,
+    in_project: bool,
+    access: Access,
+    body: &impl Common,
+) -> Result<Asked, Problem> {
+    let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
+    let named = match (in_query, body.project_id()) {
+        (Some(one), Some(other)) if one != other => {
+            let why = "the query and the body name different projects";
+            return Err(Problem::new(Kind::Invalid, why));
+        }
+        (one, other) => one.or(other),
+    };
+    let project = wire::project(named, app.engine.limits())?;
+    match named.is_some() || in_project {
+        true => caller.check(&project, access)?,
+        false => caller.check_write(access)?,
+    }
+    let call = call(&app, &caller, project, &parts.headers, body)?;
+    let conditional = call.if_branch.is_some();
+    Ok(Asked { app, caller, call, conditional })
+}
+
 /// Runs something that may wait for the store.
 pub(crate) async fn blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     match tokio::task::spawn_blocking(work).await {
@@ -220,7 +239,7 @@ pub(crate) fn defect() -> Response {
     Problem::new(Kind::Internal, "the request met a defect; it is in the log").into_response()
 }
 
-fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
+pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Response {
     match answer {
         Ok(reply) => {
             let mut headers = HeaderMap::new();
@@ -277,20 +296,34 @@ pub(crate) fn check_content(headers: &HeaderMap, wanted: &'static str) -> Result
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let kind = text(header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    let refused = |why: String| {
-        Err(Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
-    };
     if !kind.eq_ignore_ascii_case(wanted) {
-        return refused(format!("the body must be sent with `Content-Type: {wanted}`"));
+        let why = format!("the body must be sent with `Content-Type: {wanted}`");
+        return Err(
+            Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        );
     }
-    match text(header::CONTENT_ENCODING) {
+    check_encoding(headers)
+}
+
+/// Refuses a body that is compressed.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let coding = headers.get(header::CONTENT_ENCODING);
+    match coding.map(|value| value.to_str().unwrap_or("unknown")) {
         None | Some("" | "identity") => Ok(()),
-        Some(_) => refused("a body is sent as it is, without Content-Encoding".to_owned()),
+        Some(_) => {
+            let why = "a body is sent as it is, without Content-Encoding";
+            Err(Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+        }
     }
 }
 
+/// How long a body says that it is.
+pub(crate) fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// Reads a body without keeping it.
-async fn discard(mut body: Body) {
+pub(crate) async fn discard(mut body: Body) {
     while let Some(Ok(_)) = body.frame().await {}
 }
 
@@ -301,8 +334,7 @@ async fn read_body(app: &App, headers: &HeaderMap, body: Body) -> Result<(Bytes,
         let why = format!("the body: at most {limit} bytes; nothing was stored");
         Problem::new(Kind::TooLarge, why)
     };
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    let length = length.and_then(|length| length.parse::<usize>().ok());
+    let length = announced(headers);
     if length.is_some_and(|length| length > limit) {
         return Err(too_large());
     }
@@ -330,7 +362,7 @@ async fn read_body(app: &App, headers: &HeaderMap, body: Body) -> Result<(Bytes,
     }
 }
 
-async fn read_json<B: DeserializeOwned + Default>(
+pub(crate) async fn read_json<B: DeserializeOwned + Default>(
     app: &App,
     headers: &HeaderMap,
     body: Body,

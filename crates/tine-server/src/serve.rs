@@ -4,12 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
@@ -31,8 +32,9 @@ use crate::metrics::Metrics;
 use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::rate::Rates;
-use crate::room::{BodyRoom, TransferRoom};
-use crate::{api, events, reference, route, transfer};
+use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::worker::{self, Bell};
+use crate::{api, events, reference, route, sources, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -45,6 +47,7 @@ pub struct Server {
     router: Router,
     feed: watch::Sender<u64>,
     stop: watch::Sender<bool>,
+    rings: Receiver<()>,
 }
 
 /// Tells a server to stop.
@@ -72,6 +75,7 @@ impl Server {
         }
         let (feed, feed_end) = watch::channel(0);
         let (stop, stopping) = watch::channel(false);
+        let (bell, rings) = Bell::new();
         let (router, description) = routes();
         let app = Arc::new(App {
             engine,
@@ -81,19 +85,26 @@ impl Server {
             room: Semaphore::new(options.concurrency),
             body_room: BodyRoom::new(options.body_room_bytes),
             transfer_room: TransferRoom::new(options.transfers),
+            wait_room: WaitRoom::new(options.waits),
+            bell,
             description,
             feed: feed_end,
             stopping,
             options,
         });
-        let worth =
-            SizeAbove::new(COMPRESSED_FROM).and(NotForContentType::const_new("text/event-stream"));
+        // Of a source, the bytes themselves are promised: a part of them is no part of others.
+        let whole = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
+            !headers.contains_key(header::ACCEPT_RANGES)
+        };
+        let worth = SizeAbove::new(COMPRESSED_FROM)
+            .and(NotForContentType::const_new("text/event-stream"))
+            .and(whole);
         let router = router
             .layer(CatchPanicLayer::custom(|_| route::defect()))
             .layer(CompressionLayer::new().compress_when(worth))
             .layer(from_fn_with_state(Arc::clone(&app), admit))
             .with_state(Arc::clone(&app));
-        Ok(Server { listener, address, app, router, feed, stop })
+        Ok(Server { listener, address, app, router, feed, stop, rings })
     }
 
     /// The address that it is bound to.
@@ -108,11 +119,19 @@ impl Server {
 
     /// Answers until it is told to stop; then finishes what it has begun.
     pub async fn run(self) -> io::Result<()> {
-        let Server { listener, app, router, feed, stop, .. } = self;
+        let Server { listener, app, router, feed, stop, rings, .. } = self;
         let watcher = tokio::spawn(events::watch_feed(app.engine.clone(), feed));
         let mut stopping = stop.subscribe();
-        // Each connection holds a sender; when the last is gone, all have ended.
+        // Each connection holds a sender, and the worker; when the last is gone, all have ended.
         let (open, mut all_closed) = mpsc::channel::<()>(1);
+        if app.options.interprets {
+            let (app, open) = (Arc::clone(&app), open.clone());
+            let worker = std::thread::Builder::new().name("tine-worker".to_owned());
+            worker.spawn(move || {
+                worker::work(&app, &rings);
+                drop(open);
+            })?;
+        }
         let places = Arc::new(Semaphore::new(app.options.connections));
         let accept = async || {
             let place = Arc::clone(&places).acquire_owned().await;
@@ -141,6 +160,7 @@ impl Server {
             });
         }
         drop((listener, open));
+        app.bell.ring();
         let closed = tokio::time::timeout(app.options.grace, all_closed.recv()).await;
         if closed.is_err() {
             tracing::warn!("requests were still in work when the time to stop was over");
@@ -204,11 +224,14 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
     );
     let import = Operation::new("Store", "importBundle", "Read a bundle, checking every hash");
     description.add_import(&import);
+    description.add_sources();
     let description = description.finish();
     let router = router
         .route("/api/v1/events", get(events::events))
         .route("/api/v1/export", get(transfer::export))
         .route("/api/v1/import", post(transfer::import))
+        .route(sources::PATH, post(sources::store))
+        .route(sources::CONTENT_PATH, get(sources::content))
         .route("/api/v1/openapi.json", get(openapi))
         .route("/docs", get(docs))
         .route("/healthz", get(healthz))
@@ -244,13 +267,25 @@ async fn metrics(
     let caller = caller.map(|axum::Extension(caller)| caller).unwrap_or_default();
     caller.check_store(Access::Read)?;
     let engine = app.engine.clone();
-    let asked = tokio::task::spawn_blocking(move || engine.stats(&Call::by("metrics"), None));
-    let totals = asked.await.map_err(|_| Problem::new(Kind::Internal, "a defect"))??.store;
+    let asked = tokio::task::spawn_blocking(move || -> Result<_, tine_engine::Error> {
+        let (mut queued, mut running) = (0, 0);
+        for project in engine.projects()? {
+            let call = Call::by("metrics").in_project(project.id);
+            let queue = engine.interpretation_queue(&call)?;
+            queued += queue.queued as u64;
+            running += queue.running as u64;
+        }
+        Ok((engine.stats(&Call::by("metrics"), None)?.store, queued, running))
+    });
+    let asked = asked.await.map_err(|_| Problem::new(Kind::Internal, "a defect"))?;
+    let (totals, queued, running) = asked?;
     let text = app.metrics.text(&[
         ("tine_store_conversations", "Conversations in the store.", totals.conversations),
         ("tine_store_turns", "Turns in the store.", totals.turns),
         ("tine_store_operations", "Operations in the store.", totals.operations),
         ("tine_store_disk_bytes", "Bytes on disk.", totals.disk_bytes),
+        ("tine_interpretations_queued", "Runs that wait.", queued),
+        ("tine_interpretations_running", "Runs at work.", running),
     ]);
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())

@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Kind};
-use tine_engine::{Call, Error, Page};
+use tine_engine::{Call, Error};
 use tine_formats::bundle::{read_bundle, write_bundle};
 use tine_formats::view::{self, Answer};
 use tine_formats::wire;

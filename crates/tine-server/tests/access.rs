@@ -12,7 +12,7 @@ struct Guarded {
     _folder: tempfile::TempDir,
 }
 
-fn token(word: &str, project: Option<&str>, write: bool) -> Token {
+pub fn token(word: &str, project: Option<&str>, write: bool) -> Token {
     Token {
         name: word.to_owned(),
         digest: token_digest(word),

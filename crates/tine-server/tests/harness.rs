@@ -49,9 +49,19 @@ impl Served {
 
     /// The same with another clock.
     pub fn at(folder: TempDir, options: Options, limits: Limits, clock: Arc<dyn Clock>) -> Self {
+        Served::by(folder, options, |store| {
+            Engine::with(store, clock, Arc::new(SystemEntropy), limits)
+        })
+    }
+
+    /// A server with an engine of the test's own.
+    pub fn by(
+        folder: TempDir,
+        options: Options,
+        engine: impl FnOnce(Arc<EmbeddedStore>) -> Engine,
+    ) -> Self {
         let path = folder.path().join("store");
-        let store = Arc::new(EmbeddedStore::open(&path).expect("a store"));
-        let engine = Engine::with(store, clock, Arc::new(SystemEntropy), limits);
+        let engine = engine(Arc::new(EmbeddedStore::open(&path).expect("a store")));
         let (sender, bound) = std::sync::mpsc::channel();
         let running = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -106,6 +106,30 @@ fn block(block: Json, found: &mut Redacted) -> Json {
     }
 }
 
+/// Replaces the secrets in the strings of a value, and counts them by kind.
+pub fn value(value: Json) -> (Json, Redacted) {
+    let mut found = Redacted::new();
+    let clean = json(value, &mut found);
+    (clean, found)
+}
+
+/// Replaces the secrets in a text of which only the bytes are known, and counts them by kind:
+/// those of JSON string by string. Without any, and of what is no text, there is nothing new.
+pub fn source(bytes: Vec<u8>) -> (Option<Vec<u8>>, Redacted) {
+    let mut found = Redacted::new();
+    let Ok(said) = String::from_utf8(bytes) else {
+        return (None, found);
+    };
+    let clean = match tine_core::json::parse(said.as_bytes(), tine_core::json::MAX_DEPTH) {
+        Ok(document @ (Json::Object(_) | Json::Array(_))) => {
+            Some(json(document, &mut found).to_canonical())
+        }
+        _ => text(&said, &mut found),
+    };
+    let clean = clean.filter(|_| !found.is_empty());
+    (clean.map(String::into_bytes), found)
+}
+
 /// Replaces the secrets in any JSON value.
 fn json(value: Json, found: &mut Redacted) -> Json {
     match value {

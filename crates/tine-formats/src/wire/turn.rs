@@ -12,10 +12,11 @@ use super::{Patch, conversation_id, given, reference, request, size, strict};
 use crate::view::{Raw, raw};
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaker {
     /// A person.
+    #[default]
     User,
     /// A model.
     Assistant,
@@ -29,7 +30,7 @@ pub enum Speaker {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it describes the form of a field that is carried as bytes")]
-enum ContentForm {
+pub(super) enum ContentForm {
     Text(String),
     Blocks(Vec<std::collections::BTreeMap<String, serde_json::Value>>),
 }
@@ -37,7 +38,7 @@ enum ContentForm {
 /// One message, as clients of chat models send it.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes the form of a field that is carried as bytes")]
-struct MessageForm {
+pub(super) struct MessageForm {
     /// Who speaks.
     role: Speaker,
     /// A text or blocks. In older forms it may be `null` beside `tool_calls`.
@@ -186,6 +187,17 @@ impl From<engine::Append> for Append {
     }
 }
 
+impl From<Role> for Speaker {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::User => Speaker::User,
+            Role::Assistant => Speaker::Assistant,
+            Role::Tool => Speaker::Tool,
+            Role::System => Speaker::System,
+        }
+    }
+}
+
 impl Speaker {
     /// The role that it names.
     pub fn role(self) -> Role {
@@ -216,7 +228,7 @@ pub fn redacted(counts: BTreeMap<String, u64>) -> Result<BTreeMap<String, u64>> 
     Ok(counts)
 }
 
-fn message_bytes(message: &Message) -> Raw {
+pub(super) fn message_bytes(message: &Message) -> Raw {
     let mut object = Object::new();
     object.insert("role", message.role.as_str().into());
     object.insert("content", content(&message.body));
@@ -234,7 +246,7 @@ fn message_bytes(message: &Message) -> Raw {
 }
 
 /// What a body was made from: a plain text as such, so that it is no larger than it was.
-fn content(body: &Body) -> Json {
+pub(super) fn content(body: &Body) -> Json {
     match body {
         Body::Text(text) if !text.is_empty() => text.as_str().into(),
         body => {

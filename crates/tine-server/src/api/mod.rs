@@ -4,9 +4,16 @@ mod bookmarks;
 mod branches;
 mod care;
 mod conversations;
+mod entities;
+mod interpretations;
 mod operations;
+mod relationships;
 mod search;
+mod sources;
+mod store;
 mod turns;
+
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,6 +35,11 @@ pub(crate) fn routes() -> Routes {
     let routes = bookmarks::routes(routes);
     let routes = operations::routes(routes);
     let routes = search::routes(routes);
+    let routes = store::routes(routes);
+    let routes = sources::routes(routes);
+    let routes = interpretations::routes(routes);
+    let routes = entities::routes(routes);
+    let routes = relationships::routes(routes);
     care::routes(routes)
 }
 
@@ -91,6 +103,11 @@ pub(crate) fn name(text: &str, limits: &Limits) -> Result<Name, Problem> {
 
 pub(crate) fn reference(text: &str) -> Result<Reference, Problem> {
     Ok(Reference::parse(text).map_err(tine_engine::Error::from)?)
+}
+
+/// An id of what was learned.
+pub(crate) fn id<T: FromStr<Err: Into<tine_engine::Error>>>(text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: T::Err| Problem::from(error.into()))
 }
 
 /// A turn by its name, in a conversation where names need one.

@@ -216,7 +216,7 @@ fn append(
 }
 
 /// Counts by kind, with more of them.
-fn add(redacted: &mut Redacted, more: Redacted) {
+pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
     for (kind, count) in more {
         let known = redacted.entry(kind).or_default();
         *known = known.saturating_add(count);

@@ -1,0 +1,47 @@
+//! Sources without their bytes; those come and go elsewhere, piece by piece.
+
+use axum::http::Method;
+use tine_engine::{Purge, PurgeTarget};
+use tine_formats::view::Answer;
+use tine_formats::{view, wire};
+
+use super::{List, Listed, answer, id, parameters};
+use crate::openapi::Operation;
+use crate::route::{Answered, Asked, NoBody, Reply, Routes};
+
+const TAG: &str = "Sources";
+
+parameters!(One {
+    /// The source's id.
+    source: String,
+});
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let about = |id, summary| Operation::new(TAG, id, summary);
+    routes
+        .get(
+            "/api/v1/sources",
+            about("listSources", "Sources in the order in which they came"),
+            list,
+        )
+        .get("/api/v1/sources/{source}", about("getSource", "One source without its bytes"), get)
+        .route(
+            Method::POST,
+            "/api/v1/sources/{source}/purge",
+            about("purgeSource", "Erase its bytes and all that was learned from them, for ever"),
+            purge,
+        )
+}
+
+fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<view::Source>> {
+    Ok(Reply::ok(answer(asked, asked.engine().sources(&asked.call, query.page()?)?.into())))
+}
+
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Source>> {
+    Ok(Reply::ok(answer(asked, asked.engine().source(&asked.call, id(&path.source)?)?.into())))
+}
+
+fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<Answer<view::Purged>> {
+    let request = Purge { target: PurgeTarget::Source(id(&path.source)?), confirm: body.confirm };
+    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
+}

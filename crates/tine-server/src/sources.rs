@@ -1,0 +1,469 @@
+//! The bytes of sources over HTTP, in and out, piece by piece: neither way are they ever whole in
+//! memory.
+//!
+//! What comes in goes to a temporary file first, since its hash is known only at its end. What
+//! goes out was written by anybody: it is sent as something to be saved, and a browser that opens
+//! it all the same runs nothing in it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt};
+use http_body_util::BodyExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tine_core::{Kind, SourceId};
+use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
+use tine_formats::redact::{self, Redacted};
+use tine_formats::view::Answer;
+use tine_formats::wire::{self, Common};
+use tine_formats::{view, wire as bodies};
+use tine_store::PIECE_BYTES;
+use tokio::sync::mpsc;
+
+use crate::access::{Access, Caller};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::room::Held;
+use crate::route::{self, Answered, Asked, Reply, Wanted, blocking, respond};
+
+/// Where sources are.
+pub(crate) const PATH: &str = "/api/v1/sources";
+
+/// Where the bytes of one are.
+pub(crate) const CONTENT_PATH: &str = "/api/v1/sources/{source}/content";
+
+/// Under this policy a document is no page of this server, and nothing in it runs or loads.
+const POLICY: &str = "default-src 'none'; sandbox";
+
+/// What is said about a body that is the source itself. With a JSON body all but the project
+/// stands there.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sent {
+    /// The project; `default` without it.
+    project_id: Option<String>,
+    /// What the bytes are, where `Content-Type` cannot say it.
+    mime_type: Option<String>,
+    /// The name that they came under.
+    original_filename: Option<String>,
+    /// Whether they are interpreted; `queue` without it.
+    interpret: Option<bodies::Interpret>,
+    /// By which interpreter; the default one without it.
+    interpreter: Option<String>,
+    /// Whether the answer holds the turn itself, where the bytes are the envelope of one.
+    return_turn: Option<bool>,
+    /// Makes the call safe to repeat, as the header `Idempotency-Key` does.
+    idempotency_key: Option<String>,
+}
+
+impl Common for Sent {
+    fn project_id(&self) -> Option<&str> {
+        self.project_id.as_deref()
+    }
+
+    fn idempotency_key(&self) -> Option<&str> {
+        self.idempotency_key.as_deref()
+    }
+}
+
+/// `POST /api/v1/sources`.
+pub(crate) async fn store(
+    State(app): State<Arc<App>>,
+    Wanted(sent): Wanted<Sent>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let Some(kind) = kind.map(str::trim).filter(|kind| !kind.is_empty()) else {
+        let why = "Content-Type says what the bytes are; with application/json the body holds them \
+                   in `file_content` or `text`";
+        return Err(unsupported(why));
+    };
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let kind = kind.to_owned();
+        return store_raw(app, &parts, sent, kind, body).await;
+    }
+    let inside = sent.mime_type.is_some()
+        || sent.original_filename.is_some()
+        || sent.interpret.is_some()
+        || sent.interpreter.is_some()
+        || sent.return_turn.is_some()
+        || sent.idempotency_key.is_some();
+    if inside {
+        let why = "with a JSON body, everything but `project_id` stands in the body";
+        return Err(Problem::new(Kind::Invalid, why));
+    }
+    let headers = &parts.headers;
+    let (body, room) = route::read_json::<bodies::NewSource>(&app, headers, body, true).await?;
+    let project = sent.project_id.as_deref();
+    let asked = route::asked(app, &parts, project, true, Access::Write, &body)?;
+    let answer = blocking(move || {
+        let with_turn = body.return_turn;
+        let request = body.into_request().map_err(Problem::from);
+        respond(&asked, request.and_then(|request| keep(&asked, request, with_turn)))
+    });
+    let answer = answer.await;
+    drop(room);
+    Ok(answer)
+}
+
+fn unsupported(why: impl Into<String>) -> Problem {
+    Problem::new(Kind::Invalid, why).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+}
+
+async fn store_raw(
+    app: Arc<App>,
+    parts: &axum::http::request::Parts,
+    sent: Sent,
+    kind: String,
+    body: Body,
+) -> Result<Response, Problem> {
+    route::check_encoding(&parts.headers)?;
+    let asked = route::asked(Arc::clone(&app), parts, None, true, Access::Write, &sent)?;
+    let limit = app.engine.limits().source_bytes;
+    if route::announced(&parts.headers).is_some_and(|length| length > limit) {
+        return Err(too_large(limit));
+    }
+    let room = app.transfer_room.take()?;
+    let content = spooled(&app, body, limit).await?;
+    let answer = blocking(move || {
+        let _room = room;
+        let request = NewSource {
+            content: Arc::new(content),
+            mime_type: sent.mime_type.unwrap_or(kind),
+            original_filename: sent.original_filename,
+            interpret: sent.interpret.unwrap_or(bodies::Interpret::Queue).into(),
+            interpreter: sent.interpreter,
+        };
+        respond(&asked, keep(&asked, request, sent.return_turn.unwrap_or(false)))
+    });
+    Ok(answer.await)
+}
+
+fn keep(
+    asked: &Asked,
+    mut request: NewSource,
+    with_turn: bool,
+) -> Answered<Answer<view::StoredSource>> {
+    let redacted = match asked.app.options.redact {
+        true => scrub(&mut request, asked.engine().limits().body_bytes)?,
+        false => Redacted::new(),
+    };
+    let _room = asked.room_to_wait(request.interpret == Interpret::Wait)?;
+    let taken_out: u64 = redacted.values().sum();
+    let call = asked.call.clone().with_redacted(redacted);
+    let mut done = asked.engine().store_source(&call, request)?;
+    if done.interpretation.is_some() {
+        asked.app.bell.ring();
+    }
+    if taken_out > 0 {
+        done.warnings.push(format!(
+            "secrets were taken out of these bytes ({taken_out}): what is kept is not what was sent"
+        ));
+    }
+    let new = done.outcome == Outcome::Created && !done.replayed;
+    let told = view::StoredSource::new(done, with_turn);
+    Ok(Reply::made(new, Answer::new(asked.project(), told)))
+}
+
+/// Takes the secrets out of a text, unless it is larger than a body may be.
+pub(crate) fn scrub(request: &mut NewSource, limit: usize) -> Result<Redacted, Problem> {
+    let unreadable = |error: io::Error| Problem::new(Kind::Internal, error.to_string());
+    let mut bytes = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let content = Arc::clone(&request.content);
+    content.open().and_then(|it| it.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
+    if bytes.len() > limit {
+        return Ok(Redacted::new());
+    }
+    let (clean, redacted) = redact::source(bytes);
+    if let Some(clean) = clean {
+        request.content = Arc::new(clean);
+    }
+    Ok(redacted)
+}
+
+fn too_large(limit: usize) -> Problem {
+    let why = format!("the bytes of a source: at most {limit}; nothing was stored");
+    Problem::new(Kind::TooLarge, why)
+}
+
+/// A body that has come, in a file without a name.
+struct Spooled(File);
+
+impl SourceBytes for Spooled {
+    /// The file has one place to read at: whoever opens it again has done with it before.
+    fn open(&self) -> io::Result<Box<dyn Read + '_>> {
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Box::new(file))
+    }
+}
+
+async fn spooled(app: &App, mut body: Body, limit: usize) -> Result<Spooled, Problem> {
+    let (sender, mut receiver) = mpsc::channel::<Bytes>(4);
+    let writing = tokio::task::spawn_blocking(move || -> io::Result<File> {
+        let mut file = tempfile::tempfile()?;
+        while let Some(piece) = receiver.blocking_recv() {
+            file.write_all(&piece)?;
+        }
+        Ok(file)
+    });
+    let mut size = 0_usize;
+    loop {
+        let piece = match tokio::time::timeout(app.options.body_timeout, body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(Some(Err(error))) => {
+                let why = format!("the body broke off: {error}; nothing was stored");
+                return Err(Problem::new(Kind::Invalid, why));
+            }
+            Err(_) => {
+                let why = "the body took too long to come; nothing was stored";
+                return Err(
+                    Problem::new(Kind::Invalid, why).with_status(StatusCode::REQUEST_TIMEOUT)
+                );
+            }
+        };
+        size = size.saturating_add(piece.len());
+        if size > limit {
+            // A client that is still sending would not hear the answer.
+            tokio::time::timeout(app.options.body_timeout, route::discard(body)).await.ok();
+            return Err(too_large(limit));
+        }
+        if sender.send(piece).await.is_err() {
+            break;
+        }
+    }
+    drop(sender);
+    match writing.await {
+        Ok(Ok(file)) => Ok(Spooled(file)),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "a source could not be kept while it came");
+            let why = "the server has no room for a file of that size now; nothing was stored";
+            Err(Problem::new(Kind::Busy, why))
+        }
+        Err(_) => Err(Problem::new(Kind::Internal, "the request met a defect")),
+    }
+}
+
+/// Which bytes are asked for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ContentOf {
+    /// The source's id.
+    source: String,
+    /// The project; `default` without it.
+    project_id: Option<String>,
+}
+
+/// `GET /api/v1/sources/{source}/content`.
+pub(crate) async fn content(
+    State(app): State<Arc<App>>,
+    caller: Option<Extension<Caller>>,
+    Wanted(wanted): Wanted<ContentOf>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
+    let project = wire::project(wanted.project_id.as_deref(), app.engine.limits())?;
+    caller.check(&project, Access::Read)?;
+    let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
+    let call = Call::by(actor).in_project(project);
+    let id: SourceId = wanted.source.parse().map_err(Error::from)?;
+    let (engine, by) = (app.engine.clone(), call.clone());
+    let found = tokio::task::spawn_blocking(move || -> Result<SourceView, Error> {
+        let source = engine.source(&by, id)?;
+        if source.purged {
+            // Says so in the engine's words.
+            engine.source_piece(&by, id, 0)?;
+        }
+        Ok(source)
+    });
+    let source = found.await.map_err(|_| Problem::new(Kind::Internal, "a defect"))??;
+    let mut answer = answer_about(&source);
+    let etag = format!("\"{}\"", source.content_hash);
+    let given = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let known = given(header::IF_NONE_MATCH)
+        .is_some_and(|tags| tags == "*" || tags.split(',').any(|tag| same_tag(tag, &etag)));
+    if known {
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        return Ok(answer);
+    }
+    let applies = given(header::IF_RANGE).is_none_or(|tag| tag == etag);
+    let range = given(header::RANGE).filter(|_| applies);
+    let (range, part) = match range.map(|text| part(text, source.size_bytes)) {
+        None | Some(Part::Whole) => (0..source.size_bytes, false),
+        Some(Part::These(range)) => (range, true),
+        Some(Part::Nowhere) => {
+            let why = format!("there are {} bytes, and none of those", source.size_bytes);
+            let problem = Problem::new(Kind::Invalid, why);
+            let mut answer = problem.with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
+            set(&mut answer, header::CONTENT_RANGE, format!("bytes */{}", source.size_bytes));
+            return Ok(answer);
+        }
+    };
+    if part {
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let (first, last) = (range.start, range.end - 1);
+        let told = format!("bytes {first}-{last}/{}", source.size_bytes);
+        set(&mut answer, header::CONTENT_RANGE, told);
+    }
+    set(&mut answer, header::CONTENT_LENGTH, (range.end - range.start).to_string());
+    let room = app.body_room.take(2 * PIECE_BYTES)?;
+    let pieces = Pieces { app, call, id, range, _room: room };
+    let body = stream::unfold(Some(pieces), |pieces| async {
+        let mut pieces = pieces?;
+        match pieces.next().await {
+            Ok(None) => None,
+            Ok(Some(piece)) => Some((Ok(piece), Some(pieces))),
+            Err(error) => {
+                // The stream breaks off before the length that was announced.
+                tracing::error!(%error, "the bytes of a source broke off");
+                Some((Err(error), None))
+            }
+        }
+    });
+    *answer.body_mut() = Body::from_stream(body.fuse());
+    Ok(answer)
+}
+
+fn same_tag(given: &str, etag: &str) -> bool {
+    let given = given.trim();
+    given.strip_prefix("W/").unwrap_or(given) == etag
+}
+
+fn set(answer: &mut Response, name: header::HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        answer.headers_mut().insert(name, value);
+    }
+}
+
+/// The head of every answer with a source's bytes.
+fn answer_about(source: &SourceView) -> Response {
+    let mut answer = Response::new(Body::empty());
+    let kind = HeaderValue::from_str(&source.mime_type);
+    let kind = kind.unwrap_or(HeaderValue::from_static("application/octet-stream"));
+    let fixed = [
+        (header::ACCEPT_RANGES, "bytes"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::CACHE_CONTROL, "private, no-cache"),
+    ];
+    for (name, value) in fixed {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    set(&mut answer, header::ETAG, format!("\"{}\"", source.content_hash));
+    let saved_as = match &source.original_filename {
+        None => "attachment".to_owned(),
+        Some(name) => format!("attachment; filename*=UTF-8''{}", escaped(name)),
+    };
+    set(&mut answer, header::CONTENT_DISPOSITION, saved_as);
+    answer
+}
+
+/// A name as RFC 8187 writes it.
+fn escaped(name: &str) -> String {
+    let mut out = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// What a header `Range` asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    /// Nothing that is understood, or several parts: all of it, as RFC 9110 allows.
+    Whole,
+    These(Range<u64>),
+    /// Nothing that is there.
+    Nowhere,
+}
+
+fn part(text: &str, size: u64) -> Part {
+    let Some((first, last)) =
+        text.strip_prefix("bytes=").and_then(|text| text.trim().split_once('-'))
+    else {
+        return Part::Whole;
+    };
+    let number = |text: &str| -> Option<u64> {
+        (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| text.parse().unwrap_or(u64::MAX))
+    };
+    let range = match (number(first.trim()), number(last.trim())) {
+        (Some(first), None) if last.trim().is_empty() => first..size,
+        (Some(first), Some(last)) if first <= last => first..size.min(last.saturating_add(1)),
+        (None, Some(count)) if first.trim().is_empty() => size.saturating_sub(count)..size,
+        _ => return Part::Whole,
+    };
+    if range.start < range.end { Part::These(range) } else { Part::Nowhere }
+}
+
+/// The bytes that are still to be sent.
+struct Pieces {
+    app: Arc<App>,
+    call: Call,
+    id: SourceId,
+    range: Range<u64>,
+    _room: Held,
+}
+
+impl Pieces {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        if self.range.is_empty() {
+            return Ok(None);
+        }
+        let size = PIECE_BYTES as u64;
+        let (nth, within) = (self.range.start / size, self.range.start % size);
+        let nth = u32::try_from(nth).map_err(io::Error::other)?;
+        let (engine, call, id) = (self.app.engine.clone(), self.call.clone(), self.id);
+        let read = tokio::task::spawn_blocking(move || engine.source_piece(&call, id, nth));
+        let piece = read.await.map_err(io::Error::other)?;
+        let piece = piece.map_err(|error| io::Error::other(error.to_string()))?;
+        let piece = Bytes::from(piece.unwrap_or_default());
+        let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
+        let from = usize::try_from(within).unwrap_or(usize::MAX).min(piece.len());
+        let to = piece.len().min(from.saturating_add(left));
+        if from == to {
+            return Err(io::Error::other(format!("piece {nth} of {id} is too short")));
+        }
+        let piece = piece.slice(from..to);
+        self.range.start += piece.len() as u64;
+        Ok(Some(piece))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, part};
+
+    #[test]
+    fn a_range_is_one_stretch_of_what_is_there_or_all_or_nothing() {
+        assert_eq!(part("bytes=0-0", 10), Part::These(0..1));
+        assert_eq!(part("bytes=2-", 10), Part::These(2..10));
+        assert_eq!(part("bytes=-3", 10), Part::These(7..10));
+        assert_eq!(part("bytes=-30", 10), Part::These(0..10));
+        assert_eq!(part("bytes=5-99999999999999999999999", 10), Part::These(5..10));
+        assert_eq!(part("bytes=10-", 10), Part::Nowhere);
+        assert_eq!(part("bytes=-0", 10), Part::Nowhere);
+        assert_eq!(part("bytes=0-", 0), Part::Nowhere);
+        for odd in ["bytes=3-2", "bytes=-", "bytes=a-b", "lines=1-2", "bytes=0-1,4-5", "bytes=1"] {
+            assert_eq!(part(odd, 10), Part::Whole, "{odd}");
+        }
+    }
+}
