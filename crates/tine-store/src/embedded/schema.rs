@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::{Result, StoreError};
 
 /// The newest format that this release reads and writes.
-pub const FORMAT: i64 = 1;
+pub const FORMAT: i64 = 2;
 
 /// "Tine" in the file's header.
 const APPLICATION_ID: i64 = 0x5469_6e65;
@@ -17,7 +17,7 @@ const APPLICATION_ID: i64 = 0x5469_6e65;
 pub(super) const PAGE_BYTES: u16 = 16_384;
 
 /// Step `n` brings a store of format `n` to format `n + 1`.
-const STEPS: [&str; 1] = [include_str!("schema/0001.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
 
 /// Makes the tables, or brings older ones up to date. The caller holds the turnstile.
 pub(super) fn prepare(connection: &Connection, folder: &Path) -> Result<()> {

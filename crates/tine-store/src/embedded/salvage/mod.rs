@@ -20,13 +20,13 @@ use std::fs::File;
 use std::path::Path;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
 use self::pages::{Pages, Tree};
 use self::record::Shape;
 use super::files::LOG_FILE;
 use super::users::{self, Alone};
-use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, schema, wal};
+use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, rows, schema, wal};
 use crate::records::ConversationKey;
 use crate::traits::Problem;
 use crate::{Result, StoreError};
@@ -322,14 +322,57 @@ fn is_taken(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
+/// Puts fresh operations into their table, and branches where they have moved them. Numbers that
+/// are taken are given anew.
+fn settle_operations(connection: &Connection) -> Result<()> {
+    const COLUMNS: &str = "conversation, seq, kind, actor, at, detail, hash, undone, key, \
+                           fingerprint, answer";
+    // What every operation has; a row that lacks it is none.
+    const WHOLE: &str = "conversation IS NOT NULL AND seq IS NOT NULL AND kind IS NOT NULL \
+                         AND actor IS NOT NULL AND at IS NOT NULL AND detail IS NOT NULL \
+                         AND hash IS NOT NULL AND undone IS NOT NULL \
+                         AND NOT EXISTS (SELECT 1 FROM operation_seq AS known \
+                                         WHERE known.conversation = fresh.conversation \
+                                         AND known.seq = fresh.seq)";
+    connection.execute_batch(&format!(
+        "CREATE TEMP TABLE arrival AS SELECT no, moves, {COLUMNS} FROM fresh WHERE {WHOLE};
+         INSERT OR IGNORE INTO operation (no, {COLUMNS})
+             SELECT no >> 10, {COLUMNS} FROM arrival ORDER BY no;
+         INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
+             SELECT conversation, seq, no FROM operation ORDER BY no;
+         INSERT INTO operation ({COLUMNS}) SELECT {COLUMNS} FROM arrival AS fresh
+             WHERE {WHOLE} ORDER BY no;",
+    ))?;
+    let sql = "SELECT conversation, moves FROM arrival WHERE moves IS NOT NULL ORDER BY no";
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query([])?;
+    let mut branches = connection.prepare(
+        "UPDATE branch SET tip = ?3, version = ?4 \
+         WHERE conversation = ?1 AND id = ?2 AND version < ?4",
+    )?;
+    while let Some(row) = found.next()? {
+        let conversation: i64 = row.get(0)?;
+        for to in rows::read_moves(&row.get::<_, Vec<u8>>(1)?) {
+            branches.execute(params![conversation, to.branch, to.tip, to.version])?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes the look-up tables that a reader needs, and gives every conversation a project.
 fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
     // Fresh turns are found by what an operation lists, settled ones without: the turns that it
     // lists serve look-ups only, and those are complete here.
     connection.execute_batch(
         "INSERT OR IGNORE INTO turn SELECT place, id, hash, operation, depth, form, created_at,
-             body, tool_call_id, metadata, origin FROM fresh ORDER BY place;
-         DELETE FROM fresh;
+             body, tool_call_id, metadata, origin FROM fresh
+             WHERE place IS NOT NULL ORDER BY place;
+         INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
+             SELECT conversation, seq, no FROM operation ORDER BY no;",
+    )?;
+    settle_operations(connection)?;
+    connection.execute_batch(
+        "DELETE FROM fresh;
          UPDATE operation SET turns = NULL;
          INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
              SELECT conversation, seq, no FROM operation ORDER BY no;
