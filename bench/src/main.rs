@@ -3,7 +3,8 @@
 //! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--keep] [--folder DIR]`
 //!
 //! `--lone N` measures nothing but N appends by one writer, with and without keys, in turns with
-//! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes.
+//! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
+//! `--large N` nothing but a store of N turns.
 //!
 //! `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
@@ -66,15 +67,6 @@ fn main() -> Result<(), Error> {
         println!("{rate:.0} appends/s");
         return Ok(());
     }
-    for (word, measure) in [("--lone", lone as fn(&Path, usize) -> _), ("--paths", paths)] {
-        if let Some(times) = number(word)? {
-            let folder = folder.join(format!("tine-bench-{}", std::process::id()));
-            std::fs::create_dir_all(&folder)?;
-            let outcome = measure(&folder, times);
-            std::fs::remove_dir_all(&folder)?;
-            return outcome;
-        }
-    }
     let million = arguments.iter().any(|argument| argument == "--million");
     let scale = match quick {
         true => Scale { appends: 500, depth: 2_000, seconds: Duration::from_millis(300) },
@@ -82,12 +74,19 @@ fn main() -> Result<(), Error> {
     };
     let folder = folder.join(format!("tine-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let outcome = match arguments.iter().any(|argument| argument == "--search") {
-        true => search::measure(&folder, if quick { 5_000 } else { 100_000 }),
-        false => run(&folder, &scale).and_then(|()| match million {
+    let outcome = if let Some(appends) = number("--lone")? {
+        lone(&folder, appends)
+    } else if let Some(times) = number("--paths")? {
+        paths(&folder, times)
+    } else if let Some(turns) = number("--large")? {
+        large::measure(&folder, turns)
+    } else if arguments.iter().any(|argument| argument == "--search") {
+        search::measure(&folder, if quick { 5_000 } else { 100_000 })
+    } else {
+        run(&folder, &scale).and_then(|()| match million {
             true => large::measure(&folder, 1_000_000),
             false => Ok(()),
-        }),
+        })
     };
     match arguments.iter().any(|argument| argument == "--keep") {
         true => println!("\nThe stores are in {}.", folder.display()),
