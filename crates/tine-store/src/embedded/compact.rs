@@ -58,19 +58,33 @@ const AGAIN: u8 = 0xfb;
 
 const HASH_MARK: &str = "sha256:";
 
+/// Which words begin with a byte, as bits.
+const BEGINNINGS: [u32; 256] = {
+    let mut beginnings = [0; 256];
+    let mut at = 0;
+    while at < WORDS.len() {
+        beginnings[WORDS[at].as_bytes()[0] as usize] |= 1 << at;
+        at += 1;
+    }
+    beginnings
+};
+
 /// The word that bytes begin with, and its code. Few bytes begin a word, and of those that do the
-/// second one mostly tells: nothing is compared as a whole that is not nearly sure to be equal.
+/// third one mostly tells: nothing is compared as a whole that is not nearly sure to be equal.
 fn word_at(bytes: &[u8]) -> Option<(u8, &'static str)> {
-    let &[first, second, ..] = bytes else {
+    let &[first, _, third, ..] = bytes else {
         return None;
     };
-    if !matches!(first, b'{' | b'}' | b']' | b',' | b'"' | b'm') {
-        return None;
+    let mut left = BEGINNINGS[usize::from(first)];
+    while left != 0 {
+        let at = left.trailing_zeros() as usize;
+        let word = WORDS[at].as_bytes();
+        if word[2] == third && bytes.starts_with(word) {
+            return Some((u8::try_from(at + 1).ok()?, WORDS[at]));
+        }
+        left &= left - 1;
     }
-    (1..).zip(WORDS).find(|(_, word)| {
-        let word = word.as_bytes();
-        word[0] == first && word[1] == second && bytes.starts_with(word)
-    })
+    None
 }
 
 /// The text in few bytes.
