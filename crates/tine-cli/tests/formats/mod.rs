@@ -30,7 +30,6 @@ fn a_store_of_format_1_is_what_it_was() {
     home.ok(&["append", "-c", "tokyo-trip", "--key", "third", "Thank you!"]);
     assert_eq!(home.json(&["stats"])["store"]["operations"], 40);
     home.ok(&["append", "-c", "tokyo-trip", "You are welcome."]);
-    home.ok(&["pack"]);
     assert_eq!(home.json(&["stats"])["store"]["operations"], 41);
     assert_eq!(home.json(&["verify"])["ok"], true);
 }

@@ -187,9 +187,12 @@ impl Log {
             if frame.salts != self.salts || !frame.commits() {
                 continue;
             }
-            // A commit may be written several times over, to fill a sector.
+            // A commit may be written several times over, to fill a sector. The next commit is
+            // often one of the same page, too, but then the page is not the same.
             let next = self.frame(no + 1)?;
-            let repeated = next.page == frame.page && next.commits();
+            let repeated = next.page == frame.page
+                && next.commits()
+                && self.image(no)? == self.image(no + 1)?;
             if !repeated && self.follows(frame.sums, no + 1)? {
                 lost += 1;
             }

@@ -70,7 +70,7 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
         _ => Alone::without_locks(),
     };
     let mut salvaged = Salvaged::default();
-    let pages = open(from, &mut salvaged, &alone)?;
+    let (pages, outdated) = open(from, &mut salvaged, &alone)?;
     // In use as long as there is a connection to it.
     let _copy = EmbeddedStore::open(to)?;
     let connection = connect(to, &OpenOptions::default(), true)?;
@@ -78,15 +78,16 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
     connection.pragma_update(None, "synchronous", "off")?;
     connection.execute_batch("BEGIN")?;
     witness::prepare(&connection)?;
-    let broken = Reading::new(pages, &connection, &mut salvaged)?.all()?;
+    let broken = Reading::new(pages, outdated, &connection, &mut salvaged)?.all()?;
     finish(&connection, &mut salvaged)?;
     salvaged.lost = witness::lost(&connection, &broken)?;
     connection.execute_batch("COMMIT")?;
     Ok(salvaged)
 }
 
-/// The pages of a store, with what its log holds over them.
-fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages> {
+/// The pages of a store, with what its log holds over them; and those of which the newest image
+/// cannot be read, so that an older one has to do.
+fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<(Pages, BTreeSet<u32>)> {
     let (database, log) = (from.join(DATABASE_FILE), from.join(LOG_FILE));
     let mut file = File::open(&database).map_err(|error| io("opening", &database, error))?;
     // Whatever the header says: another size than ours is damage.
@@ -94,6 +95,7 @@ fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages
     let reading = |error| io("reading", &log, error);
     let mut size = 0;
     let mut over = None;
+    let mut outdated = BTreeSet::new();
     if let Some(mut found) = wal::Log::open(&log, page_bytes, alone).map_err(reading)? {
         let taken = found.taken().map_err(reading)?;
         let mut up_to = taken;
@@ -103,18 +105,24 @@ fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages
         }
         let images = found.images(up_to).map_err(reading)?;
         for (frame, page) in images.damaged {
+            if images.pages.get(&page).is_none_or(|newest| *newest < frame) {
+                outdated.insert(page);
+            }
             let why = format!("it does not fit its checksum; it is about page {page}");
             salvaged.problems.push(Problem { record: format!("frame {frame} of {LOG_FILE}"), why });
         }
         size = images.size;
         over = Some((found, images.pages));
     }
-    Pages::new(file, page_bytes, over, size).map_err(|error| io("reading", &database, error))
+    let pages = Pages::new(file, page_bytes, over, size);
+    Ok((pages.map_err(|error| io("reading", &database, error))?, outdated))
 }
 
 /// Rows on their way from pages to tables.
 struct Reading<'s> {
     pages: Pages,
+    /// Pages that are older than the rest.
+    outdated: BTreeSet<u32>,
     connection: &'s Connection,
     salvaged: &'s mut Salvaged,
     shapes: Vec<Shape>,
@@ -126,12 +134,13 @@ struct Reading<'s> {
 impl<'s> Reading<'s> {
     fn new(
         pages: Pages,
+        outdated: BTreeSet<u32>,
         connection: &'s Connection,
         salvaged: &'s mut Salvaged,
     ) -> Result<Reading<'s>> {
         let shapes = Shape::all(connection)?;
         let (seen, broken) = (BTreeSet::from([1]), BTreeSet::new());
-        Ok(Reading { pages, connection, salvaged, shapes, seen, broken })
+        Ok(Reading { pages, outdated, connection, salvaged, shapes, seen, broken })
     }
 
     /// Reads everything; the tables whose trees could not be followed everywhere.
@@ -207,7 +216,8 @@ impl<'s> Reading<'s> {
                 continue;
             }
             let contents = self.pages.contents(no, tree);
-            if !contents.faults.is_empty() {
+            // An older image is whole, and does not lead to what came after it.
+            if !contents.faults.is_empty() || self.outdated.contains(&no) {
                 self.broken.insert(at);
             }
             let record = format!("page {no} of tine.db, table {}", self.shapes[at].table);
