@@ -43,7 +43,7 @@ fn move_with_entry(store: &EmbeddedStore, branch: &Branch) {
             records.put_branch(&branch)?;
             let seq = records.log_end(branch.conversation)?.map_or(0, |(seq, _)| seq) + 1;
             records.insert_operation(&crate::embedded::entry(branch.conversation, seq))?;
-            assert_eq!(records.branches(branch.conversation)?, [branch.clone()]);
+            assert_eq!(records.branches(branch.conversation)?, std::slice::from_ref(&branch));
             Ok(Verdict::Commit)
         }))
         .unwrap();
@@ -54,7 +54,7 @@ fn check(store: &EmbeddedStore, expected: &Branch) {
         .read(&mut |records| {
             let key = expected.conversation;
             assert_eq!(records.branch(key, &expected.name)?.as_ref(), Some(expected));
-            assert_eq!(records.branches(key)?, [expected.clone()]);
+            assert_eq!(records.branches(key)?, std::slice::from_ref(expected));
             let project = tine_core::ProjectId::default();
             assert_eq!(records.branch_by_id(&project, &expected.id)?.as_ref(), Some(expected));
             Ok(())
