@@ -27,6 +27,8 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
         Ok(())
     })?;
     row(&format!("opening a store of {turns} turns"), opens.describe(), String::new());
+    // Before anything comes in that is not counted among the messages.
+    disk(&store, raw, "hot")?;
     killed(&store)?;
     let engine = Engine::new(EmbeddedStore::open(&store)?);
     let call = Call::by("bench");
@@ -43,7 +45,6 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     })?;
     row("durable fork there", forks.describe(), String::new());
     paths(&engine, &call, &store, "hot")?;
-    disk(&store, raw, "hot")?;
     let started = Instant::now();
     let found = engine.verify()?;
     let rate = per_second(usize::try_from(found.turns)?, started.elapsed());

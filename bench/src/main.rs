@@ -2,6 +2,10 @@
 //!
 //! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--restored] [--keep] [--folder DIR]`
 //!
+//! `--lone N` measures nothing but N appends by one writer, with and without keys, in turns with
+//! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
+//! `--large N` nothing but a store of N turns.
+//!
 //! `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
 //!
@@ -22,8 +26,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tine_core::Reference;
-use tine_engine::{Append, Call, Engine, Fork, ForkPoint, PathQuery, Selection, WindowQuery};
+use tine_core::{ConversationId, Reference};
+use tine_engine::{
+    Append, Call, Engine, Fork, ForkPoint, PathPage, PathQuery, Selection, WindowQuery,
+};
 use tine_store::EmbeddedStore;
 
 use crate::timing::{Samples, per_second, time_each, time_for};
@@ -69,14 +75,21 @@ fn main() -> Result<(), Error> {
     };
     let folder = folder.join(format!("tine-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let asked = |name: &str| arguments.iter().any(|argument| argument == name);
-    let outcome = match (asked("--search"), asked("--restored")) {
-        (true, _) => search::measure(&folder, if quick { 5_000 } else { 100_000 }),
-        (_, true) => restored::measure(&folder, if quick { 1_000 } else { 10_000 }),
-        _ => run(&folder, &scale).and_then(|()| match million {
+    let outcome = if let Some(appends) = number("--lone")? {
+        lone(&folder, appends)
+    } else if let Some(times) = number("--paths")? {
+        paths(&folder, times)
+    } else if let Some(turns) = number("--large")? {
+        large::measure(&folder, turns)
+    } else if arguments.iter().any(|argument| argument == "--restored") {
+        restored::measure(&folder, if quick { 1_000 } else { 10_000 })
+    } else if arguments.iter().any(|argument| argument == "--search") {
+        search::measure(&folder, if quick { 5_000 } else { 100_000 })
+    } else {
+        run(&folder, &scale).and_then(|()| match million {
             true => large::measure(&folder, 1_000_000),
             false => Ok(()),
-        }),
+        })
     };
     match arguments.iter().any(|argument| argument == "--keep") {
         true => println!("\nThe stores are in {}.", folder.display()),
@@ -129,6 +142,90 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
             format!("{ratio:.1}× one writer's rate"),
         );
     }
+    Ok(())
+}
+
+/// One writer and the bare insert in turns, so that both meet the same moods of the machine.
+fn lone(folder: &Path, appends: usize) -> Result<(), Error> {
+    const ROUND: usize = 500;
+    let bare = baseline::Bare::open(&folder.join("bare.db"))?;
+    let engine = Engine::new(EmbeddedStore::open(&folder.join("lone"))?);
+    let call = Call::by("bench");
+    let id = conversation(&engine, &call, "lone")?;
+    let (mut floor, mut plain, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
+    for from in (0..appends + ROUND).step_by(ROUND) {
+        let inserted = time_each(ROUND, |number| bare.insert(from + number))?;
+        let appended = time_each(ROUND, |number| {
+            engine.append(&call, Append::to(id.clone(), vec![message(from + number)]))?;
+            Ok(())
+        })?;
+        let with_key = time_each(ROUND, |number| {
+            let call = call.clone().with_key(format!("conversation-lone-{}", from + number));
+            let message = message(from + number + 1_000_000);
+            engine.append(&call, Append::to(id.clone(), vec![message]))?;
+            Ok(())
+        })?;
+        // The first round grows the files and fills the caches.
+        if from > 0 {
+            floor.push(inserted);
+            plain.push(appended);
+            keyed.push(with_key);
+        }
+    }
+    let floor = Samples::all(floor);
+    row("bare durable insert", floor.describe(), "1".to_owned());
+    for (what, samples) in [("durable append", plain), ("durable append with a key", keyed)] {
+        let samples = Samples::all(samples);
+        row(what, samples.describe(), samples.ratio(&floor));
+    }
+    Ok(())
+}
+
+/// The last turns of a path, page by page.
+fn pages(
+    engine: &Engine,
+    call: &Call,
+    mut query: PathQuery,
+    turns: usize,
+    mut visit: impl FnMut(&PathPage),
+) -> Result<(), Error> {
+    query.selection = Selection::Last(turns);
+    loop {
+        let page = engine.path(call, query.clone())?;
+        visit(&page);
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// The same as bytes to send.
+fn send(engine: &Engine, call: &Call, id: &ConversationId, turns: usize) -> Result<(), Error> {
+    pages(engine, call, PathQuery::of(id.clone()), turns, |page| {
+        assert!(!tine_formats::view::bytes::path(&call.project, page).is_empty());
+    })
+}
+
+/// A path of 10,000 turns, parsed and as bytes in turns.
+fn paths(folder: &Path, times: usize) -> Result<(), Error> {
+    const TURNS: usize = 10_000;
+    let engine = Engine::new(EmbeddedStore::open(&folder.join("paths"))?);
+    let call = Call::by("bench");
+    let id = conversation(&engine, &call, "long")?;
+    fill(&engine, &call, &id, TURNS)?;
+    let (mut parsed, mut sent) = (Vec::new(), Vec::new());
+    for _ in 0..times {
+        parsed.push(time_each(1, |_| {
+            pages(&engine, &call, PathQuery::of(id.clone()), TURNS, |page| {
+                assert!(!page.turns.is_empty());
+            })
+        })?);
+        sent.push(time_each(1, |_| send(&engine, &call, &id, TURNS))?);
+    }
+    let (parsed, sent) = (Samples::all(parsed), Samples::all(sent));
+    row("path of 10,000 turns, parsed", parsed.describe(), "1".to_owned());
+    row("path of 10,000 turns, as bytes to send", sent.describe(), sent.ratio(&parsed));
     Ok(())
 }
 
@@ -245,17 +342,9 @@ fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
             continue;
         }
         let reads = time_each(20, |_| {
-            let mut query = PathQuery::of(long.clone()).to(tip);
-            query.selection = Selection::Last(turns);
+            let query = PathQuery::of(long.clone()).to(tip);
             let mut seen = 0;
-            loop {
-                let page = engine.path(&call, query.clone())?;
-                seen += page.turns.len();
-                match page.next {
-                    Some(next) => query.cursor = Some(next),
-                    None => break,
-                }
-            }
+            pages(&engine, &call, query, turns, |page| seen += page.turns.len())?;
             assert_eq!(seen, turns);
             Ok(())
         })?;
@@ -265,18 +354,7 @@ fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
             String::new(),
         );
     }
-    let sent = time_each(20, |_| {
-        let mut query = PathQuery::of(long.clone());
-        query.selection = Selection::Last(scale.depth.min(10_000));
-        loop {
-            let page = engine.path(&call, query.clone())?;
-            assert!(!tine_formats::view::bytes::path(&call.project, &page).is_empty());
-            match page.next {
-                Some(next) => query.cursor = Some(next),
-                None => return Ok(()),
-            }
-        }
-    })?;
+    let sent = time_each(20, |_| send(&engine, &call, &long, scale.depth.min(10_000)))?;
     let turns = scale.depth.min(10_000);
     row(
         &format!("path of {turns} turns, as bytes to send, in pages of 1,000"),

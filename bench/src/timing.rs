@@ -10,6 +10,12 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
+    pub(crate) fn all(parts: Vec<Samples>) -> Self {
+        let mut sorted: Vec<Duration> = parts.into_iter().flat_map(|part| part.sorted).collect();
+        sorted.sort_unstable();
+        Samples { sorted }
+    }
+
     pub(crate) fn median(&self) -> Duration {
         self.sorted.get(self.sorted.len() / 2).copied().unwrap_or_default()
     }

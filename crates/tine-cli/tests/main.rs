@@ -10,6 +10,7 @@ mod demo;
 mod documents;
 mod drawing;
 mod exit_codes;
+mod formats;
 mod harness;
 mod learned;
 mod output;

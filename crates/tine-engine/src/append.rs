@@ -147,6 +147,7 @@ fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt
     let mut turns = Vec::with_capacity(request.messages.len());
     let mut end = landing.start;
     let mut rest = request.messages.as_slice();
+    let mut siblings = None;
     if request.reuse {
         let tree = mutation.tree();
         let mut above: Option<Turn> = None;
@@ -161,13 +162,14 @@ fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt
             rest = behind;
         }
         let noticed = tree.noticed();
+        siblings = tree.take_children(end);
         mutation.depends_on_all(noticed);
     }
     let unchanged = rest.is_empty();
     if unchanged {
         mutation.depends_on_turn(end)?;
     }
-    let made = make_chain(mutation, end, rest, |_| Origin::default())?;
+    let made = make_chain_beside(mutation, end, siblings, rest, |_| Origin::default())?;
     end = made.turns.last().map(|turn| turn.loc).or(end);
     turns.extend(made.into_views(&id).map(|view| (view, Outcome::Created)));
 
@@ -366,6 +368,17 @@ pub(crate) fn make_chain(
     messages: &[Message],
     origin: impl Fn(usize) -> Origin,
 ) -> Result<Chain> {
+    make_chain_beside(mutation, parent, None, messages, origin)
+}
+
+/// The same where the raw children of the turn may be known.
+fn make_chain_beside(
+    mutation: &mut Mutation<'_>,
+    parent: Option<TurnLoc>,
+    mut siblings: Option<Vec<TurnLoc>>,
+    messages: &[Message],
+    origin: impl Fn(usize) -> Origin,
+) -> Result<Chain> {
     let parent = parent.map(|loc| mutation.tree().turn(loc)).transpose()?;
     if let Some(parent) = &parent {
         mutation.meet(parent);
@@ -378,9 +391,12 @@ pub(crate) fn make_chain(
     }
     for (index, message) in messages.iter().enumerate() {
         // A turn that was just made has no children yet.
-        let siblings = match turns.last() {
-            Some(_) => Vec::new(),
-            None => mutation.tree().raw_children(parent.as_ref().map(|parent| parent.loc))?,
+        let siblings = match (turns.last(), siblings.take()) {
+            (Some(_), _) => Vec::new(),
+            (None, Some(known)) => known,
+            (None, None) => {
+                mutation.tree().raw_children(parent.as_ref().map(|parent| parent.loc))?
+            }
         };
         let above = turns.last().or(parent.as_ref());
         let turn = make_turn(mutation, above, &siblings, message, origin(index))?;

@@ -81,7 +81,8 @@ pub(crate) struct Mutation<'m> {
     pub conversation: Option<Conversation>,
     drawn: &'m Drawn,
     seq: u64,
-    previous: Option<Operation>,
+    /// The hash of the operation before this one.
+    previous: Option<OperationHash>,
     /// Ids and hashes of turns that were read or made on the way.
     met: RefCell<HashMap<TurnLoc, (TurnId, TurnHash)>>,
     changes: Vec<Change>,
@@ -205,8 +206,9 @@ impl<'m> Mutation<'m> {
 
     /// Makes a conversation the one whose log this operation enters.
     pub(crate) fn open(&mut self, conversation: Conversation) -> Result<()> {
-        self.previous = self.records.last_operation(conversation.key)?;
-        self.seq = self.previous.as_ref().map_or(1, |last| last.seq + 1);
+        let (seq, hash) = self.records.log_end(conversation.key)?.unzip();
+        self.previous = hash;
+        self.seq = seq.unwrap_or(0) + 1;
         self.conversation = Some(conversation);
         Ok(())
     }
@@ -456,7 +458,7 @@ impl<'m> Mutation<'m> {
         let hash = hash::operation_hash(&OperationSeal {
             conversation_id: conversation.id.as_str(),
             seq: self.seq,
-            previous: self.previous.as_ref().map(|last| &last.hash),
+            previous: self.previous.as_ref(),
             kind: self.kind,
             actor: &self.call.actor,
             at: self.now,

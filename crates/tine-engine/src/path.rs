@@ -160,6 +160,14 @@ impl Line {
         };
         let mut from = index;
         for piece in &self.pieces[piece..] {
+            if tree.is_plain(piece.segment)? {
+                // One more than the limit tells that there are more.
+                let room = limit.saturating_add(1).saturating_sub(found.len());
+                let on = |index| TurnLoc { segment: piece.segment, index };
+                found.extend((from..=piece.to).take(room).map(on));
+                from = 0;
+                continue;
+            }
             for index in from..=piece.to {
                 if found.len() > limit {
                     break;
@@ -289,12 +297,21 @@ fn path(records: &dyn Read, call: &Call, query: &PathQuery, limit: usize) -> Res
 
 /// The turn `count` before this one as shown, or the root.
 fn back(tree: &Tree<'_>, from: TurnLoc, count: usize) -> Result<Option<TurnLoc>> {
-    let mut turn = Some(from);
-    for _ in 0..count {
-        let Some(loc) = turn else {
-            break;
+    let (mut turn, mut count) = (Some(from), count);
+    while let Some(loc) = turn
+        && count > 0
+    {
+        let steps = match tree.is_plain(loc.segment)? {
+            true => loc.index.min(u32::try_from(count).unwrap_or(u32::MAX)),
+            false => 0,
         };
-        turn = tree.shown_parent(loc)?;
+        if steps > 0 {
+            turn = Some(TurnLoc { index: loc.index - steps, ..loc });
+            count -= usize::try_from(steps).unwrap_or(count);
+        } else {
+            turn = tree.shown_parent(loc)?;
+            count -= 1;
+        }
     }
     Ok(turn)
 }

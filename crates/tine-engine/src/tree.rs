@@ -130,6 +130,8 @@ pub(crate) struct Tree<'t> {
     hidden: RefCell<HashMap<SegmentNo, Rc<[Hidden]>>>,
     segments: RefCell<HashMap<SegmentNo, Segment>>,
     noticed: RefCell<BTreeSet<u64>>,
+    /// A turn and the raw children that were last found below it.
+    children: RefCell<Option<(Option<TurnLoc>, Vec<TurnLoc>)>>,
 }
 
 impl<'t> Tree<'t> {
@@ -142,7 +144,15 @@ impl<'t> Tree<'t> {
             hidden: RefCell::default(),
             segments: RefCell::default(),
             noticed: RefCell::default(),
+            children: RefCell::default(),
         }
+    }
+
+    /// The raw children of a turn, if they were the last that were asked for. The tree has not
+    /// changed since: it sees one state of the store.
+    pub(crate) fn take_children(&self, parent: Option<TurnLoc>) -> Option<Vec<TurnLoc>> {
+        let known = self.children.take().filter(|(of, _)| *of == parent);
+        known.map(|(_, children)| children)
     }
 
     /// Operations whose deletions and splits were looked through so far.
@@ -242,6 +252,11 @@ impl<'t> Tree<'t> {
         Ok(self.split_of(loc)?.map_or(State::Live, State::Split))
     }
 
+    /// Whether every turn of a segment is shown as it lies there.
+    pub(crate) fn is_plain(&self, segment: SegmentNo) -> Result<bool> {
+        Ok(self.hidden_in(segment)?.is_empty() && self.splits()?.by_whole.is_empty())
+    }
+
     /// The place of a first child, if there is one in the same segment.
     fn next_in_segment(&self, loc: TurnLoc) -> Result<Option<TurnLoc>> {
         if loc.index + 1 >= SEGMENT_TURNS {
@@ -282,6 +297,7 @@ impl<'t> Tree<'t> {
                 }
             }
         }
+        *self.children.borrow_mut() = Some((parent, children.clone()));
         Ok(children)
     }
 

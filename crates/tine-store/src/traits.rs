@@ -8,7 +8,9 @@
 
 use std::path::Path;
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
+use tine_core::{
+    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId, TurnId,
+};
 
 use crate::ledger::{Entry, EntryKind, KeyRange};
 use crate::records::{
@@ -280,6 +282,11 @@ pub trait Read {
 
     /// The newest operation of a conversation.
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>>;
+    /// Number and hash of the newest operation, which is all that the next one needs.
+    fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
+        let last = self.last_operation(conversation)?;
+        Ok(last.map(|operation| (operation.seq, operation.hash)))
+    }
     /// One operation.
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>>;
     /// Operations of a conversation with `from <= seq <= to`, oldest first.

@@ -12,7 +12,7 @@ use tine_store::{
 
 use crate::fixture::{Folder, all_bytes};
 
-fn at() -> Timestamp {
+pub(crate) fn at() -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000)
 }
 
@@ -45,23 +45,28 @@ pub(crate) fn add(store: &EmbeddedStore, id: &str, title: &str) -> ConversationK
     receive.recv().unwrap()
 }
 
+/// An entry of a conversation's log.
+pub(crate) fn entry(conversation: ConversationKey, seq: u64) -> Operation {
+    Operation {
+        conversation,
+        seq,
+        kind: "test".into(),
+        actor: "somebody".into(),
+        at: at(),
+        detail: Detail::Kept("{}".into()),
+        hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
+        undone: false,
+        idempotency: None,
+    }
+}
+
 /// Adds so many entries to a conversation's log, in one transaction.
 pub(crate) fn log(store: &EmbeddedStore, key: ConversationKey, count: u64) {
     store
         .write(Box::new(move |records| {
             for _ in 0..count {
                 let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
-                records.insert_operation(&Operation {
-                    conversation: key,
-                    seq,
-                    kind: "test".into(),
-                    actor: "somebody".into(),
-                    at: at(),
-                    detail: Detail::Kept("{}".into()),
-                    hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
-                    undone: false,
-                    idempotency: None,
-                })?;
+                records.insert_operation(&entry(key, seq))?;
             }
             Ok(Verdict::Commit)
         }))

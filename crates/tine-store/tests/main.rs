@@ -3,6 +3,7 @@
 
 mod embedded;
 mod fixture;
+mod moves;
 #[cfg(unix)]
 mod users;
 

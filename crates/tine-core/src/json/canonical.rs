@@ -123,8 +123,23 @@ fn utf16_rank(byte: u8) -> u8 {
 /// How many bytes from the start stand for themselves inside a JSON string: everything up to
 /// the first quote, backslash or control character.
 ///
-/// The reader and the writer spend most of their time here, hence eight bytes at a time.
+/// The reader and the writer spend most of their time here, hence 64 bytes at a time, in a form
+/// that compilers turn into vector instructions, and eight where that is too many.
 pub(super) fn plain_run(bytes: &[u8]) -> usize {
+    let (blocks, _) = bytes.as_chunks::<64>();
+    let plain = |block: &&[u8; 64]| {
+        block.iter().fold(0, |found, &byte| found | u8::from(is_special(byte))) == 0
+    };
+    let skipped = 64 * blocks.iter().take_while(plain).count();
+    skipped + plain_words(&bytes[skipped..])
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// The same eight bytes at a time.
+fn plain_words(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     /// Sets the high bit of each byte below `limit`; exact up to and including the first.
@@ -142,6 +157,6 @@ pub(super) fn plain_run(bytes: &[u8]) -> usize {
             return index * 8 + special.trailing_zeros() as usize / 8;
         }
     }
-    let in_tail = tail.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+    let in_tail = tail.iter().position(|&byte| is_special(byte));
     bytes.len() - tail.len() + in_tail.unwrap_or(tail.len())
 }

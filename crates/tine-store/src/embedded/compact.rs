@@ -58,28 +58,58 @@ const AGAIN: u8 = 0xfb;
 
 const HASH_MARK: &str = "sha256:";
 
+/// Which words begin with a byte, as bits.
+const BEGINNINGS: [u32; 256] = {
+    let mut beginnings = [0; 256];
+    let mut at = 0;
+    while at < WORDS.len() {
+        beginnings[WORDS[at].as_bytes()[0] as usize] |= 1 << at;
+        at += 1;
+    }
+    beginnings
+};
+
+/// The word that bytes begin with, and its code. Few bytes begin a word, and of those that do the
+/// third one mostly tells: nothing is compared as a whole that is not nearly sure to be equal.
+fn word_at(bytes: &[u8]) -> Option<(u8, &'static str)> {
+    let &[first, _, third, ..] = bytes else {
+        return None;
+    };
+    let mut left = BEGINNINGS[usize::from(first)];
+    while left != 0 {
+        let at = left.trailing_zeros() as usize;
+        let word = WORDS[at].as_bytes();
+        if word[2] == third && bytes.starts_with(word) {
+            return Some((u8::try_from(at + 1).ok()?, WORDS[at]));
+        }
+        left &= left - 1;
+    }
+    None
+}
+
 /// The text in few bytes.
 pub(super) fn encode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 3);
-    let mut values: Vec<String> = Vec::new();
+    let mut values: Vec<&str> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         if at > 0 && bytes[at - 1] == b'"' {
-            let known = values.iter().position(|value| text[at..].starts_with(value));
+            let rest = &text[at..];
+            let known = values.iter().position(|value| rest.starts_with(value));
             if let Some(Ok(number)) = known.map(u8::try_from) {
                 out.extend_from_slice(&[AGAIN, number]);
                 at += values[usize::from(number)].len();
                 continue;
             }
-            if let Some((value, written)) = Value::read(&text[at..]) {
+            if let Some((value, length)) = Value::read(rest) {
                 value.write(&mut out);
-                at += written.len();
-                values.push(written);
+                at += length;
+                values.push(&rest[..length]);
                 continue;
             }
         }
-        match (1..).zip(WORDS).find(|(_, word)| bytes[at..].starts_with(word.as_bytes())) {
+        match word_at(&bytes[at..]) {
             Some((code, word)) => {
                 out.push(code);
                 at += word.len();
@@ -141,33 +171,47 @@ enum Value {
 }
 
 impl Value {
-    /// The value that a text begins with, and its text. Only what is written back in the same
-    /// way counts.
-    fn read(text: &str) -> Option<(Value, String)> {
-        let value = Value::id(text).or_else(|| Value::hash(text)).or_else(|| Value::time(text))?;
-        let written = value.text();
-        text.starts_with(&written).then_some((value, written))
-    }
-
-    fn id(text: &str) -> Option<Value> {
-        let text = text.get(..36)?;
-        let mut bytes = [0; 16];
-        let mut digits = text.bytes().filter(|byte| *byte != b'-');
-        for byte in &mut bytes {
-            *byte = digit(digits.next()?)? << 4 | digit(digits.next()?)?;
+    /// The value that a text begins with, and the length of its text. Only what is written back
+    /// in the same way counts.
+    fn read(text: &str) -> Option<(Value, usize)> {
+        match text.as_bytes().first()? {
+            b's' => Value::hash(text),
+            b'0'..=b'9' | b'a'..=b'f' => Value::id(text).or_else(|| Value::time(text)),
+            _ => None,
         }
-        Some(Value::Id(bytes))
     }
 
-    fn hash(text: &str) -> Option<Value> {
-        let digest = text.strip_prefix(HASH_MARK)?.get(..64)?;
-        Some(Value::Hash(digest.parse::<Digest>().ok()?.0))
+    fn id(text: &str) -> Option<(Value, usize)> {
+        let text = text.as_bytes().get(..36)?;
+        let mut id = [0; 16];
+        let mut at = 0;
+        for (index, byte) in id.iter_mut().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                if text[at] != b'-' {
+                    return None;
+                }
+                at += 1;
+            }
+            *byte = digit(text[at])? << 4 | digit(text[at + 1])?;
+            at += 2;
+        }
+        Some((Value::Id(id), text.len()))
     }
 
-    fn time(text: &str) -> Option<Value> {
-        let end = text.get(..25.min(text.len()))?.find('Z')?;
-        let time: Timestamp = text[..=end].parse().ok()?;
-        Some(Value::Time(time.as_millis()))
+    fn hash(text: &str) -> Option<(Value, usize)> {
+        let digits = text.strip_prefix(HASH_MARK)?.as_bytes().get(..64)?;
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some((Value::Hash(digest), HASH_MARK.len() + digits.len()))
+    }
+
+    fn time(text: &str) -> Option<(Value, usize)> {
+        let end = text.as_bytes().iter().take(25).position(|byte| *byte == b'Z')?;
+        let written = &text[..=end];
+        let time: Timestamp = written.parse().ok()?;
+        (time.to_string() == written).then_some((Value::Time(time.as_millis()), written.len()))
     }
 
     /// The value behind a code, and what follows it.
@@ -185,7 +229,7 @@ impl Value {
     fn text(&self) -> String {
         match self {
             Value::Id(bytes) => tine_core::TurnId::from_bytes(*bytes).to_string(),
-            Value::Hash(bytes) => format!("{HASH_MARK}{}", Digest(*bytes)),
+            Value::Hash(bytes) => Digest(*bytes).to_string(),
             Value::Time(millis) => Timestamp::from_millis(*millis).to_string(),
         }
     }
@@ -229,6 +273,18 @@ mod tests {
         let coded = encode(APPEND);
         assert_eq!(decode(&coded).as_deref(), Some(APPEND));
         assert!(coded.len() * 3 < APPEND.len(), "{} of {}", coded.len(), APPEND.len());
+    }
+
+    #[test]
+    fn ids_hashes_and_times_take_their_own_bytes() {
+        let hash = "\"sha256:6a5657fd662b9ec7f174bdb46c6741218e44fa482db5351a278b64686c540769\"";
+        for (text, bytes) in [
+            ("\"01a1df2a-4d3e-7967-9cec-0432a38a0edc\"", 16),
+            (hash, 32),
+            ("\"2026-11-15T12:22:39.518Z\"", 8),
+        ] {
+            assert_eq!(encode(text).len(), bytes + 3, "{text}");
+        }
     }
 
     #[test]

@@ -120,6 +120,8 @@ pub(super) fn note_that_it_is_made(folder: &Path) {
 /// Whether there is a database, in whatever state. A store without one that had one is refused.
 pub(super) fn database_is_there(folder: &Path) -> Result<bool> {
     let path = folder.join(DATABASE_FILE);
+    // Looked at first: whoever makes a store just now makes the database before its log.
+    let (pending, made) = (log_is_pending(folder), was_made(folder));
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(StoreError::NotAStore {
             path: folder.to_owned(),
@@ -129,10 +131,10 @@ pub(super) fn database_is_there(folder: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(io("reading", &path, error))
         }
-        Err(_) if log_is_pending(folder) => {
+        Err(_) if pending => {
             Err(damaged(folder, DATABASE_FILE, "it is missing, and its log tine.db-wal is there"))
         }
-        Err(_) if was_made(folder) => Err(damaged(folder, DATABASE_FILE, "it is missing")),
+        Err(_) if made => Err(damaged(folder, DATABASE_FILE, "it is missing")),
         Err(_) => Ok(false),
     }
 }

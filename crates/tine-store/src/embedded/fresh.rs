@@ -1,13 +1,16 @@
-//! Turns that were just appended, in the order in which they came.
+//! Turns and operations that were just written, in the order in which they came.
 //!
 //! The table of turns is clustered by path: turns that are said one after the other in sixty
 //! conversations lie on sixty pages, and writing one turn to each would write sixty pages to the
-//! log. So a turn goes to the table `fresh` first, whose last page takes them all. When the
-//! look-up tables are moved forward (`recent.rs`), the fresh turns move to their places.
+//! log. The table of operations and the branch whose tip moves are two pages more for each append.
+//! So all of it goes to the table `fresh` first, whose last page takes a turn, its operation and,
+//! in the operation's row, the moved branches. When the look-up tables are moved forward
+//! (`recent.rs`), what is here moves to its places.
 //!
+//! An operation behind the last one in the look-up tables is here, any other is in its own table.
 //! A turn is in exactly one of `turn`, `fresh` and the chunks, at any crash point, since it moves
-//! in one transaction. Its number in `fresh` is known from the operation that made it. A number
-//! that is out of date leads to no row, or to a row of another place, and is passed over.
+//! in one transaction. Its number here is known from the operation that made it. A number that is
+//! out of date leads to no row, or to a row of another place, and is passed over.
 //!
 //! A job that makes many turns fills pages by itself: only its first ones are put here.
 
@@ -22,12 +25,47 @@ use crate::records::{SegmentNo, Turn, TurnLoc};
 /// Turns of one job that are put here at most.
 const OF_ONE_JOB: usize = 32;
 
+/// The number of an operation's first turn, and behind its last one the operation's own.
+const NUMBERS: i64 = 1 << 10;
+
+/// The number among the fresh rows of the turn that an operation makes as its so many-th.
+pub(super) fn number_of_turn(operation: i64, index: i64) -> i64 {
+    operation * NUMBERS + index
+}
+
+/// The number among the fresh rows of an operation itself.
+pub(super) fn number_of_operation(operation: i64) -> i64 {
+    operation * NUMBERS + NUMBERS - 1
+}
+
+/// The last operation that is complete when there is no row behind one of this number.
+pub(super) fn last_operation(number: i64) -> i64 {
+    (number + 1) / NUMBERS - 1
+}
+
 /// Moves all fresh turns to their places.
+pub(super) fn settle_turns(connection: &rusqlite::Connection) -> Result<()> {
+    move_turns(connection)?;
+    connection.prepare_cached("DELETE FROM fresh WHERE place IS NOT NULL")?.execute([])?;
+    Ok(())
+}
+
+/// Moves everything to its place.
 pub(super) fn settle(connection: &rusqlite::Connection) -> Result<()> {
-    let sql = "INSERT INTO turn SELECT place, id, hash, operation, depth, form, created_at, body, \
-               tool_call_id, metadata, origin FROM fresh ORDER BY place";
+    move_turns(connection)?;
+    let sql = "INSERT INTO operation (no, conversation, seq, kind, actor, at, detail, hash, \
+               undone, key, fingerprint, answer, turns) \
+               SELECT no >> 10, conversation, seq, kind, actor, at, detail, hash, undone, key, \
+               fingerprint, answer, turns FROM fresh WHERE seq IS NOT NULL ORDER BY no";
     connection.prepare_cached(sql)?.execute([])?;
     connection.prepare_cached("DELETE FROM fresh")?.execute([])?;
+    Ok(())
+}
+
+fn move_turns(connection: &rusqlite::Connection) -> Result<()> {
+    let sql = "INSERT INTO turn SELECT place, id, hash, operation, depth, form, created_at, body, \
+               tool_call_id, metadata, origin FROM fresh WHERE place IS NOT NULL ORDER BY place";
+    connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }
 
@@ -38,24 +76,35 @@ impl Txn<'_> {
             self.insert_row(turn)?;
             return Ok(0);
         }
-        self.insert_columns(
-            "INSERT INTO fresh (place, id, hash, operation, depth, form, created_at, body, \
-             tool_call_id, metadata, origin) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            turn,
+        let no = self.recent().next_fresh_turn();
+        let sql = "INSERT INTO fresh (place, id, hash, operation, depth, form, created_at, body, \
+                   tool_call_id, metadata, origin, no) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        self.execute(
+            sql,
+            params![
+                turn.place,
+                turn.id,
+                turn.hash,
+                turn.operation,
+                turn.depth,
+                turn.form,
+                rows::stored_time(&turn.id, turn.created_at),
+                turn.body,
+                turn.tool_call_id,
+                turn.metadata,
+                turn.origin,
+                no,
+            ],
         )?;
-        Ok(self.connection.last_insert_rowid())
+        Ok(no)
     }
 
     /// Adds a row at its place.
     pub(super) fn insert_row(&self, turn: &RawTurn) -> Result<()> {
-        self.insert_columns(
-            "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
-             tool_call_id, metadata, origin) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            turn,
-        )
-    }
-
-    fn insert_columns(&self, sql: &str, turn: &RawTurn) -> Result<()> {
+        let sql = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
+                   tool_call_id, metadata, origin) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         self.execute(
             sql,
             params![
@@ -116,7 +165,7 @@ impl Txn<'_> {
     /// Sees to it that a turn has a row that can be changed: neither fresh nor packed.
     pub(super) fn bring_to_its_place(&self, place: i64) -> Result<()> {
         if self.fresh_no(place)?.is_some() {
-            return settle(self.connection);
+            return settle_turns(self.connection);
         }
         self.unpack(place)
     }

@@ -7,6 +7,10 @@
 //! when a transaction begins. They are as durable as the operations, since they are nothing but
 //! a reading of them.
 //!
+//! Where a branch's tip has moved to is kept in the same way: the operation that moved it says so,
+//! and the branch's own row is as it was at the last batch. Whatever else becomes of a branch is
+//! written to its row at once.
+//!
 //! A transaction must find what its own snapshot holds. The entries that the last batch took
 //! over are therefore kept until the next one, and a reader that is older than both reads its
 //! own. Entries that a snapshot does not hold yet lead to rows that are not there, and are passed
@@ -15,10 +19,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fresh;
-use super::rows::{self, Run};
+use super::rows::{self, Move, Run};
 use crate::Result;
 
 /// Entries in memory at most before they are taken over into the tables.
@@ -45,6 +49,11 @@ pub(super) enum Entry {
         prefix: i64,
         no: i64,
     },
+    Moved {
+        conversation: i64,
+        no: i64,
+        to: Move,
+    },
 }
 
 /// Entries, found by what they are looked up by.
@@ -55,6 +64,8 @@ pub(super) struct Entries {
     hashes: BTreeSet<(i64, i64, i64)>,
     numbers: HashMap<i64, BTreeMap<i64, i64>>,
     keys: BTreeSet<(i64, i64, i64)>,
+    /// By conversation, branch and operation.
+    moves: BTreeMap<(i64, [u8; 16], i64), Move>,
 }
 
 impl Entries {
@@ -72,6 +83,9 @@ impl Entries {
             }
             Entry::Key { project, prefix, no } => {
                 self.keys.insert((project, prefix, no));
+            }
+            Entry::Moved { conversation, no, to } => {
+                self.moves.insert((conversation, to.branch, no), to);
             }
         }
     }
@@ -91,6 +105,9 @@ impl Entries {
             Entry::Key { project, prefix, no } => {
                 self.keys.remove(&(project, prefix, no));
             }
+            Entry::Moved { conversation, no, to } => {
+                self.moves.remove(&(conversation, to.branch, no));
+            }
         }
     }
 
@@ -101,6 +118,7 @@ impl Entries {
         self.fresh.extend(others.fresh);
         self.hashes.extend(others.hashes);
         self.keys.extend(others.keys);
+        self.moves.extend(others.moves);
         for (conversation, numbers) in others.numbers {
             self.numbers.entry(conversation).or_default().extend(numbers);
         }
@@ -137,6 +155,12 @@ impl Entries {
         numbers.range(..below).next_back().map(|(seq, no)| (*seq, *no))
     }
 
+    /// The last operation up to another that moved a branch, and where to.
+    fn last_move(&self, conversation: i64, branch: [u8; 16], up_to: i64) -> Option<(i64, Move)> {
+        let range = (conversation, branch, i64::MIN)..=(conversation, branch, up_to);
+        self.moves.range(range).next_back().map(|((_, _, no), to)| (*no, *to))
+    }
+
     fn fresh_between(&self, from: i64, to: i64, found: &mut BTreeMap<i64, i64>) {
         found.extend(self.fresh.range(from..=to).map(|(place, no)| (*place, *no)));
     }
@@ -170,6 +194,19 @@ impl Entries {
         for (project, prefix, no) in &self.keys {
             keys.execute([project, prefix, no])?;
         }
+        let mut branches = connection.prepare_cached(
+            "UPDATE branch SET tip = ?3, version = ?4 WHERE id = ?2 AND conversation = ?1",
+        )?;
+        let mut moves = self.moves.iter().peekable();
+        while let Some(((conversation, branch, _), to)) = moves.next() {
+            // Only the last one counts. A branch that is gone since has no row.
+            let again = |(next, _): &(&(i64, [u8; 16], i64), &Move)| {
+                (next.0, next.1) == (*conversation, *branch)
+            };
+            if !moves.peek().is_some_and(again) {
+                branches.execute(params![conversation, branch, to.tip, to.version])?;
+            }
+        }
         Ok(())
     }
 }
@@ -185,10 +222,12 @@ pub(super) struct Horizon {
 
 impl Horizon {
     pub(super) fn of(connection: &Connection) -> Result<Self> {
-        let sql = "SELECT through, (SELECT max(no) FROM operation) FROM indexed";
+        let sql = "SELECT through, (SELECT max(no) FROM fresh) FROM indexed";
         let mut statement = connection.prepare_cached(sql)?;
         Ok(statement.query_row([], |row| {
-            Ok(Horizon { indexed: row.get(0)?, last: row.get::<_, Option<i64>>(1)?.unwrap_or(0) })
+            let indexed = row.get(0)?;
+            let last = row.get::<_, Option<i64>>(1)?.map_or(indexed, fresh::last_operation);
+            Ok(Horizon { indexed, last: last.max(indexed) })
         })?)
     }
 }
@@ -282,56 +321,64 @@ impl State {
     }
 }
 
-/// Reads the entries of the operations behind one, up to another.
+/// Reads the entries of the operations behind one, up to another, from the fresh rows.
 fn read(connection: &Connection, after: i64, to: i64, entries: &mut Entries) -> Result<()> {
-    let sql = "SELECT operation.no, operation.conversation, seq, key, turns, project FROM operation \
-               JOIN conversation ON conversation.no = operation.conversation \
-               WHERE operation.no > ?1 AND operation.no <= ?2";
+    let sql = "SELECT no, place, id, hash, conversation, seq, key, turns, moves FROM fresh \
+               WHERE no > ?1 AND no <= ?2 ORDER BY no";
     let mut statement = connection.prepare_cached(sql)?;
+    let (after, to) = (fresh::number_of_operation(after), fresh::number_of_operation(to));
     let mut found = statement.query([after, to])?;
+    // Turns come before the operation that made them.
+    let mut turns = BTreeMap::new();
     while let Some(row) = found.next()? {
-        let (no, conversation): (i64, i64) = (row.get(0)?, row.get(1)?);
-        entries.add(Entry::Operation { conversation, seq: row.get(2)?, no });
-        if let Some(key) = row.get::<_, Option<String>>(3)? {
-            let prefix = rows::key_prefix(&key);
-            entries.add(Entry::Key { project: row.get(5)?, prefix, no });
+        let no: i64 = row.get(0)?;
+        if let Some(place) = row.get::<_, Option<i64>>(1)? {
+            let prefix = rows::prefix(&tine_core::Digest(row.get(3)?));
+            turns.insert(place, (no, row.get(2)?, prefix));
+            continue;
         }
-        if let Some(runs) = row.get::<_, Option<Vec<u8>>>(4)? {
-            for run in rows::read_runs(&runs) {
-                read_turns(connection, conversation, run, entries)?;
+        let (no, conversation) = (fresh::last_operation(no), row.get(4)?);
+        entries.add(Entry::Operation { conversation, seq: row.get(5)?, no });
+        if let Some(key) = row.get::<_, Option<String>>(6)? {
+            let sql = "SELECT project FROM conversation WHERE no = ?1";
+            let project = connection
+                .prepare_cached(sql)?
+                .query_row([conversation], |row| row.get(0))
+                .optional()?;
+            let project = crate::required(project, || format!("conversation {conversation}"))?;
+            entries.add(Entry::Key { project, prefix: rows::key_prefix(&key), no });
+        }
+        for run in rows::read_runs(&row.get::<_, Option<Vec<u8>>>(7)?.unwrap_or_default()) {
+            let fresh: Vec<_> = turns.range(run.first..run.first + run.count).collect();
+            if i64::try_from(fresh.len()).unwrap_or(i64::MAX) < run.count {
+                read_settled(connection, conversation, run, entries)?;
+            }
+            for (&place, &(fresh, id, prefix)) in fresh {
+                entries.add(Entry::Turn { conversation, id, prefix, place, fresh });
             }
         }
+        for to in rows::read_moves(&row.get::<_, Option<Vec<u8>>>(8)?.unwrap_or_default()) {
+            entries.add(Entry::Moved { conversation, no, to });
+        }
+        turns.clear();
     }
     Ok(())
 }
 
-fn read_turns(
+/// Reads the entries of turns of a run that are in their places already.
+fn read_settled(
     connection: &Connection,
     conversation: i64,
     run: Run,
     entries: &mut Entries,
 ) -> Result<()> {
-    let mut add = |row: &rusqlite::Row<'_>, fresh: i64| -> Result<()> {
-        let hash = tine_core::Digest(row.get(2)?);
-        let (place, id, prefix) = (row.get(0)?, row.get(1)?, rows::prefix(&hash));
-        entries.add(Entry::Turn { conversation, id, prefix, place, fresh });
-        Ok(())
-    };
     let sql = "SELECT place, id, hash FROM turn WHERE place >= ?1 AND place < ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut found = statement.query([run.first, run.first + run.count])?;
     while let Some(row) = found.next()? {
-        add(row, 0)?;
-    }
-    if run.fresh != 0 {
-        let sql = "SELECT place, id, hash, no FROM fresh WHERE no >= ?1 AND no < ?2 \
-                   AND place - no = ?3";
-        let mut statement = connection.prepare_cached(sql)?;
-        let (no, end) = (run.fresh, run.fresh + run.count);
-        let mut found = statement.query([no, end, run.first - no])?;
-        while let Some(row) = found.next()? {
-            add(row, row.get(3)?)?;
-        }
+        let prefix = rows::prefix(&tine_core::Digest(row.get(2)?));
+        let (place, id) = (row.get(0)?, row.get(1)?);
+        entries.add(Entry::Turn { conversation, id, prefix, place, fresh: 0 });
     }
     Ok(())
 }
@@ -345,7 +392,15 @@ pub(super) struct Pending {
     job_turns: usize,
     /// Runs of turns that no operation has listed yet.
     runs: Vec<Run>,
+    /// Conversations and moves of their branches that no operation has listed yet.
+    moves: Vec<(i64, Move)>,
+    /// Fresh turns since the last operation.
+    fresh_turns: i64,
     last: i64,
+    /// The last operation of the jobs that have ended.
+    last_kept: i64,
+    /// Whether there is something that no later reading of the log would find.
+    unlisted: bool,
 }
 
 impl Pending {
@@ -355,9 +410,10 @@ impl Pending {
                 Some(run) if run.goes_on_at(place, fresh) => run.count += 1,
                 _ => self.runs.push(Run { first: place, count: 1, fresh }),
             },
-            Entry::Operation { no, .. } => self.last = no,
-            Entry::Key { .. } => {}
+            Entry::Operation { no, .. } => (self.last, self.fresh_turns) = (no, 0),
+            Entry::Key { .. } | Entry::Moved { .. } => {}
         }
+        self.fresh_turns += i64::from(matches!(entry, Entry::Turn { fresh: 1.., .. }));
         self.job_turns += usize::from(matches!(entry, Entry::Turn { .. }));
         self.entries.add(entry);
         self.job.push(entry);
@@ -368,8 +424,28 @@ impl Pending {
         std::mem::take(&mut self.runs)
     }
 
-    /// Ends a job. Turns that no operation lists would not be found by a later reading
-    /// of the log, so they go to their places and to the tables at once.
+    /// The moves of a conversation's branches since the last operation, for the next one to list.
+    pub(super) fn take_moves(&mut self, conversation: i64) -> Vec<Move> {
+        let own = |entry: &mut (i64, Move)| entry.0 == conversation;
+        self.moves.extract_if(.., own).map(|(_, to)| to).collect()
+    }
+
+    /// Where an open batch has moved a branch.
+    fn last_move(&self, conversation: i64, branch: [u8; 16]) -> Option<Move> {
+        let own = |(of, to): &&(i64, Move)| (*of, to.branch) == (conversation, branch);
+        let unlisted = self.moves.iter().rfind(own).map(|(_, to)| *to);
+        let listed = || self.entries.last_move(conversation, branch, i64::MAX);
+        unlisted.or_else(|| listed().map(|(_, to)| to))
+    }
+
+    /// Whether the tables must be moved forward with this batch.
+    pub(super) fn is_unlisted(&self) -> bool {
+        self.unlisted
+    }
+
+    /// Ends a job. Turns and moves that no operation lists would not be found by a later reading
+    /// of the log, so turns go to their places and to the tables at once, and moves with the
+    /// batch.
     pub(super) fn keep_job(&mut self, connection: &Connection) -> Result<()> {
         if !self.runs.is_empty() {
             let mut unlisted = Entries::default();
@@ -382,8 +458,15 @@ impl Pending {
                 }
             }
             unlisted.write(connection)?;
-            fresh::settle(connection)?;
+            fresh::settle_turns(connection)?;
+            self.fresh_turns = 0;
         }
+        for (conversation, to) in std::mem::take(&mut self.moves) {
+            self.unlisted = true;
+            // Behind all operations so far, and not before the next one.
+            self.entries.add(Entry::Moved { conversation, no: self.last + 1, to });
+        }
+        self.last_kept = self.last;
         self.runs.clear();
         self.job.clear();
         self.job_turns = 0;
@@ -396,6 +479,8 @@ impl Pending {
             self.entries.remove(entry);
         }
         self.runs.clear();
+        self.moves.clear();
+        (self.last, self.fresh_turns) = (self.last_kept, 0);
         self.job_turns = 0;
     }
 
@@ -451,6 +536,49 @@ impl<'t> View<'t> {
 
     pub(super) fn take_runs(&self) -> Vec<Run> {
         self.pending.map(|pending| pending.borrow_mut().take_runs()).unwrap_or_default()
+    }
+
+    pub(super) fn take_moves(&self, conversation: i64) -> Vec<Move> {
+        let taken = self.pending.map(|pending| pending.borrow_mut().take_moves(conversation));
+        taken.unwrap_or_default()
+    }
+
+    /// Notes that the open job moves a branch.
+    pub(super) fn add_move(&self, conversation: i64, to: Move) {
+        if let Some(pending) = self.pending {
+            pending.borrow_mut().moves.push((conversation, to));
+        }
+    }
+
+    /// Where a branch was moved to since the last batch, as far as this snapshot knows.
+    pub(super) fn last_move(&self, conversation: i64, branch: [u8; 16]) -> Result<Option<Move>> {
+        if let Some(pending) = self.pending
+            && let Some(to) = pending.borrow().last_move(conversation, branch)
+        {
+            return Ok(Some(to));
+        }
+        let mut found: Option<(i64, Move)> = None;
+        self.look(|entries| {
+            let last = entries.last_move(conversation, branch, self.horizon.last);
+            if let Some((no, to)) = last.filter(|(no, _)| *no > self.horizon.indexed)
+                && found.is_none_or(|(before, _)| before <= no)
+            {
+                found = Some((no, to));
+            }
+        })?;
+        Ok(found.map(|(_, to)| to))
+    }
+
+    /// The number that the next operation will have.
+    pub(super) fn next_operation(&self) -> i64 {
+        let last = self.pending.map_or(0, |pending| pending.borrow().last);
+        last.max(self.horizon.last) + 1
+    }
+
+    /// The number that the next fresh turn will have.
+    pub(super) fn next_fresh_turn(&self) -> i64 {
+        let turns = self.pending.map_or(0, |pending| pending.borrow().fresh_turns);
+        fresh::number_of_turn(self.next_operation(), turns)
     }
 
     /// Runs a look-up over everything that may hold an entry of this snapshot.

@@ -100,6 +100,36 @@ pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
     })
 }
 
+/// A branch that an operation moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Move {
+    pub branch: [u8; 16],
+    /// The place of the tip; 0 is the root.
+    pub tip: i64,
+    pub version: i64,
+}
+
+/// Moves as bytes: branch, tip and version, sixteen, eight and eight bytes each.
+pub(super) fn moves_bytes(moves: &[Move]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(moves.len() * 32);
+    for one in moves {
+        bytes.extend_from_slice(&one.branch);
+        bytes.extend_from_slice(&one.tip.to_be_bytes());
+        bytes.extend_from_slice(&one.version.to_be_bytes());
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+pub(super) fn read_moves(bytes: &[u8]) -> impl Iterator<Item = Move> {
+    bytes.chunks_exact(32).map(|one| {
+        let (mut branch, mut tip, mut version) = ([0; 16], [0; 8], [0; 8]);
+        branch.copy_from_slice(&one[..16]);
+        tip.copy_from_slice(&one[16..24]);
+        version.copy_from_slice(&one[24..]);
+        Move { branch, tip: i64::from_be_bytes(tip), version: i64::from_be_bytes(version) }
+    })
+}
+
 /// A turn's time in its column: nothing when the id says the same, as it mostly does.
 pub(super) fn stored_time(id: &[u8; 16], created_at: i64) -> Option<i64> {
     (time_of_id(id) != created_at).then_some(created_at)

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::io;
 use crate::Result;
@@ -18,28 +19,29 @@ pub(super) const LOCK_FILE: &str = "writer.lock";
 #[derive(Debug)]
 pub(super) struct Turnstile {
     queue: File,
-    lock: File,
+    lock: Arc<File>,
 }
 
 /// The right to write; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Pass {
-    lock: File,
+    lock: Arc<File>,
 }
 
 impl Turnstile {
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let (queue, lock) = (open_lock(folder, QUEUE_FILE)?, open_lock(folder, LOCK_FILE)?);
-        Ok(Turnstile { queue, lock })
+        Ok(Turnstile { queue, lock: Arc::new(lock) })
     }
 
     /// Waits for the turn. The caller makes sure that its own process has one writer at a time.
     pub(super) fn enter(&mut self) -> Result<Pass> {
         let failed = |source| io("locking", Path::new(LOCK_FILE), source);
         self.queue.lock().map_err(failed)?;
-        let entered = self.lock.lock().and_then(|()| self.lock.try_clone());
+        let entered = self.lock.lock();
         self.queue.unlock().map_err(failed)?;
-        Ok(Pass { lock: entered.map_err(failed)? })
+        entered.map_err(failed)?;
+        Ok(Pass { lock: Arc::clone(&self.lock) })
     }
 }
 

@@ -4,13 +4,15 @@ use std::cell::RefCell;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{
-    Body, BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId,
+    Body, BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId,
+    TurnId,
 };
 
 use super::chunk::RawTurn;
 use super::compact;
+use super::fresh;
 use super::recent::{Entry, View};
-use super::rows::{self, BodyForm};
+use super::rows::{self, BodyForm, Move};
 use crate::ledger::{self, EntryKind, KeyRange};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
@@ -64,6 +66,17 @@ macro_rules! operation_sql {
     };
 }
 
+/// The same for operations that are not in their own table yet.
+macro_rules! fresh_operation_sql {
+    ($rest:literal) => {
+        concat!(
+            "SELECT no >> 10, conversation, seq, kind, actor, at, detail, hash, undone, key, \
+             fingerprint, answer FROM fresh ",
+            $rest
+        )
+    };
+}
+
 macro_rules! conversation_sql {
     ($rest:literal) => {
         concat!(
@@ -81,11 +94,14 @@ pub(super) struct Txn<'c> {
     disk_bytes: u64,
     /// The project that was looked up last: a transaction works in one.
     project: RefCell<Option<(ProjectId, i64)>>,
+    /// A branch's conversation, name and id that are known to be in one row.
+    met_branch: RefCell<Option<(i64, Name, BranchId)>>,
 }
 
 impl<'c> Txn<'c> {
     pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
-        Txn { connection, recent, disk_bytes, project: RefCell::new(None) }
+        let (project, met_branch) = (RefCell::default(), RefCell::default());
+        Txn { connection, recent, disk_bytes, project, met_branch }
     }
 
     pub(super) fn one<T>(
@@ -219,8 +235,60 @@ impl<'c> Txn<'c> {
         found.map(|raw| self.unsealed(raw)).transpose()
     }
 
+    fn is_fresh_operation(&self, no: i64) -> bool {
+        no > self.recent.horizon().indexed
+    }
+
     fn operation_at(&self, no: i64) -> Result<Option<Operation>> {
+        if self.is_fresh_operation(no) {
+            let no = fresh::number_of_operation(no);
+            return self.one(fresh_operation_sql!("WHERE no = ?1"), [no], rows::operation);
+        }
         self.one(operation_sql!("WHERE operation.no = ?1"), [no], rows::operation)
+    }
+
+    /// The newest operation of a conversation, or what is wanted of it.
+    fn last_operation_by<T>(
+        &self,
+        conversation: ConversationKey,
+        read: impl Fn(i64) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let mut below = i64::MAX;
+        while let Some((seq, no)) = self.recent.last_operation_of(conversation.0, below)? {
+            if let Some(found) = read(no)? {
+                return Ok(Some(found));
+            }
+            below = seq;
+        }
+        let sql = "SELECT operation FROM operation_seq \
+                   WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
+        match self.one(sql, [conversation.0], |row| row.get(0))? {
+            Some(no) => read(no),
+            None => Ok(None),
+        }
+    }
+
+    /// A branch from its row, with its tip where it was moved to since.
+    fn moved(&self, mut branch: Branch) -> Result<Branch> {
+        let to = self.recent.last_move(branch.conversation.0, *branch.id.as_bytes())?;
+        if let Some(to) = to {
+            branch.tip = rows::root_or_loc(to.tip);
+            branch.version = rows::unsigned(to.version);
+        }
+        Ok(branch)
+    }
+
+    /// Whether there is a branch of that name and id.
+    fn has_branch(&self, branch: &Branch) -> Result<bool> {
+        let met = |(conversation, name, id): &(i64, Name, BranchId)| {
+            (*conversation, name, id) == (branch.conversation.0, &branch.name, &branch.id)
+        };
+        if self.met_branch.borrow().as_ref().is_some_and(met) {
+            return Ok(true);
+        }
+        let sql = "SELECT 1 FROM branch WHERE conversation = ?1 AND name = ?2 AND id = ?3";
+        let params = params![branch.conversation.0, branch.name.as_str(), branch.id.as_bytes()];
+        Ok(self.one(sql, params, |_| Ok(()))?.is_some())
     }
 
     fn find_operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<i64>> {
@@ -477,7 +545,11 @@ impl Read for Txn<'_> {
 
     fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>> {
         let sql = branch_sql!("WHERE branch.conversation = ?1 AND branch.name = ?2");
-        self.one(sql, params![conversation.0, name.as_str()], rows::branch)
+        let found = self.one(sql, params![conversation.0, name.as_str()], rows::branch)?;
+        if let Some(branch) = &found {
+            *self.met_branch.borrow_mut() = Some((conversation.0, name.clone(), branch.id));
+        }
+        found.map(|branch| self.moved(branch)).transpose()
     }
 
     fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
@@ -486,12 +558,14 @@ impl Read for Txn<'_> {
              JOIN project ON project.no = conversation.project \
              WHERE branch.id = ?1 AND project.id = ?2"
         );
-        self.one(sql, params![id.as_bytes(), project.as_str()], rows::branch)
+        let found = self.one(sql, params![id.as_bytes(), project.as_str()], rows::branch)?;
+        found.map(|branch| self.moved(branch)).transpose()
     }
 
     fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>> {
         let sql = branch_sql!("WHERE branch.conversation = ?1 ORDER BY branch.name");
-        self.many(sql, [conversation.0], rows::branch)
+        let found = self.many(sql, [conversation.0], rows::branch)?;
+        found.into_iter().map(|branch| self.moved(branch)).collect()
     }
 
     fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>> {
@@ -518,19 +592,21 @@ impl Read for Txn<'_> {
     }
 
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
-        let mut below = i64::MAX;
-        while let Some((seq, no)) = self.recent.last_operation_of(conversation.0, below)? {
-            if let Some(found) = self.operation_at(no)? {
-                return Ok(Some(found));
-            }
-            below = seq;
-        }
-        let sql = "SELECT operation FROM operation_seq \
-                   WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
-        match self.one(sql, [conversation.0], |row| row.get(0))? {
-            Some(no) => self.operation_at(no),
-            None => Ok(None),
-        }
+        self.last_operation_by(conversation, |no| self.operation_at(no))
+    }
+
+    fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
+        self.last_operation_by(conversation, |no| {
+            let (sql, no) = match self.is_fresh_operation(no) {
+                true => {
+                    ("SELECT seq, hash FROM fresh WHERE no = ?1", fresh::number_of_operation(no))
+                }
+                false => ("SELECT seq, hash FROM operation WHERE no = ?1", no),
+            };
+            self.one(sql, [no], |row| {
+                Ok((rows::unsigned(row.get(0)?), OperationHash(Digest(row.get(1)?))))
+            })
+        })
     }
 
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>> {
@@ -572,25 +648,45 @@ impl Read for Txn<'_> {
     }
 
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>> {
-        let sql = operation_sql!("WHERE operation.no > ?1 ORDER BY operation.no LIMIT ?2");
-        let params = [rows::number(after.0), limit_number(limit)];
-        self.many(sql, params, |row| {
-            Ok((FeedPosition(rows::unsigned(row.get(0)?)), rows::operation(row)?))
-        })
+        let entry =
+            |row: &Row<'_>| Ok((FeedPosition(rows::unsigned(row.get(0)?)), rows::operation(row)?));
+        let after = rows::number(after.0);
+        let mut found = Vec::new();
+        if !self.is_fresh_operation(after.saturating_add(1)) {
+            let sql = operation_sql!("WHERE operation.no > ?1 ORDER BY operation.no LIMIT ?2");
+            found = self.many(sql, [after, limit_number(limit)], entry)?;
+        }
+        if found.len() < limit {
+            // No number is as large as the caller's may be.
+            let after = fresh::number_of_operation(after.min(i64::MAX >> 11));
+            let sql =
+                fresh_operation_sql!("WHERE no > ?1 AND seq IS NOT NULL ORDER BY no LIMIT ?2");
+            let rest = [after, limit_number(limit - found.len())];
+            found.append(&mut self.many(sql, rest, entry)?);
+        }
+        Ok(found)
     }
 
     fn feed_end(&self) -> Result<Option<IndexMark>> {
-        let sql = "SELECT no, hash FROM operation ORDER BY no DESC LIMIT 1";
-        self.one(sql, [], |row| {
+        let mark = |row: &Row<'_>| {
             let at = FeedPosition(rows::unsigned(row.get(0)?));
-            Ok(IndexMark { at, hash: tine_core::OperationHash(Digest(row.get(1)?)) })
-        })
+            Ok(IndexMark { at, hash: OperationHash(Digest(row.get(1)?)) })
+        };
+        let sql = "SELECT no >> 10, hash FROM fresh WHERE seq IS NOT NULL ORDER BY no DESC LIMIT 1";
+        if let Some(found) = self.one(sql, [], mark)? {
+            return Ok(Some(found));
+        }
+        self.one("SELECT no, hash FROM operation ORDER BY no DESC LIMIT 1", [], mark)
     }
 
     fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
-        let sql = "SELECT turns FROM operation WHERE no = ?1";
-        let list: Option<Option<Vec<u8>>> =
-            self.one(sql, [rows::number(at.0)], |row| row.get(0))?;
+        let at = rows::number(at.0);
+        let list: Option<Option<Vec<u8>>> = if self.is_fresh_operation(at) {
+            let no = fresh::number_of_operation(at.min(i64::MAX >> 11));
+            self.one("SELECT turns FROM fresh WHERE no = ?1", [no], |row| row.get(0))?
+        } else {
+            self.one("SELECT turns FROM operation WHERE no = ?1", [at], |row| row.get(0))?
+        };
         let list = list.flatten().unwrap_or_default();
         let run = |run: rows::Run| (rows::loc(run.first), u32::try_from(run.count).unwrap_or(0));
         Ok(rows::read_runs(&list).map(run).collect())
@@ -640,9 +736,8 @@ impl Read for Txn<'_> {
         };
         // Turns behind the last batch are counted from the operations that list them.
         let mut turns = count("turn_id")?;
-        let sql = "SELECT turns FROM operation WHERE no > ?1 AND turns IS NOT NULL";
-        let lists =
-            self.many(sql, [self.recent.horizon().indexed], |row| row.get::<_, Vec<u8>>(0))?;
+        let sql = "SELECT turns FROM fresh WHERE turns IS NOT NULL";
+        let lists = self.many(sql, [], |row| row.get::<_, Vec<u8>>(0))?;
         for list in lists {
             turns += rows::read_runs(&list).map(|run| rows::unsigned(run.count)).sum::<u64>();
         }
@@ -652,7 +747,7 @@ impl Read for Txn<'_> {
             turns,
             branches: count("branch")?,
             bookmarks: count("bookmark")?,
-            operations: count("operation")?,
+            operations: count("operation")? + count("fresh WHERE seq IS NOT NULL")?,
             disk_bytes: self.disk_bytes,
         })
     }
@@ -810,22 +905,21 @@ impl Write for Txn<'_> {
     }
 
     fn put_branch(&mut self, branch: &Branch) -> Result<()> {
-        // The common case touches only the branch's own row, not the index over ids.
-        let sql = "UPDATE branch SET tip = ?3, version = ?4 \
-                   WHERE conversation = ?1 AND name = ?2 AND id = ?5";
-        let changed = self.execute(
-            sql,
-            params![
-                branch.conversation.0,
-                branch.name.as_str(),
-                rows::root_or_place(branch.tip),
-                rows::number(branch.version),
-                branch.id.as_bytes(),
-            ],
-        )?;
-        if changed == 1 {
+        let conversation = branch.conversation.0;
+        let to = Move {
+            branch: *branch.id.as_bytes(),
+            tip: rows::root_or_place(branch.tip),
+            version: rows::number(branch.version),
+        };
+        // In the common case the operation that follows says it all.
+        if self.has_branch(branch)? {
+            self.recent.add_move(conversation, to);
             return Ok(());
         }
+        if self.recent.last_move(conversation, to.branch)?.is_some() {
+            self.recent.add_move(conversation, to);
+        }
+        *self.met_branch.borrow_mut() = None;
         let sql = "DELETE FROM branch WHERE conversation = ?1 AND id = ?2";
         self.execute(sql, params![branch.conversation.0, branch.id.as_bytes()])?;
         let sql = "INSERT INTO branch (conversation, name, id, tip, forked_from, created_at, \
@@ -847,6 +941,7 @@ impl Write for Txn<'_> {
 
     fn delete_branch(&mut self, conversation: ConversationKey, id: &BranchId) -> Result<()> {
         let sql = "DELETE FROM branch WHERE conversation = ?1 AND id = ?2";
+        *self.met_branch.borrow_mut() = None;
         self.change_one("branch", sql, params![conversation.0, id.as_bytes()])
     }
 
@@ -874,10 +969,12 @@ impl Write for Txn<'_> {
     }
 
     fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition> {
-        let sql = "INSERT INTO operation (conversation, seq, kind, actor, at, detail, hash, \
-                   undone, key, fingerprint, answer, turns) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let sql = "INSERT INTO fresh (conversation, seq, kind, actor, at, detail, hash, undone, \
+                   key, fingerprint, answer, turns, moves, no) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let idempotency = operation.idempotency.as_ref();
+        let no = self.recent.next_operation();
+        let moves = self.recent.take_moves(operation.conversation.0);
         self.execute(
             sql,
             params![
@@ -893,11 +990,15 @@ impl Write for Txn<'_> {
                 idempotency.map(|first| first.fingerprint.0),
                 idempotency.map(|first| compact::encode(&first.answer)),
                 rows::runs_bytes(&self.recent.take_runs()),
+                rows::moves_bytes(&moves),
+                fresh::number_of_operation(no),
             ],
         )?;
-        let no = self.connection.last_insert_rowid();
         let (conversation, seq) = (operation.conversation.0, rows::number(operation.seq));
         self.recent.add(Entry::Operation { conversation, seq, no });
+        for to in moves {
+            self.recent.add(Entry::Moved { conversation, no, to });
+        }
         if let Some(first) = idempotency {
             let sql = "SELECT project FROM conversation WHERE no = ?1";
             let project: Option<i64> = self.one(sql, [conversation], |row| row.get(0))?;
@@ -909,14 +1010,20 @@ impl Write for Txn<'_> {
 
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {
         let no = self.operation_no(conversation, seq)?;
-        let sql = "UPDATE operation SET undone = ?2 WHERE no = ?1";
+        let (sql, no) = match self.is_fresh_operation(no) {
+            true => ("UPDATE fresh SET undone = ?2 WHERE no = ?1", fresh::number_of_operation(no)),
+            false => ("UPDATE operation SET undone = ?2 WHERE no = ?1", no),
+        };
         self.change_one("operation", sql, [no, i64::from(undone)])
     }
 
     fn purge_operation(&mut self, conversation: ConversationKey, seq: u64) -> Result<()> {
         let no = self.operation_no(conversation, seq)?;
         let operation = crate::required(self.operation_at(no)?, || format!("operation {seq}"))?;
-        let sql = "UPDATE operation SET detail = ?2 WHERE no = ?1";
+        let (sql, no) = match self.is_fresh_operation(no) {
+            true => ("UPDATE fresh SET detail = ?2 WHERE no = ?1", fresh::number_of_operation(no)),
+            false => ("UPDATE operation SET detail = ?2 WHERE no = ?1", no),
+        };
         let purged = Detail::Purged(operation.detail.digest());
         self.change_one("operation", sql, params![no, rows::detail_bytes(&purged)])
     }

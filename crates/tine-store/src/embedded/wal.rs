@@ -48,6 +48,19 @@ struct Frame {
 }
 
 impl Frame {
+    fn of(bytes: &[u8; FRAME_HEADER_BYTES as usize]) -> Frame {
+        let (mut salts, mut covered) = ([0; 8], [0; 8]);
+        salts.copy_from_slice(&bytes[8..16]);
+        covered.copy_from_slice(&bytes[..8]);
+        Frame {
+            page: number(bytes, 0),
+            size_after: number(bytes, 4),
+            salts,
+            sums: [number(bytes, 16), number(bytes, 20)],
+            covered,
+        }
+    }
+
     fn commits(&self) -> bool {
         self.size_after != 0
     }
@@ -98,16 +111,7 @@ impl Log {
         let mut bytes = [0; FRAME_HEADER_BYTES as usize];
         self.file.seek(SeekFrom::Start(self.offset(no)))?;
         self.file.read_exact(&mut bytes)?;
-        let (mut salts, mut covered) = ([0; 8], [0; 8]);
-        salts.copy_from_slice(&bytes[8..16]);
-        covered.copy_from_slice(&bytes[..8]);
-        Ok(Frame {
-            page: number(&bytes, 0),
-            size_after: number(&bytes, 4),
-            salts,
-            sums: [number(&bytes, 16), number(&bytes, 20)],
-            covered,
-        })
+        Ok(Frame::of(&bytes))
     }
 
     fn offset(&self, no: u64) -> u64 {
@@ -125,23 +129,35 @@ impl Log {
     /// Whether a frame of this log has the sums that follow from the ones before it.
     fn follows(&mut self, before: Sums, no: u64) -> io::Result<bool> {
         let frame = self.frame(no)?;
-        if frame.salts != self.salts || frame.page == 0 {
-            return Ok(false);
-        }
         let image = self.image(no)?;
+        Ok(self.fits(before, &frame, &image))
+    }
+
+    fn fits(&self, before: Sums, frame: &Frame, image: &[u8]) -> bool {
+        if frame.salts != self.salts || frame.page == 0 {
+            return false;
+        }
         let sums = sum(self.big_endian, before, &frame.covered);
-        Ok(sum(self.big_endian, sums, &image) == frame.sums)
+        sum(self.big_endian, sums, image) == frame.sums
     }
 
     /// The last frame that SQLite takes: the last commit before anything does not fit.
     pub(super) fn taken(&mut self) -> io::Result<u64> {
         let (mut sums, mut last) = (self.seed, 0);
         if self.header_fits {
+            // Whoever opens a store after a crash waits for this: one read for each frame.
+            let page_bytes = usize::try_from(self.page_bytes).unwrap_or(0);
+            let mut bytes = vec![0; FRAME_HEADER_BYTES as usize + page_bytes];
+            self.file.seek(SeekFrom::Start(self.offset(1)))?;
             for no in 1..=self.frames {
-                if !self.follows(sums, no)? {
+                self.file.read_exact(&mut bytes)?;
+                let Some((header, image)) = bytes.split_first_chunk() else {
+                    break;
+                };
+                let frame = Frame::of(header);
+                if !self.fits(sums, &frame, image) {
                     break;
                 }
-                let frame = self.frame(no)?;
                 sums = frame.sums;
                 if frame.commits() {
                     last = no;
@@ -171,9 +187,12 @@ impl Log {
             if frame.salts != self.salts || !frame.commits() {
                 continue;
             }
-            // A commit may be written several times over, to fill a sector.
+            // A commit may be written several times over, to fill a sector. The next commit is
+            // often one of the same page, too, but then the page is not the same.
             let next = self.frame(no + 1)?;
-            let repeated = next.page == frame.page && next.commits();
+            let repeated = next.page == frame.page
+                && next.commits()
+                && self.image(no)? == self.image(no + 1)?;
             if !repeated && self.follows(frame.sums, no + 1)? {
                 lost += 1;
             }
@@ -251,15 +270,18 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(number)
 }
 
-fn sum(big_endian: bool, [mut first, mut second]: Sums, bytes: &[u8]) -> Sums {
-    let read = |bytes: &[u8]| {
-        let mut number = [0; 4];
-        number.copy_from_slice(bytes);
-        if big_endian { u32::from_be_bytes(number) } else { u32::from_le_bytes(number) }
-    };
-    for pair in bytes.chunks_exact(8) {
-        first = first.wrapping_add(read(&pair[..4])).wrapping_add(second);
-        second = second.wrapping_add(read(&pair[4..])).wrapping_add(first);
+fn sum(big_endian: bool, sums: Sums, bytes: &[u8]) -> Sums {
+    match big_endian {
+        true => sum_by(u32::from_be_bytes, sums, bytes),
+        false => sum_by(u32::from_le_bytes, sums, bytes),
+    }
+}
+
+fn sum_by(read: impl Fn([u8; 4]) -> u32, [mut first, mut second]: Sums, bytes: &[u8]) -> Sums {
+    for &[a, b, c, d, e, f, g, h] in bytes.as_chunks::<8>().0 {
+        // What comes from the bytes is added first: only the sums have to wait for each other.
+        first = first.wrapping_add(read([a, b, c, d])).wrapping_add(second);
+        second = second.wrapping_add(read([e, f, g, h])).wrapping_add(first);
     }
     [first, second]
 }

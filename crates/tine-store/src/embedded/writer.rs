@@ -393,7 +393,7 @@ impl Core {
 
     fn index_if_due(&self) -> Result<Option<i64>> {
         let pending = self.pending.borrow();
-        if self.recent.len() + pending.len() < ENTRIES {
+        if self.recent.len() + pending.len() < ENTRIES && !pending.is_unlisted() {
             return Ok(None);
         }
         self.recent.write_all(&self.connection, pending.entries()).map(Some)

@@ -20,13 +20,13 @@ use std::fs::File;
 use std::path::Path;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
 use self::pages::{Pages, Tree};
 use self::record::Shape;
 use super::files::LOG_FILE;
 use super::users::{self, Alone};
-use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, schema, wal};
+use super::{DATABASE_FILE, EmbeddedStore, OpenOptions, connect, io, rows, schema, wal};
 use crate::records::ConversationKey;
 use crate::traits::Problem;
 use crate::{Result, StoreError};
@@ -70,7 +70,7 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
         _ => Alone::without_locks(),
     };
     let mut salvaged = Salvaged::default();
-    let pages = open(from, &mut salvaged, &alone)?;
+    let (pages, outdated) = open(from, &mut salvaged, &alone)?;
     // In use as long as there is a connection to it.
     let _copy = EmbeddedStore::open(to)?;
     let connection = connect(to, &OpenOptions::default(), true)?;
@@ -78,15 +78,16 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
     connection.pragma_update(None, "synchronous", "off")?;
     connection.execute_batch("BEGIN")?;
     witness::prepare(&connection)?;
-    let broken = Reading::new(pages, &connection, &mut salvaged)?.all()?;
+    let broken = Reading::new(pages, outdated, &connection, &mut salvaged)?.all()?;
     finish(&connection, &mut salvaged)?;
     salvaged.lost = witness::lost(&connection, &broken)?;
     connection.execute_batch("COMMIT")?;
     Ok(salvaged)
 }
 
-/// The pages of a store, with what its log holds over them.
-fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages> {
+/// The pages of a store, with what its log holds over them; and those of which the newest image
+/// cannot be read, so that an older one has to do.
+fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<(Pages, BTreeSet<u32>)> {
     let (database, log) = (from.join(DATABASE_FILE), from.join(LOG_FILE));
     let mut file = File::open(&database).map_err(|error| io("opening", &database, error))?;
     // Whatever the header says: another size than ours is damage.
@@ -94,6 +95,7 @@ fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages
     let reading = |error| io("reading", &log, error);
     let mut size = 0;
     let mut over = None;
+    let mut outdated = BTreeSet::new();
     if let Some(mut found) = wal::Log::open(&log, page_bytes, alone).map_err(reading)? {
         let taken = found.taken().map_err(reading)?;
         let mut up_to = taken;
@@ -103,18 +105,24 @@ fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<Pages
         }
         let images = found.images(up_to).map_err(reading)?;
         for (frame, page) in images.damaged {
+            if images.pages.get(&page).is_none_or(|newest| *newest < frame) {
+                outdated.insert(page);
+            }
             let why = format!("it does not fit its checksum; it is about page {page}");
             salvaged.problems.push(Problem { record: format!("frame {frame} of {LOG_FILE}"), why });
         }
         size = images.size;
         over = Some((found, images.pages));
     }
-    Pages::new(file, page_bytes, over, size).map_err(|error| io("reading", &database, error))
+    let pages = Pages::new(file, page_bytes, over, size);
+    Ok((pages.map_err(|error| io("reading", &database, error))?, outdated))
 }
 
 /// Rows on their way from pages to tables.
 struct Reading<'s> {
     pages: Pages,
+    /// Pages that are older than the rest.
+    outdated: BTreeSet<u32>,
     connection: &'s Connection,
     salvaged: &'s mut Salvaged,
     shapes: Vec<Shape>,
@@ -126,12 +134,13 @@ struct Reading<'s> {
 impl<'s> Reading<'s> {
     fn new(
         pages: Pages,
+        outdated: BTreeSet<u32>,
         connection: &'s Connection,
         salvaged: &'s mut Salvaged,
     ) -> Result<Reading<'s>> {
         let shapes = Shape::all(connection)?;
         let (seen, broken) = (BTreeSet::from([1]), BTreeSet::new());
-        Ok(Reading { pages, connection, salvaged, shapes, seen, broken })
+        Ok(Reading { pages, outdated, connection, salvaged, shapes, seen, broken })
     }
 
     /// Reads everything; the tables whose trees could not be followed everywhere.
@@ -207,7 +216,8 @@ impl<'s> Reading<'s> {
                 continue;
             }
             let contents = self.pages.contents(no, tree);
-            if !contents.faults.is_empty() {
+            // An older image is whole, and does not lead to what came after it.
+            if !contents.faults.is_empty() || self.outdated.contains(&no) {
                 self.broken.insert(at);
             }
             let record = format!("page {no} of tine.db, table {}", self.shapes[at].table);
@@ -322,14 +332,57 @@ fn is_taken(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
 
+/// Puts fresh operations into their table, and branches where they have moved them. Numbers that
+/// are taken are given anew.
+fn settle_operations(connection: &Connection) -> Result<()> {
+    const COLUMNS: &str = "conversation, seq, kind, actor, at, detail, hash, undone, key, \
+                           fingerprint, answer";
+    // What every operation has; a row that lacks it is none.
+    const WHOLE: &str = "conversation IS NOT NULL AND seq IS NOT NULL AND kind IS NOT NULL \
+                         AND actor IS NOT NULL AND at IS NOT NULL AND detail IS NOT NULL \
+                         AND hash IS NOT NULL AND undone IS NOT NULL \
+                         AND NOT EXISTS (SELECT 1 FROM operation_seq AS known \
+                                         WHERE known.conversation = fresh.conversation \
+                                         AND known.seq = fresh.seq)";
+    connection.execute_batch(&format!(
+        "CREATE TEMP TABLE arrival AS SELECT no, moves, {COLUMNS} FROM fresh WHERE {WHOLE};
+         INSERT OR IGNORE INTO operation (no, {COLUMNS})
+             SELECT no >> 10, {COLUMNS} FROM arrival ORDER BY no;
+         INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
+             SELECT conversation, seq, no FROM operation ORDER BY no;
+         INSERT INTO operation ({COLUMNS}) SELECT {COLUMNS} FROM arrival AS fresh
+             WHERE {WHOLE} ORDER BY no;",
+    ))?;
+    let sql = "SELECT conversation, moves FROM arrival WHERE moves IS NOT NULL ORDER BY no";
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query([])?;
+    let mut branches = connection.prepare(
+        "UPDATE branch SET tip = ?3, version = ?4 \
+         WHERE conversation = ?1 AND id = ?2 AND version < ?4",
+    )?;
+    while let Some(row) = found.next()? {
+        let conversation: i64 = row.get(0)?;
+        for to in rows::read_moves(&row.get::<_, Vec<u8>>(1)?) {
+            branches.execute(params![conversation, to.branch, to.tip, to.version])?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes the look-up tables that a reader needs, and gives every conversation a project.
 fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
     // Fresh turns are found by what an operation lists, settled ones without: the turns that it
     // lists serve look-ups only, and those are complete here.
     connection.execute_batch(
         "INSERT OR IGNORE INTO turn SELECT place, id, hash, operation, depth, form, created_at,
-             body, tool_call_id, metadata, origin FROM fresh ORDER BY place;
-         DELETE FROM fresh;
+             body, tool_call_id, metadata, origin FROM fresh
+             WHERE place IS NOT NULL ORDER BY place;
+         INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
+             SELECT conversation, seq, no FROM operation ORDER BY no;",
+    )?;
+    settle_operations(connection)?;
+    connection.execute_batch(
+        "DELETE FROM fresh;
          UPDATE operation SET turns = NULL;
          INSERT OR IGNORE INTO operation_seq (conversation, seq, operation)
              SELECT conversation, seq, no FROM operation ORDER BY no;

@@ -64,6 +64,9 @@ fn value(serial: i64, body: &mut &[u8]) -> Option<Value> {
     })
 }
 
+/// Columns of a fresh row in a store of format 1: those of a turn, which are still the first.
+const FRESH_IN_FORMAT_1: usize = 12;
+
 /// One column, as its table declares it.
 #[derive(Debug)]
 struct Column {
@@ -119,6 +122,9 @@ impl Shape {
 
     /// A row of this table from a record, if it can be one.
     pub(super) fn row(&self, number: i64, mut values: Vec<Value>) -> Option<Vec<Value>> {
+        if self.table == "fresh" && values.len() == FRESH_IN_FORMAT_1 {
+            values.resize(self.columns.len(), Value::Null);
+        }
         if values.len() != self.columns.len() {
             return None;
         }

@@ -43,7 +43,7 @@ pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Resul
 /// Records of broken tables that were heard of and are not there.
 pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result<Vec<Lost>> {
     let mut lost = Vec::new();
-    if broken.contains("operation") {
+    if broken.contains("operation") || broken.contains("fresh") {
         let mut statement = connection.prepare(
             "SELECT heard.conversation, heard.seq FROM heard_operation AS heard \
              WHERE NOT EXISTS (SELECT 1 FROM operation_seq AS found \
