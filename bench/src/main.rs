@@ -6,7 +6,7 @@
 //! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
 //! `--large N` nothing but a store of N turns.
 //!
-//! `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
+//! `--bare N` prints the median of N bare inserts. `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
 //!
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
@@ -67,6 +67,13 @@ fn main() -> Result<(), Error> {
             append_at_once(&folder.join(format!("keyed-{writers}")), writers, seconds, true)?;
         println!("{rate:.0} appends/s");
         return Ok(());
+    }
+    if let Some(inserts) = number("--bare")? {
+        let file = folder.join(format!("bare-{}.db", std::process::id()));
+        let bare = baseline::Bare::open(&file)?;
+        let samples = time_each(inserts, |number| bare.insert(number))?;
+        println!("{} us", samples.median().as_micros());
+        return Ok(std::fs::remove_file(file)?);
     }
     let million = arguments.iter().any(|argument| argument == "--million");
     let scale = match quick {
