@@ -48,10 +48,7 @@ const ONLY_HERE: [(&str, &str); 14] = [
         "learned::runs::runs_of_another_project_are_done_too",
         "a server does what is queued by itself",
     ),
-    (
-        "learned::runs::a_run_that_fails_is_counted",
-        "a server does what is queued by itself",
-    ),
+    ("learned::runs::a_run_that_fails_is_counted", "a server does what is queued by itself"),
     (
         "learned::guide::every_command_of_the_guide_works_as_shown",
         "it does what is queued with `tine interpret --run`, and replays",
