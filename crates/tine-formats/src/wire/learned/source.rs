@@ -240,9 +240,8 @@ fn fact(raw: &Raw, limits: &Limits) -> Result<engine::NewFact> {
         }
     };
     let entity_type = text(&mut members, "entity_type")?;
-    let entity_type = entity_type.ok_or_else(|| {
-        Error::Invalid("an entity needs its `entity_type`, a string".to_owned())
-    })?;
+    let entity_type = entity_type
+        .ok_or_else(|| Error::Invalid("an entity needs its `entity_type`, a string".to_owned()))?;
     let entity: Option<EntityId> =
         text(&mut members, "entity_id")?.as_deref().map(id).transpose()?;
     let observed_at = time("observed_at", text(&mut members, "observed_at")?.as_deref())?;
