@@ -20,7 +20,7 @@ use crate::learned::{entity_line, field_rows, room, row, rows, value};
 use crate::session::Session;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, precise_time, short_time};
-use crate::{forms, things};
+use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -194,17 +194,16 @@ pub(crate) fn entity(session: &Session, args: EntityArgs) -> Result<()> {
 }
 
 fn list(session: &Session, args: ListArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let ListArgs { entity_type, text, deleted, number } = args;
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
-    let (found, next) = things::pages(session, number, ask)?;
-    let items = || found.iter().map(forms::entity).collect();
-    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+    let found = things::pages(session, number, ask)?;
+    if session.answered_json(|| view::Items::<view::Entity>::from(found.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
-        for one in &found {
+        for one in &found.items {
             writeln!(out, "{}", entity_line(&session.screen, one))?;
         }
         Ok(())
@@ -212,7 +211,7 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
 }
 
 fn show(session: &Session, args: &ShowArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let as_of = AsOf { observed: args.at, stored: args.at_stored };
     let found = knowledge.entity(&session.call, id, as_of)?;
@@ -221,7 +220,7 @@ fn show(session: &Session, args: &ShowArgs) -> Result<()> {
 
 /// An entity with its fields.
 fn report(session: &Session, it: &EntityView) -> Result<()> {
-    if session.answered_json(|| forms::entity(it))? {
+    if session.answered_json(|| view::Entity::from(it.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -252,11 +251,11 @@ fn report(session: &Session, it: &EntityView) -> Result<()> {
 }
 
 fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
-    let items = || found.iter().map(forms::provenance).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    let items = || found.iter().cloned().map(view::FieldProvenance::from).collect();
+    if session.answered_json(|| view::Items::<view::FieldProvenance>::all(items()))? {
         return Ok(());
     }
     let about = knowledge.entity(&session.call, id, AsOf::default())?;
@@ -318,7 +317,7 @@ fn write_evidence(out: &mut dyn Write, session: &Session, it: &Evidence) -> Resu
 }
 
 fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let mut fields = Object::new();
     for given in &args.fields {
         let Some((name, value)) = given.split_once('=') else {
@@ -337,7 +336,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
     let call = session.call_with(args.key.as_deref());
     let request = Correct { entity, fields, observed_at: args.at };
     let made = knowledge.correct(&call, request)?;
-    if session.answered_json(|| forms::observation(&made))? {
+    if session.answered_json(|| view::Observation::from(made.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -348,7 +347,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
 }
 
 fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let from = things::entity(session, &args.from)?;
     let into = things::entity(session, &args.into)?;
     let done = knowledge.merge_entities(&session.call, Merge { from, into })?;
@@ -356,7 +355,7 @@ fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
 }
 
 fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let entity = things::entity(session, &args.entity)?;
     let ids = args.observations.iter().map(|id| things::observation(entity, id));
     let request = Separate {
@@ -369,19 +368,19 @@ fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
 }
 
 fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
-    if session.answered_json(|| forms::entity(&done))? {
+    if session.answered_json(|| view::Entity::from(done.clone()))? {
         return Ok(());
     }
     session.screen.line(&entity_line(&session.screen, &done))
 }
 
 fn schemas(session: &Session) -> Result<()> {
-    let found = session.engine.knowledge()?.schemas(&session.call)?;
-    let items = || found.iter().map(forms::schema).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    let found = session.engine.knowledge().schemas(&session.call)?;
+    let items = || found.iter().cloned().map(view::EntitySchema::from).collect();
+    if session.answered_json(|| view::Items::<view::EntitySchema>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -395,13 +394,13 @@ fn schemas(session: &Session) -> Result<()> {
 }
 
 fn schema(session: &Session, args: &SchemaArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let found = knowledge.schema(&session.call, &args.entity_type, args.version)?;
     report_schema(session, &found)
 }
 
 fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let json = input::json_file(&Source::named(&args.file), session.limits())?;
     let schema = Schema::from_json(&json).map_err(Error::from)?;
     let made = knowledge.register_schema(&session.call, NewSchema { schema })?;
@@ -409,7 +408,7 @@ fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
 }
 
 fn report_schema(session: &Session, it: &Schema) -> Result<()> {
-    if session.answered_json(|| forms::schema(it))? {
+    if session.answered_json(|| view::EntitySchema::from(it.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
