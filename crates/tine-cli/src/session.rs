@@ -46,22 +46,12 @@ impl Place {
             Place::There(client) => Err(only_here(command, client.address(), instead)),
         }
     }
-}
 
-impl Place {
-    /// What was learned. The only place that knows which engines can be asked about it.
-    pub(crate) fn knowledge(&self) -> Result<&dyn Knowledge> {
+    /// What was learned.
+    pub(crate) fn knowledge(&self) -> &dyn Knowledge {
         match self {
-            Place::Here(engine) => Ok(engine),
-            // To be the client itself as soon as it relays these operations.
-            Place::There(client) => {
-                let why = format!(
-                    "what was learned cannot be reached over {} yet; run this on the machine that \
-                     keeps the store, with --store PATH",
-                    client.address()
-                );
-                Err(Failure::refused(Kind::Unsupported, why))
-            }
+            Place::Here(engine) => engine,
+            Place::There(client) => client,
         }
     }
 }

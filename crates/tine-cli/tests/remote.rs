@@ -8,7 +8,7 @@ use tine_core::Kind;
 use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish};
 
 /// Tests that make no sense over a server, and why.
-const ONLY_HERE: [(&str, &str); 9] = [
+const ONLY_HERE: [(&str, &str); 14] = [
     ("bad_input::a_bad_call_makes_no_store", "a server has made its store before the first call"),
     (
         "bad_input::a_store_of_a_newer_format_is_refused_and_left_alone",
@@ -36,6 +36,23 @@ const ONLY_HERE: [(&str, &str); 9] = [
         "it kills the process that indexes, which would be the server",
     ),
     ("exit_codes::an_empty_variable_counts_as_unset", "it is about TINE_STORE"),
+    (
+        "learned::storing::a_bad_turn_makes_no_store",
+        "a server has made its store before the first call",
+    ),
+    (
+        "learned::runs::what_is_queued_is_seen_done_and_kept",
+        "a server does what is queued before it is seen; a test below shows the refusal",
+    ),
+    (
+        "learned::runs::runs_of_another_project_are_done_too",
+        "a server does what is queued by itself",
+    ),
+    ("learned::runs::a_run_that_fails_is_counted", "a server does what is queued by itself"),
+    (
+        "learned::guide::every_command_of_the_guide_works_as_shown",
+        "it does what is queued with `tine interpret --run`, and replays",
+    ),
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
@@ -43,7 +60,7 @@ const GROUPS_ONLY_HERE: [(&str, &str); 4] = [
     ("damage::", "they alter the store's files, which a server holds open"),
     ("serving::", "they start and end servers of their own"),
     ("settings::", "they are about where a store or a server is named"),
-    ("learned::", "the client does not relay these yet; a test below shows the refusal"),
+    ("learned::models::", "they are about models of the tine.toml here, or start a server"),
 ];
 
 #[test]
@@ -112,8 +129,11 @@ fn check_refused(ran: &Ran, kind: Kind, word: &str) {
 #[test]
 fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
     let remote = Remote::new(&[]);
-    let calls: [(&[&str], &str); 6] = [
+    let run = "int_00000000000000000000000000000000";
+    let calls: [(&[&str], &str); 8] = [
         (&["backup", "copy"], "tine export --all"),
+        (&["interpret", "--run"], "by itself"),
+        (&["interpret", "--replay", run], "--show RUN --bytes"),
         (&["pack"], "packs by itself"),
         (&["token", "list"], "--store PATH"),
         (&["serve"], "--store PATH"),
@@ -126,25 +146,6 @@ fn what_works_on_the_store_itself_says_so_and_what_to_do_instead() {
         assert!(ran.err.contains(&remote.server.url), "{}", ran.err);
     }
     assert_eq!(remote.run(&["completions", "bash"]).code, 0, "the environment is no reason");
-}
-
-#[test]
-fn what_was_learned_is_not_reached_over_a_server_yet_and_says_so() {
-    let remote = Remote::new(&[]);
-    let calls: [&[&str]; 8] = [
-        &["store", "turn", "trip", "Hello"],
-        &["source", "list"],
-        &["observations", "trip:1"],
-        &["entity", "list"],
-        &["timeline"],
-        &["relations"],
-        &["interpret", "--status"],
-        &["interpret", "--run"],
-    ];
-    for arguments in calls {
-        let ran = remote.run(arguments);
-        check_refused(&ran, Kind::Unsupported, &remote.server.url);
-    }
 }
 
 #[test]

@@ -194,7 +194,7 @@ pub(crate) fn entity(session: &Session, args: EntityArgs) -> Result<()> {
 }
 
 fn list(session: &Session, args: ListArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let ListArgs { entity_type, text, deleted, number } = args;
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
@@ -212,7 +212,7 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
 }
 
 fn show(session: &Session, args: &ShowArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let as_of = AsOf { observed: args.at, stored: args.at_stored };
     let found = knowledge.entity(&session.call, id, as_of)?;
@@ -252,7 +252,7 @@ fn report(session: &Session, it: &EntityView) -> Result<()> {
 }
 
 fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
     let items = || found.iter().map(forms::provenance).collect();
@@ -318,7 +318,7 @@ fn write_evidence(out: &mut dyn Write, session: &Session, it: &Evidence) -> Resu
 }
 
 fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let mut fields = Object::new();
     for given in &args.fields {
         let Some((name, value)) = given.split_once('=') else {
@@ -348,7 +348,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
 }
 
 fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let from = things::entity(session, &args.from)?;
     let into = things::entity(session, &args.into)?;
     let done = knowledge.merge_entities(&session.call, Merge { from, into })?;
@@ -356,7 +356,7 @@ fn merge(session: &Session, args: &MergeArgs) -> Result<()> {
 }
 
 fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let entity = things::entity(session, &args.entity)?;
     let ids = args.observations.iter().map(|id| things::observation(entity, id));
     let request = Separate {
@@ -369,7 +369,7 @@ fn separate(session: &Session, args: &SeparateArgs) -> Result<()> {
 }
 
 fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
     if session.answered_json(|| forms::entity(&done))? {
@@ -379,7 +379,7 @@ fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
 }
 
 fn schemas(session: &Session) -> Result<()> {
-    let found = session.engine.knowledge()?.schemas(&session.call)?;
+    let found = session.engine.knowledge().schemas(&session.call)?;
     let items = || found.iter().map(forms::schema).collect();
     if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
         return Ok(());
@@ -395,13 +395,13 @@ fn schemas(session: &Session) -> Result<()> {
 }
 
 fn schema(session: &Session, args: &SchemaArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let found = knowledge.schema(&session.call, &args.entity_type, args.version)?;
     report_schema(session, &found)
 }
 
 fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let json = input::json_file(&Source::named(&args.file), session.limits())?;
     let schema = Schema::from_json(&json).map_err(Error::from)?;
     let made = knowledge.register_schema(&session.call, NewSchema { schema })?;

@@ -127,7 +127,7 @@ pub(crate) fn interpret(session: &Session, args: InterpretArgs) -> Result<()> {
 }
 
 fn again(session: &Session, args: InterpretArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let sources: Vec<SourceId> =
         args.sources.iter().map(|id| things::id(id)).collect::<Result<_>>()?;
     let request = Reinterpret {
@@ -157,7 +157,7 @@ fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
 }
 
 fn of(session: &Session, source: SourceId) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let query = RunQuery { source: Some(source), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let (runs, _) = things::pages(session, None, ask)?;
@@ -165,7 +165,7 @@ fn of(session: &Session, source: SourceId) -> Result<()> {
 }
 
 fn status(session: &Session) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let found = knowledge.interpretation_queue(&session.call)?;
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
@@ -238,7 +238,7 @@ fn run_of_any_project(
 }
 
 fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let mut run = knowledge.retry_interpretation(&session.call, id)?;
     if wait {
         run = knowledge.await_interpretation(&session.call, run.id)?;
@@ -250,7 +250,7 @@ fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
 }
 
 fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
     let (request, response) = (run.detail.remove("request"), run.detail.remove("response"));
     if session.screen.json {
@@ -324,7 +324,7 @@ fn write_bytes(
 }
 
 fn compare(session: &Session, pair: RunPair) -> Result<()> {
-    let found = session.engine.knowledge()?.compare_interpretations(&session.call, pair)?;
+    let found = session.engine.knowledge().compare_interpretations(&session.call, pair)?;
     if session.answered_json(|| forms::comparison(&found))? {
         return Ok(());
     }

@@ -30,7 +30,7 @@ pub(crate) struct ObservationsArgs {
 }
 
 pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let entity = things::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
     let (found, next) = things::pages(session, args.number, ask)?;

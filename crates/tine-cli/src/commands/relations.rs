@@ -89,7 +89,7 @@ fn spelt(relation: &str) -> String {
 }
 
 pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let metadata = match &args.metadata {
         Some(text) => input::json_argument("--metadata", text, session.limits())?,
         None => Json::Null,
@@ -109,7 +109,7 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
 }
 
 pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let request = NewRelationship {
         relation: spelt(&args.relation),
         source: things::end(session, &args.source)?,
@@ -124,7 +124,7 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
 }
 
 pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let query = RelationshipQuery {
         end: args.thing.as_deref().map(|thing| things::end(session, thing)).transpose()?,
         direction: match args.direction {

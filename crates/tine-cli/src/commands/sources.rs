@@ -57,7 +57,7 @@ pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
 }
 
 fn list(session: &Session, number: Option<usize>) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
     let (found, next) = things::pages(session, number, ask)?;
     let items = || found.iter().map(forms::source).collect();
@@ -95,7 +95,7 @@ pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
 }
 
 fn show(session: &Session, id: SourceId) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let source = knowledge.source(&session.call, id)?;
     if session.answered_json(|| forms::source(&source))? {
         return Ok(());
@@ -117,7 +117,7 @@ fn cat(session: &Session, id: SourceId, force: bool) -> Result<()> {
         let why = "`tine source cat` writes bytes, not JSON; `tine source show` describes them";
         return Err(Failure::invalid(why));
     }
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let careful = io::stdout().is_terminal() && !force;
     let mut out = io::stdout().lock();
     for nth in 0.. {

@@ -206,7 +206,7 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
         interpreter: args.interpreter,
     };
     let call = session.call_with(args.key.as_deref());
-    let done = session.engine.knowledge()?.store_turn(&call, request)?;
+    let done = session.engine.knowledge().store_turn(&call, request)?;
     if session.answered_json(|| forms::stored_turn(&done))? {
         return Ok(());
     }
@@ -292,7 +292,7 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
         interpreter: args.interpreter,
     };
     let call = session.call_with(args.key.as_deref());
-    let done = session.engine.knowledge()?.store_source(&call, request)?;
+    let done = session.engine.knowledge().store_source(&call, request)?;
     if session.answered_json(|| forms::stored_source(&done))? {
         return Ok(());
     }
@@ -365,7 +365,7 @@ fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
     let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
     let session = Session::open(globals, Mode::Create)?;
     let call = session.call_with(args.key.as_deref());
-    let done = session.engine.knowledge()?.store_facts(&call, request)?;
+    let done = session.engine.knowledge().store_facts(&call, request)?;
     if session.answered_json(|| forms::stored_facts(&done))? {
         return Ok(());
     }

@@ -38,7 +38,7 @@ pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> 
 }
 
 pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
-    let knowledge = session.engine.knowledge()?;
+    let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
     let (found, next) = things::pages(session, args.number, ask)?;
     let items = || found.iter().map(forms::dated).collect();

@@ -3,18 +3,20 @@
 use super::{items, shown, text, with_task};
 use crate::harness::Home;
 
-/// A store with one source that waits to be read.
-fn with_queued() -> (Home, String) {
+const UNKNOWN: &str = "int_00000000000000000000000000000000";
+
+/// A store with one source.
+fn with_source(interpret: &str, status: &str) -> (Home, String) {
     let home = Home::new();
     let file = home.write("notes.md", "TODO: pay the invoice by 2025-04-01.\n");
-    let stored = home.json(&["store", "source", &file]);
-    assert_eq!(stored["interpretation"]["status"], "queued");
+    let stored = home.json(&["store", "source", &file, "--interpret", interpret]);
+    assert_eq!(stored["interpretation"]["status"], status);
     (home, text(&stored, "/source_id"))
 }
 
 #[test]
 fn what_is_queued_is_seen_done_and_kept() {
-    let (home, source) = with_queued();
+    let (home, source) = with_source("queue", "queued");
     insta::assert_snapshot!("interpret_status", shown(&home, &["interpret", "--status"]));
     insta::assert_snapshot!("interpret_run", shown(&home, &["interpret", "--run"]));
     assert_eq!(home.ok(&["interpret", "--run"]), "0 runs done\n");
@@ -27,6 +29,10 @@ fn what_is_queued_is_seen_done_and_kept() {
     insta::assert_snapshot!("interpret_show", shown.join("\n"));
     assert!(home.ok(&["interpret", "--show", &run, "--bytes"]).contains("response: none"));
     assert!(home.ok(&["interpret", "--replay", &run]).contains("1 finding read again"));
+    home.refused("not_found", &["interpret", "--replay", UNKNOWN]);
+    let again = home.ok(&["interpret", "--mime", "text/markdown"]);
+    assert!(again.contains("queued"), "{again}");
+    assert!(home.ok(&["interpret", "--run"]).contains("1 run done\n"));
 }
 
 #[test]
@@ -40,12 +46,11 @@ fn runs_of_another_project_are_done_too() {
 
 #[test]
 fn reading_again_is_another_run_and_runs_can_be_compared() {
-    let (home, source) = with_queued();
-    home.ok(&["interpret", "--run"]);
+    let (home, source) = with_source("wait", "completed");
     let again = home.ok(&["interpret", &source, "--wait"]);
     assert!(again.contains("completed"), "{again}");
-    assert!(home.ok(&["interpret", "--mime", "text/markdown"]).contains("queued"));
-    home.ok(&["interpret", "--run"]);
+    let third = home.ok(&["interpret", "--mime", "text/markdown", "--wait"]);
+    assert!(third.contains("completed"), "{third}");
     let runs = items(&home, &["interpret", "--of", &source]);
     assert_eq!(runs.len(), 3);
     let run = |nth: usize| text(&runs[nth], "/interpretation_id");
@@ -67,6 +72,13 @@ fn a_failed_run_says_why_and_is_tried_again() {
     assert_eq!(retried["status"], "failed");
     let failed = items(&home, &["interpret", "--failed", "--wait"]);
     assert_eq!(failed.len(), 1);
+}
+
+#[test]
+fn a_run_that_fails_is_counted() {
+    let home = Home::new();
+    let file = home.write("bad.txt", b"caf\xe9");
+    home.ok(&["store", "source", &file, "--interpret", "wait"]);
     home.ok(&["interpret", "--failed"]);
     assert!(home.ok(&["interpret", "--run"]).contains("1 run done, 1 failed"));
 }
@@ -76,11 +88,9 @@ fn a_bad_request_is_refused() {
     let home = with_task();
     let source = text(&items(&home, &["source", "list"])[0], "/source_id");
     let run = text(&items(&home, &["interpret", "--of", &source])[0], "/interpretation_id");
-    let unknown = "int_00000000000000000000000000000000";
-    home.refused("not_found", &["interpret", "--show", unknown]);
-    home.refused("not_found", &["interpret", "--retry", unknown]);
-    home.refused("not_found", &["interpret", "--replay", unknown]);
-    home.refused("not_found", &["interpret", "--compare", &run, unknown]);
+    home.refused("not_found", &["interpret", "--show", UNKNOWN]);
+    home.refused("not_found", &["interpret", "--retry", UNKNOWN]);
+    home.refused("not_found", &["interpret", "--compare", &run, UNKNOWN]);
     home.refused("not_found", &["interpret", "src_00000000000000000000000000000000"]);
     let calls: [&[&str]; 7] = [
         &["interpret"],
