@@ -23,12 +23,6 @@ const PACK_EVERY: Duration = Duration::from_secs(60);
 /// How often what was said since is indexed.
 const INDEX_EVERY: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether runs wait.
-const INTERPRET_EVERY: Duration = Duration::from_millis(500);
-
-/// Runs that are done at the same time: a model that takes long keeps no rule waiting.
-const RUNS_AT_ONCE: usize = 2;
-
 /// Where the server listens when nobody says otherwise.
 const LISTEN: &str = "127.0.0.1:8000";
 
@@ -125,7 +119,6 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     runtime.block_on(async {
         tokio::spawn(index_now_and_then(engine.clone()));
-        interpret_what_waits(&engine);
         let server = Server::bind(engine, listen, options).await.map_err(|error| {
             internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
@@ -157,26 +150,6 @@ async fn index_now_and_then(engine: Engine) {
             Ok(Err(error)) => tracing::warn!(%error, "indexing failed"),
             Err(error) => tracing::error!(%error, "indexing met a defect"),
         }
-    }
-}
-
-/// Does the runs that wait. In threads of its own, which nobody waits for at the end: a model may
-/// take minutes, and a run that was cut off is begun again by whoever comes next.
-fn interpret_what_waits(engine: &Engine) {
-    for _ in 0..RUNS_AT_ONCE {
-        let engine = engine.clone();
-        std::thread::spawn(move || {
-            loop {
-                match engine.run_next() {
-                    Ok(Some(run)) => tracing::info!(%run, "interpreted"),
-                    Ok(None) => std::thread::sleep(INTERPRET_EVERY),
-                    Err(error) => {
-                        tracing::warn!(%error, "interpreting failed");
-                        std::thread::sleep(INDEX_EVERY);
-                    }
-                }
-            }
-        });
     }
 }
 
