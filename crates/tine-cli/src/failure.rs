@@ -14,8 +14,8 @@ use tine_formats::render::RenderError;
 use tine_formats::view;
 use tine_store::StoreError;
 
-use crate::forms::turn_key;
 use crate::terminal::text::visible;
+use crate::things::turn_key;
 
 /// A command that did not do what was asked.
 #[derive(Debug, thiserror::Error)]

@@ -28,7 +28,7 @@ impl Source {
         if path == Path::new("-") { Source::Stdin } else { Source::File(path.to_owned()) }
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Source::Stdin => "standard input".to_owned(),
             Source::File(path) => path.display().to_string(),
@@ -174,6 +174,10 @@ fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {
 
 /// One JSON value.
 pub(crate) fn json_file(source: &Source, limits: &Limits) -> Result<Json> {
-    let bytes = source.bytes(limits)?;
-    json::parse(&bytes, limits.json_depth).map_err(|error| located(&source.describe(), &error))
+    json(source, &source.bytes(limits)?, limits)
+}
+
+/// The JSON value of bytes that were read already.
+pub(crate) fn json(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Json> {
+    json::parse(bytes, limits.json_depth).map_err(|error| located(&source.describe(), &error))
 }

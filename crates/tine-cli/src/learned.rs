@@ -8,11 +8,12 @@ use tine_core::{EntityId, ObservationId};
 use tine_engine::{
     EntityView, InterpretationView, ObservationView, RunStatus, SourceView, StoredTurn,
 };
+use tine_formats::view::outcome_name;
 
 use crate::failure::Result;
-use crate::forms::{outcome, turn_key};
 use crate::terminal::text::{count, cut, visible, width};
 use crate::terminal::{Screen, short_time};
+use crate::things::turn_key;
 
 /// The widest column of names.
 const NAMES: usize = 24;
@@ -173,7 +174,7 @@ pub(crate) fn stored_turn(screen: &Screen, done: &StoredTurn) -> Vec<(String, St
         row("conversation", visible(done.conversation.as_str())),
         row("turn key", visible(&key)),
         row("observation", done.observation),
-        row("turn", format!("{hash}  {}", outcome(done.outcome))),
+        row("turn", format!("{hash}  {}", outcome_name(done.outcome))),
     ];
     if let Some(old) = done.superseded {
         rows.push(row("supersedes", old));

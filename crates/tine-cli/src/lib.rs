@@ -9,9 +9,7 @@
 
 mod arguments;
 mod commands;
-mod facts;
 mod failure;
-mod forms;
 mod input;
 mod labels;
 mod learned;

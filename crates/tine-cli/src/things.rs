@@ -6,7 +6,6 @@ use tine_core::{EntityId, Json, Kind, ObservationId, Reference};
 use tine_engine::{End, EntityQuery, EntityView, Listing, Page};
 
 use crate::failure::{Failure, Result};
-use crate::forms::turn_key;
 use crate::session::Session;
 
 /// Stands before a conversation at the end of a relationship.
@@ -30,19 +29,24 @@ pub(crate) fn pages<T>(
     session: &Session,
     wanted: Option<usize>,
     mut ask: impl FnMut(Page) -> tine_engine::Result<Listing<T>>,
-) -> Result<(Vec<T>, Option<String>)> {
+) -> Result<Listing<T>> {
     let wanted = wanted.unwrap_or(usize::MAX);
-    let (mut items, mut cursor) = (Vec::new(), None);
-    while items.len() < wanted {
-        let missing = (wanted - items.len()).min(session.limits().page_rows);
-        let found = ask(Page { cursor: cursor.take(), limit: Some(missing) })?;
-        items.extend(found.items);
-        cursor = found.next;
-        if cursor.is_none() {
+    let mut all = Listing { items: Vec::new(), next: None };
+    while all.items.len() < wanted {
+        let missing = (wanted - all.items.len()).min(session.limits().page_rows);
+        let found = ask(Page { cursor: all.next.take(), limit: Some(missing) })?;
+        all.items.extend(found.items);
+        all.next = found.next;
+        if all.next.is_none() {
             break;
         }
     }
-    Ok((items, cursor))
+    Ok(all)
+}
+
+/// The key that people know a message's entity by.
+pub(crate) fn turn_key(it: &EntityView) -> Option<String> {
+    Some(it.slot.as_ref()?.turn_key(it.conversation.as_ref()?))
 }
 
 /// An entity by its id, or the message that a turn key names.
@@ -86,7 +90,7 @@ fn slots(session: &Session, key: &str) -> Result<Vec<EntityView>> {
         let entity_type = Some("agent_message".to_owned());
         let query = EntityQuery { entity_type, text, deleted: true };
         let ask = |page| knowledge.entities(&session.call, query.clone(), page);
-        let mut found = pages(session, None, ask)?.0;
+        let mut found = pages(session, None, ask)?.items;
         found.retain(means);
         Ok(found)
     };

@@ -20,7 +20,7 @@ use crate::learned::{entity_line, field_rows, room, row, rows, value};
 use crate::session::Session;
 use crate::terminal::text::{count, cut, visible};
 use crate::terminal::{Paging, precise_time, short_time};
-use crate::{forms, things};
+use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -198,13 +198,12 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
     let ListArgs { entity_type, text, deleted, number } = args;
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
-    let (found, next) = things::pages(session, number, ask)?;
-    let items = || found.iter().map(forms::entity).collect();
-    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+    let found = things::pages(session, number, ask)?;
+    if session.answered_json(|| view::Items::<view::Entity>::from(found.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
-        for one in &found {
+        for one in &found.items {
             writeln!(out, "{}", entity_line(&session.screen, one))?;
         }
         Ok(())
@@ -221,7 +220,7 @@ fn show(session: &Session, args: &ShowArgs) -> Result<()> {
 
 /// An entity with its fields.
 fn report(session: &Session, it: &EntityView) -> Result<()> {
-    if session.answered_json(|| forms::entity(it))? {
+    if session.answered_json(|| view::Entity::from(it.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -255,8 +254,8 @@ fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
-    let items = || found.iter().map(forms::provenance).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    let items = || found.iter().cloned().map(view::FieldProvenance::from).collect();
+    if session.answered_json(|| view::Items::<view::FieldProvenance>::all(items()))? {
         return Ok(());
     }
     let about = knowledge.entity(&session.call, id, AsOf::default())?;
@@ -337,7 +336,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
     let call = session.call_with(args.key.as_deref());
     let request = Correct { entity, fields, observed_at: args.at };
     let made = knowledge.correct(&call, request)?;
-    if session.answered_json(|| forms::observation(&made))? {
+    if session.answered_json(|| view::Observation::from(made.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -372,7 +371,7 @@ fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
-    if session.answered_json(|| forms::entity(&done))? {
+    if session.answered_json(|| view::Entity::from(done.clone()))? {
         return Ok(());
     }
     session.screen.line(&entity_line(&session.screen, &done))
@@ -380,8 +379,8 @@ fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
 
 fn schemas(session: &Session) -> Result<()> {
     let found = session.engine.knowledge().schemas(&session.call)?;
-    let items = || found.iter().map(forms::schema).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    let items = || found.iter().cloned().map(view::EntitySchema::from).collect();
+    if session.answered_json(|| view::Items::<view::EntitySchema>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -409,7 +408,7 @@ fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
 }
 
 fn report_schema(session: &Session, it: &Schema) -> Result<()> {
-    if session.answered_json(|| forms::schema(it))? {
+    if session.answered_json(|| view::EntitySchema::from(it.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

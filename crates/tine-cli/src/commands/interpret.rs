@@ -3,11 +3,13 @@
 use std::io::Write;
 
 use clap::{ArgGroup, Args};
+use serde::Serialize;
 use tine_core::{InterpretationId, Json, SourceId, Timestamp};
 use tine_engine::{
     Engine, InterpretationView, ObservationView, Reinterpret, RunPair, RunQuery, RunStatus,
 };
 use tine_formats::view;
+use tine_interpret::Finding;
 
 use super::timeline::day_or_time;
 use crate::failure::{Failure, Result};
@@ -15,7 +17,7 @@ use crate::learned::{fields_line, observation_line, room, row, rows, run_line};
 use crate::session::Session;
 use crate::terminal::text::{count, visible};
 use crate::terminal::{Paging, precise_time};
-use crate::{forms, things};
+use crate::things;
 
 #[derive(Debug, Args)]
 #[command(
@@ -142,10 +144,14 @@ fn again(session: &Session, args: InterpretArgs) -> Result<()> {
     list(session, &knowledge.reinterpret(&session.call, request)?)
 }
 
+/// Runs as programs read them.
+fn all(runs: &[InterpretationView]) -> view::Items<view::Interpretation> {
+    view::Items::all(runs.iter().cloned().map(view::Interpretation::from).collect())
+}
+
 /// Runs, one on each line.
 fn list(session: &Session, runs: &[InterpretationView]) -> Result<()> {
-    let items = || runs.iter().map(forms::interpretation).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    if session.answered_json(|| all(runs))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -160,8 +166,16 @@ fn of(session: &Session, source: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RunQuery { source: Some(source), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
-    let (runs, _) = things::pages(session, None, ask)?;
-    list(session, &runs)
+    let runs = things::pages(session, None, ask)?;
+    list(session, &runs.items)
+}
+
+/// What a server answers about the queue, and besides which runs these are.
+#[derive(Serialize)]
+struct Status {
+    #[serde(flatten)]
+    queue: view::QueueStatus,
+    runs: Vec<view::Interpretation>,
 }
 
 fn status(session: &Session) -> Result<()> {
@@ -169,8 +183,9 @@ fn status(session: &Session) -> Result<()> {
     let found = knowledge.interpretation_queue(&session.call)?;
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
-    let (open, _) = things::pages(session, None, ask)?;
-    if session.answered_json(|| forms::queue(&found, &open))? {
+    let open = things::pages(session, None, ask)?.items;
+    let told = || Status { queue: found.clone().into(), runs: all(&open).items };
+    if session.answered_json(told)? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -203,8 +218,7 @@ fn run(session: &Session) -> Result<()> {
         }
         done.push(run);
     }
-    let items = || done.iter().map(forms::interpretation).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    if session.answered_json(|| all(&done))? {
         return Ok(());
     }
     let failed = done.iter().filter(|run| run.status == RunStatus::Failed).count();
@@ -243,7 +257,7 @@ fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
     if wait {
         run = knowledge.await_interpretation(&session.call, run.id)?;
     }
-    if session.answered_json(|| forms::interpretation(&run))? {
+    if session.answered_json(|| view::Interpretation::without_bytes(run.clone()))? {
         return Ok(());
     }
     session.screen.line(&run_line(&session.screen, &run))
@@ -252,16 +266,14 @@ fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
 fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
-    let (request, response) = (run.detail.remove("request"), run.detail.remove("response"));
-    if session.screen.json {
-        if bytes {
-            let kept = [("request", request), ("response", response)];
-            for (name, value) in kept.into_iter().filter_map(|(name, it)| Some((name, it?))) {
-                run.detail.insert(name, value);
-            }
-        }
-        return session.answered_json(|| forms::interpretation(&run)).map(|_| ());
+    let told = || match bytes {
+        true => view::Interpretation::from(run.clone()),
+        false => view::Interpretation::without_bytes(run.clone()),
+    };
+    if session.answered_json(told)? {
+        return Ok(());
     }
+    let (request, response) = (run.detail.remove("request"), run.detail.remove("response"));
     session.screen.text(Paging::Paged, |out| {
         rows(out, &session.screen, 0, &run_rows(&run))?;
         for id in &run.observations {
@@ -325,7 +337,7 @@ fn write_bytes(
 
 fn compare(session: &Session, pair: RunPair) -> Result<()> {
     let found = session.engine.knowledge().compare_interpretations(&session.call, pair)?;
-    if session.answered_json(|| forms::comparison(&found))? {
+    if session.answered_json(|| view::RunComparison::from(found.clone()))? {
         return Ok(());
     }
     let paint = session.screen.paint;
@@ -362,12 +374,31 @@ fn compare(session: &Session, pair: RunPair) -> Result<()> {
     })
 }
 
+/// What is found on reading a run again. No server answers it: nothing is stored, and nothing
+/// else has this form.
+#[derive(Serialize)]
+struct Found {
+    entity_type: String,
+    fields: view::Raw,
+    span: Option<[usize; 2]>,
+}
+
+impl From<&Finding> for Found {
+    fn from(it: &Finding) -> Self {
+        Found {
+            entity_type: it.entity_type.clone(),
+            fields: view::raw(&Json::Object(it.fields.clone())),
+            span: it.span.as_ref().map(|span| [span.start, span.end]),
+        }
+    }
+}
+
 fn replay(session: &Session, id: InterpretationId) -> Result<()> {
     let instead = "`tine interpret --show RUN --bytes` shows what was kept";
     let engine = session.engine.here("tine interpret --replay", instead)?;
     let found = engine.replay_interpretation(&session.call, id)?;
-    let items = || found.iter().map(forms::finding).collect();
-    if session.answered_json(|| view::Items::<forms::Form>::all(items()))? {
+    let items = || found.iter().map(Found::from).collect();
+    if session.answered_json(|| view::Items::<Found>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::learned::{entity_line, observation_line};
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::{forms, things};
+use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -33,15 +33,14 @@ pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result
     let knowledge = session.engine.knowledge();
     let entity = things::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
-    let (found, next) = things::pages(session, args.number, ask)?;
-    let items = || found.iter().map(forms::observation).collect();
-    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+    let found = things::pages(session, args.number, ask)?;
+    if session.answered_json(|| view::Items::<view::Observation>::from(found.clone()))? {
         return Ok(());
     }
     let about = knowledge.entity(&session.call, entity, AsOf::default())?;
     session.screen.text(Paging::Paged, |out| {
         writeln!(out, "{}", entity_line(&session.screen, &about))?;
-        for one in &found {
+        for one in &found.items {
             writeln!(out, "{}", observation_line(&session.screen, one, Some(about.id)))?;
         }
         Ok(())

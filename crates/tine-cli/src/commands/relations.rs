@@ -9,7 +9,7 @@ use crate::failure::Result;
 use crate::input;
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::{forms, things};
+use crate::things;
 
 const THINGS: &str = "an entity (ent_…), a source (src_…), a turn, or conversation:ID";
 
@@ -102,10 +102,10 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let (made, outcome) = knowledge.create_relationship(&call, request)?;
-    if session.answered_json(|| forms::relationship(&made).with_outcome(outcome))? {
+    if session.answered_json(|| view::Relationship::from((made.clone(), outcome)))? {
         return Ok(());
     }
-    session.screen.line(&format!("{}  {}", line(session, &made), forms::outcome(outcome)))
+    session.screen.line(&format!("{}  {}", line(session, &made), view::outcome_name(outcome)))
 }
 
 pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
@@ -117,7 +117,7 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
         metadata: Json::Null,
     };
     knowledge.delete_relationship(&session.call, request)?;
-    if session.answered_json(forms::removed)? {
+    if session.answered_json(|| view::Removed { deleted: true })? {
         return Ok(());
     }
     session.screen.line("removed; `tine undo --project-log` brings it back")
@@ -135,13 +135,12 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
         relation: args.relation.as_deref().map(spelt),
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
-    let (found, next) = things::pages(session, args.number, ask)?;
-    let items = || found.iter().map(forms::relationship).collect();
-    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+    let found = things::pages(session, args.number, ask)?;
+    if session.answered_json(|| view::Items::<view::Relationship>::from(found.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
-        for one in &found {
+        for one in &found.items {
             writeln!(out, "{}", line(session, one))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::learned::{row, rows, run_line, source_line};
 use crate::session::Session;
 use crate::terminal::text::{is_plain, visible};
 use crate::terminal::{Paging, precise_time};
-use crate::{forms, things};
+use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -59,13 +59,12 @@ pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
 fn list(session: &Session, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
-    let (found, next) = things::pages(session, number, ask)?;
-    let items = || found.iter().map(forms::source).collect();
-    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+    let found = things::pages(session, number, ask)?;
+    if session.answered_json(|| view::Items::<view::Source>::from(found.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
-        for source in &found {
+        for source in &found.items {
             writeln!(out, "{}", source_line(&session.screen, source))?;
         }
         Ok(())
@@ -97,12 +96,12 @@ pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
 fn show(session: &Session, id: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let source = knowledge.source(&session.call, id)?;
-    if session.answered_json(|| forms::source(&source))? {
+    if session.answered_json(|| view::Source::from(source.clone()))? {
         return Ok(());
     }
     let query = RunQuery { source: Some(id), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
-    let (runs, _) = things::pages(session, None, ask)?;
+    let runs = things::pages(session, None, ask)?.items;
     session.screen.text(Paging::Paged, |out| {
         rows(out, &session.screen, 0, &source_rows(&source))?;
         for run in &runs {

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, Subcommand, ValueEnum};
 use tine_core::{Kind, Limits, Message, Metadata, Reference, Role, SourceId, Status, Timestamp};
-use tine_engine::{Error, Interpret, NewSource, SourceBytes, StoreTurn, StoredFacts, StoredSource};
+use tine_engine::{
+    Error, Interpret, NewSource, SourceBytes, StoreFacts, StoreTurn, StoredFacts, StoredSource,
+};
+use tine_formats::{view, wire};
 use tine_store::embedded::Mode;
 
 use super::append::role_parser;
@@ -18,7 +21,6 @@ use crate::learned::{row, rows, run_row, stored_turn, write_asides};
 use crate::session::{self, Session};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
-use crate::{facts, forms};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -207,8 +209,9 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_turn(&call, request)?;
-    if session.answered_json(|| forms::stored_turn(&done))? {
-        return Ok(());
+    if session.screen.json {
+        let told = view::StoredTurn::new(done, false);
+        return session.screen.document(&view::Leading::new(&session.call.project, told));
     }
     session.screen.text(Paging::Direct, |out| {
         let mut told = stored_turn(&session.screen, &done);
@@ -293,7 +296,7 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_source(&call, request)?;
-    if session.answered_json(|| forms::stored_source(&done))? {
+    if session.answered_json(|| view::StoredSource::new(done.clone(), false))? {
         return Ok(());
     }
     report_source(&session, &done)
@@ -345,7 +348,7 @@ fn report_source(session: &Session, done: &StoredSource) -> Result<()> {
     screen.text(Paging::Direct, |out| {
         let id = screen.paint.hash(&source.id.to_string());
         let mut told = vec![
-            row("source", format!("{id}  {}", forms::outcome(done.outcome))),
+            row("source", format!("{id}  {}", view::outcome_name(done.outcome))),
             row("sha256", source.content_hash.to_hex()),
             row("bytes", source.size_bytes),
             row("type", visible(&source.mime_type)),
@@ -359,14 +362,36 @@ fn report_source(session: &Session, done: &StoredSource) -> Result<()> {
     })
 }
 
+/// What a store of facts may have: what is left of a server's form without files and runs.
+const FACTS: [&str; 4] = ["entities", "relationships", "source_id", "agent"];
+
+/// Reads facts that somebody structured. Unknown members are refused: a misspelt `observed_at`
+/// must not become now.
+fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
+    let bytes = from.bytes(limits)?;
+    // Read strictly as well: a name that is there twice has no meaning.
+    let json = input::json(from, &bytes, limits)?;
+    let Some(members) = json.as_object() else {
+        let why = format!("a store of facts is an object, not {}", json.type_name());
+        return Err(Failure::invalid(why));
+    };
+    if let Some(other) = members.keys().find(|name| !FACTS.contains(name)) {
+        let known = FACTS.join(", ");
+        let why = format!("a store of facts has no member `{other}`; there are {known}");
+        return Err(Failure::invalid(why));
+    }
+    let store: wire::Store = serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::invalid(format!("{}: {error}", from.describe())))?;
+    Ok(store.into_parts(limits)?.facts.unwrap_or_default())
+}
+
 fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
-    let json = input::json_file(&Source::named(&args.file), &session::limits())?;
-    let request = facts::read(&json)?;
+    let request = facts(&Source::named(&args.file), &session::limits())?;
     let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
     let session = Session::open(globals, Mode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_facts(&call, request)?;
-    if session.answered_json(|| forms::stored_facts(&done))? {
+    if session.answered_json(|| view::StoredFacts::from(done.clone()))? {
         return Ok(());
     }
     report_facts(&session, &done, &types)
@@ -377,11 +402,11 @@ fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Resu
     session.screen.text(Paging::Direct, |out| {
         for (fact, entity_type) in done.entities.iter().zip(types) {
             let id = paint.hash(&fact.entity.to_string());
-            let made = forms::outcome(fact.outcome);
+            let made = view::outcome_name(fact.outcome);
             writeln!(out, "{id}  {}  {made}  {}", visible(entity_type), fact.observation)?;
         }
         for (one, made) in &done.relationships {
-            let made = forms::outcome(*made);
+            let made = view::outcome_name(*made);
             writeln!(out, "{}  {}  {}  {made}", one.source, one.relation, one.target)?;
         }
         let told = [row("source", done.source.id), row("run", done.interpretation)];

@@ -11,7 +11,7 @@ use crate::learned::room;
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, width};
-use crate::{forms, things};
+use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -40,11 +40,11 @@ pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> 
 pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
-    let (found, next) = things::pages(session, args.number, ask)?;
-    let items = || found.iter().map(forms::dated).collect();
-    if session.answered_json(|| view::Items { items: items(), next: next.clone() })? {
+    let found = things::pages(session, args.number, ask)?;
+    if session.answered_json(|| view::Items::<view::TimelineEntry>::from(found.clone()))? {
         return Ok(());
     }
+    let found = found.items;
     let paint = session.screen.paint;
     let what = |one: &TimelineEntry| format!("{}.{}", one.entity_type, one.field);
     let dates = found.iter().map(|one| width(&one.date)).max().unwrap_or(0);

@@ -73,8 +73,9 @@ impl EndIds {
     fn required(self, which: &str) -> Result<engine::End> {
         self.read()?.ok_or_else(|| {
             Error::Invalid(format!(
-                "the relationship's {which} is missing: give `{which}_entity_id`, \
-                 `{which}_turn_id`, `{which}_source_id` or `{which}_conversation_id`"
+                "the relationship's {which} is missing: give exactly one of \
+                 `{which}_entity_id`, `{which}_turn_id`, `{which}_source_id` and \
+                 `{which}_conversation_id`; among the facts of one call also `{which}_index`"
             ))
         })
     }

@@ -11,7 +11,7 @@ use tine_core::json::{Json, Object};
 use tine_core::{EntityId, Limits, Reference};
 use tine_engine::{self as engine, Error, Result};
 
-use super::{Ends, Interpret, id, object, time};
+use super::{Ends, Interpret, id, time};
 use crate::view::{Raw, raw};
 use crate::wire::{reference, request, strict};
 
@@ -189,12 +189,10 @@ impl Store {
             return Ok(StoreParts { file, facts: None, run });
         }
         let facts = engine::StoreFacts {
-            entities: self.entities.iter().map(|raw| fact(raw, limits)).collect::<Result<_>>()?,
-            relationships: self
-                .relationships
-                .into_iter()
-                .map(|ends| ends.into_request(limits))
-                .collect::<Result<_>>()?,
+            entities: placed("entities", self.entities.iter(), |raw| fact(raw, limits))?,
+            relationships: placed("relationships", self.relationships, |ends| {
+                ends.into_request(limits)
+            })?,
             source: self.source_id.as_deref().map(id).transpose()?,
             agent: match &self.agent {
                 Some(agent) => strict(agent, limits)?,
@@ -217,8 +215,29 @@ impl From<engine::StoreFacts> for Store {
     }
 }
 
+/// Reads each of several things; what is wrong is told with its place, counted from 0.
+fn placed<S, T>(
+    list: &str,
+    given: impl IntoIterator<Item = S>,
+    read: impl Fn(S) -> Result<T>,
+) -> Result<Vec<T>> {
+    let each = given.into_iter().enumerate().map(|(nth, it)| {
+        read(it).map_err(|error| match error {
+            Error::Invalid(why) => Error::Invalid(format!("{list}[{nth}]: {why}")),
+            other => other,
+        })
+    });
+    each.collect()
+}
+
 fn fact(raw: &Raw, limits: &Limits) -> Result<engine::NewFact> {
-    let mut members = object("entities", raw, limits)?;
+    let mut members = match strict(raw, limits)? {
+        Json::Object(members) => members,
+        other => {
+            let why = format!("an entity is an object, not {}", other.type_name());
+            return Err(Error::Invalid(why));
+        }
+    };
     let text = |members: &mut Object, name: &str| match members.remove(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),
@@ -227,9 +246,8 @@ fn fact(raw: &Raw, limits: &Limits) -> Result<engine::NewFact> {
         }
     };
     let entity_type = text(&mut members, "entity_type")?;
-    let entity_type = entity_type.ok_or_else(|| {
-        Error::Invalid("each of `entities` needs its `entity_type`, a string".to_owned())
-    })?;
+    let entity_type = entity_type
+        .ok_or_else(|| Error::Invalid("an entity needs its `entity_type`, a string".to_owned()))?;
     let entity: Option<EntityId> =
         text(&mut members, "entity_id")?.as_deref().map(id).transpose()?;
     let observed_at = time("observed_at", text(&mut members, "observed_at")?.as_deref())?;
