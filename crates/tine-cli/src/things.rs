@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use tine_core::{EntityId, Json, Kind, ObservationId, Reference};
-use tine_engine::{End, EntityQuery, EntityView, Listing, Page};
+use tine_core::{EntityId, Kind, ObservationId, Reference, Role};
+use tine_engine::{End, EntityView, Listing, Page};
 
 use crate::failure::{Failure, Result};
 use crate::session::Session;
@@ -74,34 +74,39 @@ pub(crate) fn entity(session: &Session, text: &str) -> Result<EntityId> {
 }
 
 /// The messages that a key can mean: those whose whole key it is, and those of the turn that it
-/// names.
+/// names. Ids may hold colons, so every way of parting the key is tried.
 fn slots(session: &Session, key: &str) -> Result<Vec<EntityView>> {
     let knowledge = session.engine.knowledge();
     // The role can be said also where keys leave it out.
     let user = key.strip_suffix(":user");
-    let means = |it: &EntityView| {
-        let (Some(slot), Some(conversation)) = (&it.slot, &it.conversation) else { return false };
-        let turn = format!("{conversation}:{}", slot.turn_id);
-        turn == key
-            || slot.turn_key(conversation) == key
-            || user.is_some_and(|user| slot.turn_key(conversation) == user)
+    let is_key_of = |it: &EntityView| {
+        turn_key(it).is_some_and(|whole| whole == key || Some(whole.as_str()) == user)
     };
-    let ask = |text: Option<String>| -> Result<Vec<EntityView>> {
-        let entity_type = Some("agent_message".to_owned());
-        let query = EntityQuery { entity_type, text, deleted: true };
-        let ask = |page| knowledge.entities(&session.call, query.clone(), page);
-        let mut found = pages(session, None, ask)?.items;
-        found.retain(means);
-        Ok(found)
-    };
-    // What a message says holds its key, as JSON has it; one that was taken back says nothing.
-    let escaped = Json::from(user.unwrap_or(key)).to_canonical();
-    let mut found = ask(Some(escaped.trim_matches('"').to_owned()))?;
-    if found.is_empty() {
-        found = ask(None)?;
+    let mut all = Vec::new();
+    for (conversation, rest) in parted(key) {
+        // What cannot be an id is none.
+        let Ok(conversation) = session.conversation_id(conversation) else { continue };
+        for turn_id in turn_ids(rest) {
+            let mut found = knowledge.slots(&session.call, &conversation, turn_id)?;
+            found.retain(|it| turn_id == rest || is_key_of(it));
+            all.extend(found);
+        }
     }
-    found.sort_by_key(turn_key);
-    Ok(found)
+    all.sort_by_key(turn_key);
+    Ok(all)
+}
+
+/// What stands before and behind each colon.
+fn parted(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let both = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    both.filter(|(before, behind)| !before.is_empty() && !behind.is_empty())
+}
+
+/// The turn ids that an end of a key can begin with: all of it, or up to a role.
+fn turn_ids(rest: &str) -> impl Iterator<Item = &str> {
+    let role = |behind: &str| behind.split(':').next().is_some_and(|it| it.parse::<Role>().is_ok());
+    let shorter = parted(rest).filter(move |(_, behind)| role(behind)).map(|(before, _)| before);
+    std::iter::once(rest).chain(shorter)
 }
 
 /// A thing at the end of a relationship: an entity, a source, a conversation or a turn.

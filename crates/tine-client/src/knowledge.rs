@@ -5,7 +5,7 @@
 
 use http::Method;
 use tine_core::facts::Schema;
-use tine_core::{Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
+use tine_core::{ConversationId, Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
 use tine_engine::{
     AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
     Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView, Outcome,
@@ -221,6 +221,17 @@ impl Knowledge for Client {
             .with_option("q", query.text)
             .with("deleted", query.deleted);
         self.listing(call, &address, page, |it: view::Entity| it.try_into())
+    }
+
+    fn slots(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        turn_id: &str,
+    ) -> Result<Vec<EntityView>> {
+        let address = Address::of(&["conversations", conversation.as_str(), "slots"]);
+        let found: Items<view::Entity> = self.get(call, address.with("turn_id", turn_id))?;
+        found.items.into_iter().map(|it| read(it.try_into())).collect()
     }
 
     fn observations(

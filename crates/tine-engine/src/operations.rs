@@ -224,6 +224,13 @@ operations! {
         query: EntityQuery,
         page: Page
     ) -> Result<Listing<EntityView>>;
+    /// The messages that a host stored under its id of a turn; none where it stored none.
+    fn slots(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        turn_id: &str
+    ) -> Result<Vec<EntityView>>;
     /// Everything that was ever observed of an entity, in the order in which it came.
     fn observations(
         &self,

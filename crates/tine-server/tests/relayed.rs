@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tine_client::Client;
 use tine_core::facts::{Schema, envelope};
 use tine_core::json::{self, Json, Object};
-use tine_core::{Digest, Kind, Message, Reference, Role, SourceId};
+use tine_core::{ConversationId, Digest, Kind, Limits, Message, Reference, Role, SourceId};
 use tine_engine::{
     AsOf, Call, Correct, Direction, End, Engine, EntityQuery, Interpret, Knowledge, Merge, NewFact,
     NewRelationship, NewSchema, NewSource, Page, Reinterpret, RelationshipQuery, Result, RunPair,
@@ -129,6 +129,17 @@ fn turns_are_stored_over_a_server_as_they_are_here() {
             |done| tine_engine::StoredTurn { replayed: false, ..done },
         );
     }
+    let answer = StoreTurn::new("plain", "1", Message::text(Role::Assistant, "C"));
+    both.done(
+        "d",
+        |it, call| it.store_turn(call, answer.clone()),
+        |done| tine_engine::StoredTurn { replayed: false, ..done },
+    );
+    let conversation = |id: &str| ConversationId::new(id, &Limits::default()).expect("an id");
+    let slots = both.agree(|it, call| it.slots(call, &conversation("plain"), "1"));
+    assert_eq!(slots.len(), 2, "question and answer: {slots:?}");
+    assert!(both.agree(|it, call| it.slots(call, &conversation("plain"), "2")).is_empty());
+    assert!(both.agree(|it, call| it.slots(call, &conversation("none"), "1")).is_empty());
     let minted = StoreTurn { conversation: None, turn_id: None, ..plain("x") };
     both.done(
         "minted",

@@ -23,6 +23,29 @@ fn a_turn_key_names_its_message_and_several_are_ambiguous() {
 }
 
 #[test]
+fn a_turn_key_is_found_wherever_its_ids_hold_colons() {
+    let home = Home::new();
+    let store = |conversation: &str, turn: &str, more: &[&str]| {
+        let said = format!("{conversation} {turn}");
+        let all = [&["store", "turn", conversation, "--turn-id", turn], more, &[&said]].concat();
+        home.ok(&all);
+    };
+    store("a:b", "c:1", &[]);
+    store("a", "x:assistant", &[]);
+    store("a", "y", &["-r", "tool", "--tool-call-id", "call:1"]);
+    assert!(home.ok(&["observations", "a:b:c:1"]).contains("a:b c:1"));
+    assert!(home.ok(&["observations", "a:b:c:1:user"]).contains("a:b c:1"));
+    assert!(home.ok(&["observations", "a:x:assistant"]).contains("a x:assistant"));
+    assert!(home.ok(&["observations", "a:y"]).contains("a y"));
+    assert!(home.ok(&["observations", "a:y:tool:call:1"]).contains("a y"));
+    home.refused("not_found", &["observations", "a:y:tool:call"]);
+    home.refused("not_found", &["observations", "a:b:c"]);
+    store("a:b:c", "1", &[]);
+    let said = home.refused("ambiguous", &["observations", "a:b:c:1"]);
+    assert_eq!(said.matches("ent_").count(), 2, "{said}");
+}
+
+#[test]
 fn a_turn_that_was_deleted_is_still_named_and_its_versions_are_taken_back() {
     let home = Home::new();
     home.ok(&["store", "turn", "trip", "--turn-id", "1", "Where to?"]);

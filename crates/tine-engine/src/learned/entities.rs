@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tine_core::facts::reduce::{schema_version, standing};
 use tine_core::facts::{Envelope, Observation, Order, Origin, Schema, envelope, reduce, schema};
 use tine_core::json::{Json, Object, object};
-use tine_core::{EntityId, ObservationId, SourceId, Timestamp};
+use tine_core::{ConversationId, EntityId, ObservationId, SourceId, Timestamp};
 use tine_store::{Content, EntryKind, KeyRange, required};
 
 use super::ledger::Ledger;
@@ -23,6 +23,9 @@ use crate::{Call, Engine, Error, Listing, Page, Result};
 
 /// Entities that a search by words looks at for one page.
 const LOOKED_AT: usize = 10_000;
+
+/// Messages under one turn id of a host that are shown.
+const SLOTS_SHOWN: usize = 1_000;
 
 /// Fields that people call things by, where a schema names none.
 const NAMES: [&str; 6] = ["name", "title", "statement", "turn_key", "text", "url"];
@@ -87,6 +90,27 @@ impl Engine {
                 }
             }
             Ok(Listing { items, next: next_cursor(&found, LOOKED_AT) })
+        })
+    }
+
+    /// The messages that a host stored under its id of a turn, by role and then in order; none
+    /// where it stored none. Deleted ones are there too: they can be stored again.
+    pub fn slots(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        turn_id: &str,
+    ) -> Result<Vec<EntityView>> {
+        let range = KeyRange::prefix(&keys::slots_of_turn(conversation, turn_id));
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let found = records.entries(&call.project, EntryKind::Slot, &range, SLOTS_SHOWN)?;
+            let shown = found.iter().map(|entry| {
+                let id: Option<EntityId> = entry.text.parse().ok();
+                let record = ledger.known_entity(required(id, || "a slot".to_owned())?)?;
+                view(&ledger, &record, AsOf::default())
+            });
+            shown.collect()
         })
     }
 

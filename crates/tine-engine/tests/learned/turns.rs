@@ -88,6 +88,28 @@ fn tool_calls_results_and_further_answers_under_one_turn_id_are_parts() {
 }
 
 #[test]
+fn the_slots_of_a_turn_are_found_by_the_hosts_id_of_it_and_no_others() {
+    for_each_store(|world| {
+        for (talk, turn) in [("chat", "1"), ("chat", "10"), ("other", "1")] {
+            world.store(talk, turn, user("q"));
+        }
+        world.store("chat", "1", Message::tool("call", "sun"));
+        world.store("chat", "1", bot("a"));
+        let keys = |talk: &str, turn: &str| -> Vec<String> {
+            let talk = tine_core::ConversationId::from_stored(talk);
+            let found = world.engine.slots(&world.call, &talk, turn).expect("slots");
+            let slots = found.into_iter().filter_map(|it| it.slot);
+            slots.map(|slot| slot.turn_key(&talk)).collect()
+        };
+        assert_eq!(keys("chat", "1"), ["chat:1", "chat:1:assistant", "chat:1:tool:call"]);
+        assert_eq!(keys("chat", "10"), ["chat:10"]);
+        assert_eq!(keys("other", "1"), ["other:1"]);
+        assert_eq!(keys("chat", ""), [""; 0]);
+        assert_eq!(keys("nowhere", "1"), [""; 0]);
+    });
+}
+
+#[test]
 fn a_result_that_is_sent_again_with_other_words_is_a_version_of_its_call() {
     for_each_store(|world| {
         world.store("chat", "1", user("q"));

@@ -6,7 +6,7 @@ use tine_engine::{AsOf, EntityQuery};
 use tine_formats::view::{Answer, Items};
 use tine_formats::{view, wire};
 
-use super::{List, answer, id, page, parameters};
+use super::{List, answer, conversation, id, page, parameters};
 use crate::openapi::{Link, Operation};
 use crate::problem::Problem;
 use crate::route::{Answered, Asked, NoBody, Reply, Routes};
@@ -38,6 +38,13 @@ parameters!(OneAsOf {
     at: Option<String>,
     /// Only what was stored by then: a time or a day.
     at_stored: Option<String>,
+});
+
+parameters!(OfTurn {
+    /// The conversation.
+    conversation_id: String,
+    /// The host's id of the turn.
+    turn_id: String,
 });
 
 parameters!(Observed {
@@ -82,6 +89,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
             "/api/v1/entities/{entity}",
             about("getEntity", "What holds of an entity, now or at a time"),
             get,
+        )
+        .get(
+            "/api/v1/conversations/{conversation_id}/slots",
+            about("listSlots", "The messages that a host stored under its id of a turn"),
+            slots,
         )
         .get(
             "/api/v1/entities/{entity}/observations",
@@ -152,6 +164,13 @@ fn get(asked: &Asked, query: OneAsOf, _: NoBody) -> Answered<Answer<view::Entity
     };
     let entity = id(&query.entity)?;
     Ok(Reply::ok(answer(asked, asked.engine().entity(&asked.call, entity, as_of)?.into())))
+}
+
+fn slots(asked: &Asked, query: OfTurn, _: NoBody) -> Answered<List<view::Entity>> {
+    let within = conversation(&query.conversation_id, asked.engine().limits())?;
+    let found = asked.engine().slots(&asked.call, &within, &query.turn_id)?;
+    let items = found.into_iter().map(view::Entity::from).collect();
+    Ok(Reply::ok(answer(asked, Items::all(items))))
 }
 
 fn observations(asked: &Asked, query: Observed, _: NoBody) -> Answered<List<view::Observation>> {
