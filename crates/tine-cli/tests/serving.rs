@@ -107,6 +107,45 @@ fn what_the_server_took_the_command_sees_and_the_other_way_round() {
 }
 
 #[test]
+fn what_was_learned_has_one_json_on_the_command_line_and_over_http() {
+    let home = Home::new();
+    let said = "I need to book a hotel in Kyoto by 2025-03-14.";
+    let stored =
+        home.json(&["store", "turn", "trip", "--turn-id", "1", "--interpret", "wait", said]);
+    let id = |path: &str| stored.pointer(path).and_then(Value::as_str).expect("an id").to_owned();
+    let (source, run) = (id("/source_id"), id("/interpretation/interpretation_id"));
+    home.ok(&["interpret", &source, "--wait"]);
+    let runs = home.json(&["interpret", "--of", &source]);
+    let second = runs["items"][1]["interpretation_id"].as_str().expect("a run").to_owned();
+    let tasks = home.json(&["entity", "list", "--type", "task"]);
+    let task = tasks["items"][0]["entity_id"].as_str().expect("a task").to_owned();
+    let serving = Serving::on_loopback(&home);
+    let calls: [(&[&str], String); 14] = [
+        (&["source", "list"], "sources".to_owned()),
+        (&["source", "show", &source], format!("sources/{source}")),
+        (&["interpret", "--of", &source], format!("sources/{source}/interpretations")),
+        (&["interpret", "--show", &run], format!("interpretations/{run}")),
+        (&["interpret", "--show", &run, "--bytes"], format!("interpretations/{run}?include=bytes")),
+        (
+            &["interpret", "--compare", &run, &second],
+            format!("interpretations/{run}/compare?with={second}"),
+        ),
+        (&["entity", "list"], "entities".to_owned()),
+        (&["entity", "show", &task], format!("entities/{task}")),
+        (&["entity", "provenance", &task], format!("entities/{task}/provenance")),
+        (&["observations", &task], format!("entities/{task}/observations")),
+        (&["timeline"], "timeline".to_owned()),
+        (&["relations"], "relationships".to_owned()),
+        (&["entity", "schemas"], "schemas".to_owned()),
+        (&["entity", "schema", "task"], "schemas/task".to_owned()),
+    ];
+    for (arguments, path) in calls {
+        let (status, answer) = serving.ask(&format!("GET /api/v1/{path} HTTP/1.1"), "");
+        assert_eq!((status, &answer), (200, &home.json(arguments)), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_server_that_listens_elsewhere_wants_a_token_which_the_command_makes_and_takes_back() {
     let home = Home::with_trip();
     let serving = Serving::start(&home, &["--listen", "0.0.0.0:0", "--host", "tine.example"]);

@@ -11,7 +11,7 @@ use tine_core::json::{Json, Object};
 use tine_core::{EntityId, Limits, Reference};
 use tine_engine::{self as engine, Error, Result};
 
-use super::{Ends, Interpret, id, object, time};
+use super::{Ends, Interpret, id, time};
 use crate::view::{Raw, raw};
 use crate::wire::{reference, request, strict};
 
@@ -231,7 +231,13 @@ fn placed<S, T>(
 }
 
 fn fact(raw: &Raw, limits: &Limits) -> Result<engine::NewFact> {
-    let mut members = object("entities", raw, limits)?;
+    let mut members = match strict(raw, limits)? {
+        Json::Object(members) => members,
+        other => {
+            let why = format!("an entity is an object, not {}", other.type_name());
+            return Err(Error::Invalid(why));
+        }
+    };
     let text = |members: &mut Object, name: &str| match members.remove(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),
