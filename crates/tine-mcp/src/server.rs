@@ -44,6 +44,8 @@ pub struct Options {
     pub redact: bool,
     /// Whether the text of an answer is all of it, for hosts that show a model nothing else.
     pub whole_text: bool,
+    /// Whether queued interpretations are done here, in the background.
+    pub interprets: bool,
 }
 
 impl Default for Options {
@@ -56,6 +58,7 @@ impl Default for Options {
             files: Allowed::default(),
             redact: false,
             whole_text: false,
+            interprets: false,
         }
     }
 }
@@ -88,8 +91,12 @@ impl Tine {
         Tine { followers: self.followers.for_another(), ..self.clone() }
     }
 
-    /// Does queued interpretations in the background, whoever queued them. Needs a runtime.
-    pub fn interpret_in_background(&self) {
+    /// Does queued interpretations in the background, whoever queued them, if that is to be done
+    /// here. Needs a runtime.
+    pub(crate) fn interpret_in_background(&self) {
+        if !self.options.interprets {
+            return;
+        }
         self.work.wanted.notify_one();
         if self.work.begun.swap(true, Ordering::Relaxed) {
             return;
@@ -113,11 +120,12 @@ impl Tine {
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, Refusal> {
-        let known = tools::find(&request.name, &self.options)?;
+        let options = chosen(&self.options, context);
+        let known = tools::find(&request.name, &options)?;
         let reach = reach(context);
         let arguments = request.arguments.unwrap_or_default();
         let limits = self.engine.limits();
-        let common = tools::common(known, arguments, &reach, &self.options, limits)?;
+        let common = tools::common(known, arguments, &reach, &options, limits)?;
         let project = common.call.project.clone();
         let (tell, mut told) = mpsc::unbounded_channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -126,7 +134,7 @@ impl Tine {
         let asked = Asked {
             engine: self.engine.clone(),
             call: common.call,
-            options: Arc::clone(&self.options),
+            options,
             room: common.room,
             stop,
             progress: Box::new(move |done, total, message| {
@@ -193,6 +201,17 @@ pub(crate) fn reach(context: &RequestContext<RoleServer>) -> Reach {
     parts.and_then(|parts| parts.extensions.get::<Reach>()).cloned().unwrap_or_default()
 }
 
+/// How this request is to be served: a host may choose its tools by the address it connects to.
+fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<Options> {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let query = parts.and_then(|parts| parts.uri.query()).unwrap_or_default();
+    let named = query.split('&').find_map(|pair| pair.strip_prefix("toolset="));
+    match Toolset::ALL.into_iter().find(|set| Some(set.as_str()) == named) {
+        Some(toolset) => Arc::new(Options { toolset, ..Options::clone(options) }),
+        None => Arc::clone(options),
+    }
+}
+
 /// Whether a host is older than structured content.
 fn is_old(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() < "2025-06-18")
@@ -220,10 +239,15 @@ impl ServerHandler for Tine {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_resources_list_changed()
-            .enable_tools();
+            .enable_tools()
+            .build();
         #[cfg(feature = "conformance")]
-        let capabilities = crate::conformance::more(capabilities);
-        ServerConfig::new(capabilities.build())
+        let capabilities = {
+            let mut capabilities = capabilities;
+            crate::conformance::more(&mut capabilities);
+            capabilities
+        };
+        ServerConfig::new(capabilities)
             .with_server_info(
                 Implementation::new("tine", env!("CARGO_PKG_VERSION")).with_title("Tine"),
             )
@@ -233,9 +257,10 @@ impl ServerHandler for Tine {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = tools::of(self.options.toolset, self.options.read_only);
+        let options = chosen(&self.options, &context);
+        let tools = tools::of(options.toolset, options.read_only);
         #[cfg(feature = "conformance")]
         let tools = crate::conformance::tools(tools);
         Ok(ListToolsResult::with_all_items(tools)
@@ -244,6 +269,10 @@ impl ServerHandler for Tine {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
+        #[cfg(feature = "conformance")]
+        if let Some(tool) = crate::conformance::tool(name) {
+            return Some(tool);
+        }
         Some(tools::find(name, &self.options).ok()?.tool.clone())
     }
 
@@ -256,7 +285,7 @@ impl ServerHandler for Tine {
         if crate::conformance::knows(&request.name) {
             return crate::conformance::call(self, request, context).await;
         }
-        if let Err(refusal) = tools::find(&request.name, &self.options) {
+        if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
             return Err(ErrorData::invalid_params(refusal.message().to_owned(), None));
         }
         let name = request.name.to_string();
@@ -378,13 +407,11 @@ impl ServerHandler for Tine {
     }
 
     #[cfg(feature = "conformance")]
-    #[expect(deprecated, reason = "the suite asks for it")]
     async fn set_level(
         &self,
-        request: rmcp::model::SetLevelRequestParams,
+        _: rmcp::model::SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        crate::conformance::set_level(request);
         Ok(())
     }
 }
