@@ -8,8 +8,8 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     append, branches, bundles, care, completions, config, conversations, demo, edits, entities,
-    history, interpret, marks, mcp, moves, observations, pack, purge, reading, relations, search, serve,
-    show, sources, store, timeline, token, tree, watch,
+    history, interpret, marks, mcp, moves, observations, pack, purge, reading, relations, search,
+    serve, show, sources, store, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;

@@ -70,8 +70,7 @@ pub(crate) fn conversation(text: &str, limits: &Limits) -> Result<ConversationId
 
 pub(crate) fn time(name: &str, text: &str) -> Result<Timestamp, Refusal> {
     text.parse().map_err(|error: tine_core::time::TimestampError| {
-        Refusal::invalid(format!("`{name}`: {error}"))
-            .next("write times as 2026-03-01T09:30:00Z")
+        Refusal::invalid(format!("`{name}`: {error}")).next("write times as 2026-03-01T09:30:00Z")
     })
 }
 

@@ -47,8 +47,10 @@ pub(crate) fn complete(
         }
         "turn" => tips(engine, &call)?,
         "entity" => {
-            let by_name = !typed.is_empty() && !"ent_".starts_with(typed) && !typed.starts_with("ent_");
-            let query = EntityQuery { text: by_name.then(|| typed.to_owned()), ..EntityQuery::default() };
+            let by_name =
+                !typed.is_empty() && !"ent_".starts_with(typed) && !typed.starts_with("ent_");
+            let query =
+                EntityQuery { text: by_name.then(|| typed.to_owned()), ..EntityQuery::default() };
             let all = engine.entities(&call, query, page)?.items;
             let ids: Vec<String> = all.into_iter().map(|it| it.id.to_string()).collect();
             return answer(ids, if by_name { "" } else { typed });

@@ -404,9 +404,7 @@ fn with_input(
                 let said = said.pointer("/content/text").and_then(Value::as_str);
                 text(format!("Sampling response: {}", said.unwrap_or_default())).into()
             }
-            None => {
-                required([("capital_question", ask_model("What is the capital of France?"))])
-            }
+            None => required([("capital_question", ask_model("What is the capital of France?"))]),
         }),
         "list_roots" => Ok(match given("client_roots") {
             Some(said) => text(format!("Client roots: {}", said["roots"])).into(),
@@ -431,8 +429,14 @@ fn with_input(
             sealed(wanted, json!({ "at": 1 }))
         }
         "multi_round" => match state.and_then(|state| state["round"].as_i64()).unwrap_or(0) {
-            0 => sealed([("step1", ask("Step 1: your name?", "name", "string"))], json!({ "round": 1 })),
-            1 => sealed([("step2", ask("Step 2: a color?", "color", "string"))], json!({ "round": 2 })),
+            0 => sealed(
+                [("step1", ask("Step 1: your name?", "name", "string"))],
+                json!({ "round": 1 }),
+            ),
+            1 => sealed(
+                [("step2", ask("Step 2: a color?", "color", "string"))],
+                json!({ "round": 2 }),
+            ),
             _ => Ok(text("Multi-round flow complete").into()),
         },
         "capabilities" => {
@@ -476,7 +480,8 @@ pub(crate) fn read(uri: &str) -> Option<ReadResourceResult> {
         "test://static-binary" => ResourceContents::blob(PNG, uri).with_mime_type("image/png"),
         other => {
             let id = other.strip_prefix("test://template/")?.strip_suffix("/data")?;
-            let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
+            let data =
+                json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
             ResourceContents::text(data.to_string(), uri).with_mime_type("application/json")
         }
     };

@@ -36,6 +36,16 @@ pub(crate) struct Followers {
     shared: Arc<Shared>,
     /// What this connection subscribed to one by one.
     subscribed: Arc<Subscribed>,
+    /// Where those begin whom the SDK has promised news already.
+    promised: Arc<Mutex<Promised>>,
+}
+
+/// A host is told that it is listened to before [`Followers::listen`] begins: what happens
+/// between the two is news as well.
+#[derive(Default)]
+struct Promised {
+    count: usize,
+    from: FeedPosition,
 }
 
 struct Shared {
@@ -103,11 +113,28 @@ impl Followers {
     pub(crate) fn new(engine: Engine) -> Self {
         let (end, _) = watch::channel(0);
         let shared = Arc::new(Shared { engine, end, looking: AtomicBool::new(false) });
-        Followers { shared, subscribed: Arc::default() }
+        Followers { shared, subscribed: Arc::default(), promised: Arc::default() }
     }
 
     pub(crate) fn for_another(&self) -> Self {
-        Followers { shared: Arc::clone(&self.shared), subscribed: Arc::default() }
+        let shared = Arc::clone(&self.shared);
+        Followers { shared, subscribed: Arc::default(), promised: Arc::default() }
+    }
+
+    /// Notes where somebody begins who is about to be told so.
+    pub(crate) fn promise(&self) {
+        let Ok(now) = self.shared.engine.feed_end() else { return };
+        let mut promised = self.promised.lock().unwrap_or_else(PoisonError::into_inner);
+        if promised.count == 0 {
+            promised.from = now;
+        }
+        promised.count += 1;
+    }
+
+    fn promised(&self) -> Option<FeedPosition> {
+        let mut promised = self.promised.lock().unwrap_or_else(PoisonError::into_inner);
+        promised.count = promised.count.checked_sub(1)?;
+        Some(promised.from)
     }
 
     /// Tells a host what it listens to, until it goes away.
@@ -125,7 +152,9 @@ impl Followers {
         }
         let lists = accepted.resources_list_changed == Some(true);
         let project = reach.project(None, &options.project);
+        let from = self.promised();
         let mut place = self.begin().await?;
+        place.at = from.unwrap_or(place.at);
         loop {
             let entries = tokio::select! {
                 () = context.cancelled() => return Ok(()),
@@ -237,7 +266,8 @@ impl Followers {
             shared.looking.store(false, Ordering::Relaxed);
             // Somebody may have come while the last look was taken.
             if shared.end.receiver_count() > 0 {
-                Followers { shared: Arc::clone(&shared), subscribed: Arc::default() }.look();
+                let (subscribed, promised) = (Arc::default(), Arc::default());
+                Followers { shared: Arc::clone(&shared), subscribed, promised }.look();
             }
         });
     }

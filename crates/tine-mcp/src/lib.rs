@@ -43,7 +43,7 @@ pub use cost::{Cost, cost};
 pub use files::{Allowed, NotAllowed};
 pub use http::Http;
 pub use server::{Options, Tine};
-pub use stdio::{StdioError, serve_stdio};
+pub use stdio::{StdioError, serve_lines, serve_stdio};
 pub use tools::Toolset;
 
 /// What an agent is told before anything else.

@@ -97,9 +97,11 @@ fn advice(kind: Kind, error: &view::Error, tool: &str) -> Option<String> {
             Some("send a new idempotency_key; a key is repeated only for the same call".to_owned())
         }
         Kind::Busy => Some("call again in a second".to_owned()),
-        Kind::TooLarge => Some("send less in one call; what belongs together can be several \
+        Kind::TooLarge => Some(
+            "send less in one call; what belongs together can be several \
              stores"
-            .to_owned()),
+                .to_owned(),
+        ),
         _ => None,
     }
 }

@@ -238,11 +238,7 @@ fn conversation(engine: &Engine, call: &Call, id: &str) -> Result<Value, Refusal
     Ok(crate::answer::lean(with_project(form, call)))
 }
 
-fn serialised(
-    uri: &str,
-    call: &Call,
-    turn: &view::Turn,
-) -> Result<ResourceContents, Refusal> {
+fn serialised(uri: &str, call: &Call, turn: &view::Turn) -> Result<ResourceContents, Refusal> {
     // Written as it is, so that no number loses a digit.
     let text = serde_json::to_string(&view::Answer::new(&call.project, turn));
     let text = text.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
@@ -264,12 +260,7 @@ fn bounded(bytes: usize) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::TooLarge, why))
 }
 
-fn source(
-    engine: &Engine,
-    call: &Call,
-    uri: &str,
-    id: &str,
-) -> Result<ResourceContents, Refusal> {
+fn source(engine: &Engine, call: &Call, uri: &str, id: &str) -> Result<ResourceContents, Refusal> {
     let id: SourceId = id.parse().map_err(Error::Name)?;
     let found = engine.source(call, id)?;
     let size = usize::try_from(found.size_bytes).unwrap_or(usize::MAX);

@@ -13,11 +13,16 @@ async fn a_long_path_comes_in_pages_that_lose_nothing() {
             json!({ "role": role, "content": format!("{at}: {}", "word ".repeat(80)) })
         })
         .collect();
-    host.call("store_conversation_turn", json!({ "conversation_id": "long", "turn_id": "0", "role": "user", "content": "begin" })).await;
+    host.call(
+        "store_conversation_turn",
+        json!({ "conversation_id": "long", "turn_id": "0", "role": "user", "content": "begin" }),
+    )
+    .await;
     host.call("append_turns", json!({ "conversation_id": "long", "messages": messages })).await;
     let (mut seen, mut cursor, mut pages) = (0, Value::Null, 0);
     loop {
-        let page = host.call("get_path", json!({ "conversation_id": "long", "cursor": cursor })).await;
+        let page =
+            host.call("get_path", json!({ "conversation_id": "long", "cursor": cursor })).await;
         let bytes = Value::Object(page.clone()).to_string().len();
         assert!(bytes < 10_000, "{bytes} bytes");
         seen += page["turns"].as_array().expect("turns").len();
@@ -41,7 +46,10 @@ async fn a_long_text_is_cut_with_a_word_about_where_the_whole_is() {
     let host = host(Era::Handshake).await;
     let said = "ä".repeat(50_000);
     let done = host
-        .call("store_conversation_turn", json!({ "conversation_id": "long", "turn_id": "1", "role": "user", "content": said }))
+        .call(
+            "store_conversation_turn",
+            json!({ "conversation_id": "long", "turn_id": "1", "role": "user", "content": said }),
+        )
         .await;
     let id = done["turn_id"].as_str().expect("an id");
     for (tool, arguments) in [

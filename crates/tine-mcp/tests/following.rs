@@ -136,7 +136,8 @@ async fn long_work_tells_how_far_it_is() {
         let answer: Value = serde_json::to_value(&answer).expect("JSON");
         assert_eq!(answer["structuredContent"]["runs"], 5);
         let mut told = Vec::new();
-        while let Ok(Some(step)) = tokio::time::timeout(Duration::from_secs(1), steps.recv()).await {
+        while let Ok(Some(step)) = tokio::time::timeout(Duration::from_secs(1), steps.recv()).await
+        {
             told.push(step);
         }
         assert_eq!(told, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "{era:?}");
@@ -148,7 +149,9 @@ async fn a_cancelled_call_ends_at_once_and_the_next_one_is_served() {
     let host = host(Era::Handshake).await;
     for nth in 0..300 {
         let source = tine_engine::NewSource {
-            content: Arc::new(format!("Ada needs to call Bob {nth} times. ").repeat(50).into_bytes()),
+            content: Arc::new(
+                format!("Ada needs to call Bob {nth} times. ").repeat(50).into_bytes(),
+            ),
             mime_type: "text/plain".to_owned(),
             original_filename: None,
             interpret: tine_engine::Interpret::None,

@@ -2,10 +2,10 @@
 
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion, Tool};
 use rmcp::service::{RoleClient, RunningService};
-use rmcp::{ClientLifecycleMode, ClientServiceExt, ServiceError, ServiceExt};
+use rmcp::{ClientLifecycleMode, ClientServiceExt, ServiceError};
 use serde_json::{Map, Value};
 use tine_engine::Engine;
-use tine_mcp::{Options, Tine, Toolset};
+use tine_mcp::{Options, Tine, Toolset, serve_lines};
 use tine_store::MemoryStore;
 
 /// Which protocol a client speaks.
@@ -45,10 +45,8 @@ pub async fn host(era: Era) -> Host {
 pub async fn host_of(engine: Engine, options: Options, era: Era) -> Host {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let tine = Tine::new(engine.clone(), options);
-    tokio::spawn(async move {
-        let running = tine.serve(ours).await.expect("a beginning");
-        running.waiting().await.expect("an end");
-    });
+    let (read, write) = tokio::io::split(ours);
+    tokio::spawn(async move { serve_lines(tine, read, write).await.expect("an end") });
     let client = ClientConfig::default()
         .serve_with_lifecycle(theirs, lifecycle(era))
         .await

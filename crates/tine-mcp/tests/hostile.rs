@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use rmcp::ServiceExt;
 use serde_json::{Value, json};
 use tine_engine::Engine;
-use tine_mcp::{Allowed, Options, Tine, Toolset};
+use tine_mcp::{Allowed, Options, Tine, Toolset, serve_lines};
 use tine_store::MemoryStore;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -24,7 +23,16 @@ async fn unknown_tools_are_errors_of_the_protocol_that_name_the_known_ones() {
 #[tokio::test]
 async fn wrong_types_anywhere_are_refused() {
     let host = host(Era::Handshake).await;
-    let odd = [json!(5), json!(-1), json!(1.5), json!(true), json!([]), json!({}), json!([[]]), json!("\u{0}")];
+    let odd = [
+        json!(5),
+        json!(-1),
+        json!(1.5),
+        json!(true),
+        json!([]),
+        json!({}),
+        json!([[]]),
+        json!("\u{0}"),
+    ];
     for tool in host.tools().await {
         let properties = tool.input_schema["properties"].as_object().expect("properties").clone();
         for name in properties.keys() {
@@ -43,7 +51,10 @@ async fn what_is_too_large_is_refused_and_nothing_is_stored() {
     let host = host(Era::Stateless).await;
     let huge = "x".repeat(17 << 20);
     let (code, _) = host
-        .refused("store_conversation_turn", json!({ "conversation_id": "c", "role": "user", "content": huge }))
+        .refused(
+            "store_conversation_turn",
+            json!({ "conversation_id": "c", "role": "user", "content": huge }),
+        )
         .await;
     assert_eq!(code, "too_large");
     let long = "n".repeat(600);
@@ -61,10 +72,9 @@ async fn what_is_too_large_is_refused_and_nothing_is_stored() {
         deep = json!([deep]);
     }
     let block = json!({ "type": "odd", "data": deep });
-    let (code, _) = host
-        .refused("store_conversation_turn", json!({ "role": "assistant", "content_blocks": [block] }))
-        .await;
-    assert_eq!(code, "too_large");
+    let deep = json!({ "role": "assistant", "content_blocks": [block] });
+    let error = host.raw("store_conversation_turn", deep).await.expect_err("too deep to be read");
+    assert!(error.to_string().contains("nested"), "{error}");
     let found = host.call("get_tree", json!({})).await;
     assert_eq!(found["conversations"].as_array().expect("a list").len(), 0);
 }
@@ -73,11 +83,8 @@ async fn what_is_too_large_is_refused_and_nothing_is_stored() {
 async fn lines_that_are_no_requests_do_not_end_the_service() {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let tine = Tine::new(Engine::new(MemoryStore::new()), Options::default());
-    tokio::spawn(async move {
-        if let Ok(running) = tine.serve(ours).await {
-            let _ = running.waiting().await;
-        }
-    });
+    let (input, output) = tokio::io::split(ours);
+    tokio::spawn(async move { serve_lines(tine, input, output).await });
     let (read, mut write) = tokio::io::split(theirs);
     let mut lines = BufReader::new(read).lines();
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -90,8 +97,41 @@ async fn lines_that_are_no_requests_do_not_end_the_service() {
     say(initialize.to_string()).await;
     lines.next_line().await.expect("a line").expect("an answer");
     say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await;
-    for junk in ["", "{", "nonsense", "[]", "null", "42", "\"x\"", "{\"jsonrpc\":\"2.0\"}", "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", "{\"id\":{},\"jsonrpc\":\"2.0\",\"method\":7}", "\u{0}\u{1}", "[[[[[[[["] {
+    for junk in [
+        "",
+        "{",
+        "nonsense",
+        "[]",
+        "null",
+        "42",
+        "\"x\"",
+        "{\"jsonrpc\":\"2.0\"}",
+        "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
+        "{\"id\":{},\"jsonrpc\":\"2.0\",\"method\":7}",
+        "\u{0}\u{1}",
+        "[[[[[[[[",
+    ] {
         say(junk.to_owned()).await;
+    }
+    // Whoever says which request it is, is told what is wrong with it.
+    let broken = [
+        r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"x":}}"#.to_owned(),
+        format!(
+            r#"{{"method":"x","params":{}{},"jsonrpc":"2.0","id":8}}"#,
+            "[".repeat(500),
+            "]".repeat(500)
+        ),
+    ];
+    for (line, id) in broken.into_iter().zip([json!("a"), json!(8)]) {
+        say(line).await;
+        loop {
+            let line = lines.next_line().await.expect("a line").expect("an answer");
+            let answer: Value = serde_json::from_str(&line).expect("JSON");
+            if answer["id"] == id {
+                assert!(answer["error"]["code"].is_i64(), "{answer}");
+                break;
+            }
+        }
     }
     say(json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "get_tree", "arguments": {} } }).to_string()).await;
     let answered = async {
@@ -128,7 +168,9 @@ async fn files_are_read_in_allowed_folders_and_nowhere_else() {
     let options = Options { files, toolset: Toolset::All, ..Options::default() };
     let host = host_of(Engine::new(MemoryStore::new()), options, Era::Stateless).await;
     let store = async |path: String| {
-        host.raw("store_unstructured", json!({ "file_path": path, "interpret": "none" })).await.expect("an answer")
+        host.raw("store_unstructured", json!({ "file_path": path, "interpret": "none" }))
+            .await
+            .expect("an answer")
     };
     for name in ["note.txt", "deeper/note.md", "deeper/../note.txt"] {
         let done = store(inside.join(name).display().to_string()).await;
@@ -173,7 +215,10 @@ async fn one_project_sees_nothing_of_another() {
         .call("store_conversation_turn", json!({ "conversation_id": "c", "turn_id": "1", "role": "user", "content": "mine", "interpret": "queue" }))
         .await;
     let fact = host
-        .call("store_structured", json!({ "entities": [{ "entity_type": "person", "fields": { "name": "Ada" } }] }))
+        .call(
+            "store_structured",
+            json!({ "entities": [{ "entity_type": "person", "fields": { "name": "Ada" } }] }),
+        )
         .await;
     let (turn, entity) = (&mine["turn_id"], &mine["entity_id"]);
     let (source, person) = (&fact["source_id"], &fact["entities"][0]["entity_id"]);
@@ -186,7 +231,10 @@ async fn one_project_sees_nothing_of_another() {
         ("edit_turn", json!({ "turn": turn, "content": "theirs" })),
         ("revert_branch", json!({ "conversation_id": "c", "to": "root" })),
         ("undo_operation", json!({ "conversation_id": "c" })),
-        ("append_turns", json!({ "conversation_id": "c", "messages": [{ "role": "user", "content": "x" }] })),
+        (
+            "append_turns",
+            json!({ "conversation_id": "c", "messages": [{ "role": "user", "content": "x" }] }),
+        ),
         ("list_observations", json!({ "entity_id": entity })),
         ("list_observations", json!({ "entity_id": "c:1" })),
         ("retrieve_entity_snapshot", json!({ "entity_id": person })),
@@ -252,7 +300,10 @@ async fn a_host_that_goes_away_in_mid_call_leaves_all_or_nothing() {
         let _ = call.await;
         let by = tine_engine::Call::by("t");
         let count = || {
-            let query = tine_engine::EntityQuery { entity_type: Some("person".into()), ..Default::default() };
+            let query = tine_engine::EntityQuery {
+                entity_type: Some("person".into()),
+                ..Default::default()
+            };
             engine.entities(&by, query, tine_engine::Page::default()).expect("entities").items.len()
         };
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -47,7 +47,7 @@ fn write_tokens(path: &Path, tokens: &[(&str, Option<&str>, bool)]) {
 
 async fn serve(token_required: bool) -> Served {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = EmbeddedStore::open(folder.path().join("store")).expect("a store");
+    let store = EmbeddedStore::open(&folder.path().join("store")).expect("a store");
     let tokens = folder.path().join("tokens.json");
     write_tokens(&tokens, &TOKENS);
     let options = Options { tokens: Some(tokens), token_required, ..Options::default() };
@@ -135,7 +135,8 @@ async fn tokens_reach_as_far_over_mcp_as_anywhere() {
             call(&all, "get_tree", json!({ "conversation_id": "c", "project_id": "trips" })).await;
         assert!(good, "{tree}");
     }
-    let engine = Engine::new(EmbeddedStore::open(served.folder.path().join("store")).expect("a store"));
+    let engine =
+        Engine::new(EmbeddedStore::open(&served.folder.path().join("store")).expect("a store"));
     let by = tine_engine::Call::by("t").in_project(tine_core::ProjectId::from_stored("trips"));
     let id = tine_core::ConversationId::from_stored("c");
     let log = engine.operations(&by, &id, tine_engine::Page::default()).expect("a log");
@@ -145,7 +146,8 @@ async fn tokens_reach_as_far_over_mcp_as_anywhere() {
 /// The status line of a request that is written by hand.
 async fn raw(served: &Served, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(served.address).await.expect("a connection");
-    let request = format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+    let request =
+        format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).await.expect("a request");
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
@@ -173,14 +175,18 @@ fn initialize() -> String {
 async fn a_forged_origin_or_host_is_refused() {
     let served = serve(false).await;
     let at = served.address;
-    let head = |host: &str, more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\n{JSON}{more}");
+    let head =
+        |host: &str, more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\n{JSON}{more}");
     let own = at.to_string();
     let good = raw(&served, &head(&own, ""), &initialize()).await;
     assert!(good.starts_with("HTTP/1.1 200"), "{good}");
     let same = raw(&served, &head(&own, &format!("Origin: http://{at}\r\n")), &initialize()).await;
     assert!(same.starts_with("HTTP/1.1 200"), "{same}");
-    for origin in ["http://evil.example", "null", "http://localhost:3000", "https://127.0.0.1.evil.example"] {
-        let refused = raw(&served, &head(&own, &format!("Origin: {origin}\r\n")), &initialize()).await;
+    for origin in
+        ["http://evil.example", "null", "http://localhost:3000", "https://127.0.0.1.evil.example"]
+    {
+        let refused =
+            raw(&served, &head(&own, &format!("Origin: {origin}\r\n")), &initialize()).await;
         assert!(refused.starts_with("HTTP/1.1 403"), "{origin}: {refused}");
     }
     for host in ["evil.example", "evil.example:8000", "localhost.evil.example"] {
@@ -188,7 +194,9 @@ async fn a_forged_origin_or_host_is_refused() {
         assert!(refused.starts_with("HTTP/1.1 421"), "{host}: {refused}");
     }
     // Reading a stream is checked as well.
-    let stream = format!("GET /mcp HTTP/1.1\r\nHost: {own}\r\nAccept: text/event-stream\r\nOrigin: http://evil.example\r\n");
+    let stream = format!(
+        "GET /mcp HTTP/1.1\r\nHost: {own}\r\nAccept: text/event-stream\r\nOrigin: http://evil.example\r\n"
+    );
     assert!(raw(&served, &stream, "").await.starts_with("HTTP/1.1 403"));
 }
 

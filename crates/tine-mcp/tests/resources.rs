@@ -28,12 +28,19 @@ async fn every_sort_of_record_is_a_resource() {
         let host = host(era).await;
         let exact = "123456789012345678";
         let done = host
-            .call("store_conversation_turn", json!({ "conversation_id": "a trip/1", "turn_id": "1", "role": "assistant",
-                "content_blocks": [{ "type": "odd", "number": 123456789012345678_u64 }] }))
+            .call(
+                "store_conversation_turn",
+                json!({ "conversation_id": "a trip/1", "turn_id": "1", "role": "assistant",
+                "content_blocks": [{ "type": "odd", "number": 123456789012345678_u64 }] }),
+            )
             .await;
-        let kept = host.call("store_unstructured", json!({ "text": "Ada", "interpret": "none" })).await;
+        let kept =
+            host.call("store_unstructured", json!({ "text": "Ada", "interpret": "none" })).await;
         let bytes = host
-            .call("store_unstructured", json!({ "file_content": "/wD/", "mime_type": "x/y", "interpret": "none" }))
+            .call(
+                "store_unstructured",
+                json!({ "file_content": "/wD/", "mime_type": "x/y", "interpret": "none" }),
+            )
             .await;
         let list = host.client.list_all_resources().await.expect("resources");
         assert_eq!(list.len(), 1);
@@ -44,13 +51,20 @@ async fn every_sort_of_record_is_a_resource() {
         let conversation = read(&host, &list[0].uri).await;
         assert_eq!(conversation["conversation_id"], "a trip/1");
         assert_eq!(conversation["turns"].as_array().expect("turns").len(), 1);
-        let turn = read(&host, &format!("tine://turn/{}", done["turn_id"].as_str().expect("an id"))).await;
+        let turn =
+            read(&host, &format!("tine://turn/{}", done["turn_id"].as_str().expect("an id"))).await;
         assert!(turn["content"].to_string().contains(exact));
-        let entity = read(&host, &format!("tine://entity/{}", done["entity_id"].as_str().expect("an id"))).await;
+        let entity =
+            read(&host, &format!("tine://entity/{}", done["entity_id"].as_str().expect("an id")))
+                .await;
         assert_eq!(entity["entity_type"], "agent_message");
-        let source = read(&host, &format!("tine://source/{}", kept["source_id"].as_str().expect("an id"))).await;
+        let source =
+            read(&host, &format!("tine://source/{}", kept["source_id"].as_str().expect("an id")))
+                .await;
         assert_eq!(source["text"], "Ada");
-        let blob = read(&host, &format!("tine://source/{}", bytes["source_id"].as_str().expect("an id"))).await;
+        let blob =
+            read(&host, &format!("tine://source/{}", bytes["source_id"].as_str().expect("an id")))
+                .await;
         assert_eq!(blob["blob"], "/wD/");
         for bad in [
             "tine://turn/0190a5c8-0000-7000-8000-000000000000",
@@ -78,7 +92,11 @@ async fn prompts_hold_the_record_as_a_resource_and_not_as_words() {
             host.call("store_conversation_turn", json!({ "conversation_id": "trip", "turn_id": turn, "role": role, "content": content }))
                 .await;
         }
-        host.call("fork_conversation", json!({ "conversation_id": "trip", "at": "main~1", "name": "other" })).await;
+        host.call(
+            "fork_conversation",
+            json!({ "conversation_id": "trip", "at": "main~1", "name": "other" }),
+        )
+        .await;
         assert_eq!(host.client.list_all_prompts().await.expect("prompts").len(), 3);
         let get = async |name: &str, arguments: Value| {
             let mut request = GetPromptRequestParams::new(name);
@@ -88,7 +106,11 @@ async fn prompts_hold_the_record_as_a_resource_and_not_as_words() {
         for (name, arguments, lines) in [
             ("restore_conversation", json!({ "conversation_id": "trip" }), 1),
             ("summarise_branch", json!({ "conversation_id": "trip", "branch": "other" }), 1),
-            ("compare_branches", json!({ "conversation_id": "trip", "branch_a": "main", "branch_b": "other" }), 2),
+            (
+                "compare_branches",
+                json!({ "conversation_id": "trip", "branch_a": "main", "branch_b": "other" }),
+                2,
+            ),
         ] {
             let made = get(name, arguments).await.expect(name);
             assert_eq!(made.messages.len(), lines + 1, "{name}");
@@ -107,9 +129,18 @@ async fn prompts_hold_the_record_as_a_resource_and_not_as_words() {
 async fn ids_and_names_are_completed() {
     let host = host(Era::Stateless).await;
     for id in ["trip", "trial", "other"] {
-        host.call("store_conversation_turn", json!({ "conversation_id": id, "turn_id": "1", "role": "user", "content": "x" })).await;
+        host.call(
+            "store_conversation_turn",
+            json!({ "conversation_id": id, "turn_id": "1", "role": "user", "content": "x" }),
+        )
+        .await;
     }
-    let fact = host.call("store_structured", json!({ "entities": [{ "entity_type": "person", "fields": { "name": "Ada" } }] })).await;
+    let fact = host
+        .call(
+            "store_structured",
+            json!({ "entities": [{ "entity_type": "person", "fields": { "name": "Ada" } }] }),
+        )
+        .await;
     let complete = async |reference: Reference, name: &str, value: &str, chosen: Option<&str>| {
         let mut request = CompleteRequestParams::new(reference, ArgumentInfo::new(name, value));
         if let Some(id) = chosen {
@@ -119,9 +150,18 @@ async fn ids_and_names_are_completed() {
         host.client.complete(request).await.expect("values").completion.values
     };
     let template = |uri: &str| Reference::for_resource(uri);
-    assert_eq!(complete(template("tine://conversation/{id}"), "id", "tri", None).await, ["trip", "trial"]);
-    assert_eq!(complete(Reference::for_prompt("restore_conversation"), "conversation_id", "o", None).await, ["other"]);
-    assert_eq!(complete(Reference::for_prompt("restore_conversation"), "branch", "m", Some("trip")).await, ["main"]);
+    assert_eq!(
+        complete(template("tine://conversation/{id}"), "id", "tri", None).await,
+        ["trip", "trial"]
+    );
+    assert_eq!(
+        complete(Reference::for_prompt("restore_conversation"), "conversation_id", "o", None).await,
+        ["other"]
+    );
+    assert_eq!(
+        complete(Reference::for_prompt("restore_conversation"), "branch", "m", Some("trip")).await,
+        ["main"]
+    );
     let ada = fact["entities"][0]["entity_id"].as_str().expect("an id");
     assert_eq!(complete(template("tine://entity/{id}"), "id", "ada", None).await, [ada]);
     assert_eq!(complete(template("tine://turn/{id}"), "id", "", None).await.len(), 3);

@@ -51,9 +51,8 @@ async fn the_tools_of_the_tree_tell_one_story() {
         let none = host.call("search_turns", json!({ "query": "zebra" })).await;
         assert_eq!(len(&none["hits"]), 0);
 
-        let branch = host
-            .call("fork_conversation", json!({ "at": turns[1], "name": "cheap" }))
-            .await;
+        let branch =
+            host.call("fork_conversation", json!({ "at": turns[1], "name": "cheap" })).await;
         assert_eq!(branch["tip"], turns[1]);
         let before = host
             .call("fork_conversation", json!({ "conversation_id": "trip", "before": turns[2] }))
@@ -69,13 +68,11 @@ async fn the_tools_of_the_tree_tell_one_story() {
         assert_eq!(edited["outcome"], "created");
         assert_eq!(edited["edited_from"], turns[1]);
 
-        let back = host
-            .call("revert_branch", json!({ "conversation_id": "trip", "to": turns[1] }))
-            .await;
+        let back =
+            host.call("revert_branch", json!({ "conversation_id": "trip", "to": turns[1] })).await;
         assert_eq!(back["tip"], turns[1]);
-        let forward = host
-            .call("revert_branch", json!({ "conversation_id": "trip", "to": turns[3] }))
-            .await;
+        let forward =
+            host.call("revert_branch", json!({ "conversation_id": "trip", "to": turns[3] })).await;
         assert_eq!(forward["tip"], turns[3]);
 
         let appended = host
@@ -145,9 +142,12 @@ async fn the_tools_of_memory_tell_one_story() {
         let task = facts["entities"][1]["entity_id"].as_str().expect("an id").to_owned();
         assert_eq!(facts["source_id"], source);
 
-        let found =
-            host.call("retrieve_entities", json!({ "entity_type": "person", "query": "ada" })).await;
-        assert!(found["entities"].as_array().expect("a list").iter().any(|it| it["entity_id"] == ada));
+        let found = host
+            .call("retrieve_entities", json!({ "entity_type": "person", "query": "ada" }))
+            .await;
+        assert!(
+            found["entities"].as_array().expect("a list").iter().any(|it| it["entity_id"] == ada)
+        );
         let fixed = host
             .call("correct", json!({ "entity_id": ada, "fields": { "email": "ada@example.org" } }))
             .await;
@@ -169,12 +169,14 @@ async fn the_tools_of_memory_tell_one_story() {
         assert_eq!(len(&all["observations"]), 2);
 
         let related = host
-            .call("create_relationship", json!({ "type": "DEPENDS_ON", "source": task, "target": ada }))
+            .call(
+                "create_relationship",
+                json!({ "type": "DEPENDS_ON", "source": task, "target": ada }),
+            )
             .await;
         assert_eq!(related["outcome"], "created");
-        let edges = host
-            .call("list_relationships", json!({ "of": task, "direction": "outgoing" }))
-            .await;
+        let edges =
+            host.call("list_relationships", json!({ "of": task, "direction": "outgoing" })).await;
         assert_eq!(len(&edges["relationships"]), 2);
 
         let read_again =
@@ -221,7 +223,8 @@ async fn store_takes_everything_in_one_transaction_or_only_tries_it_out() {
             .call("store", json!({ "turn": { "conversation_id": "trip", "turn_id": "2", "role": "user", "content": "Hm" } }))
             .await;
         assert_eq!(alone["committed"], true);
-        let fact = json!({ "entities": [{ "entity_type": "place", "fields": { "name": "Lisbon" } }] });
+        let fact =
+            json!({ "entities": [{ "entity_type": "place", "fields": { "name": "Lisbon" } }] });
         assert_eq!(host.call("store", fact).await["committed"], true);
         let text = json!({ "text": "A note.", "interpret": "none" });
         assert_eq!(host.call("store", text).await["committed"], true);
@@ -235,56 +238,173 @@ async fn store_takes_everything_in_one_transaction_or_only_tries_it_out() {
 async fn a_refusal_says_what_is_wrong_and_what_to_send_instead() {
     let host = host(Era::Stateless).await;
     let turns = trip(&host).await;
+    for role in ["assistant", "system"] {
+        host.call(
+            "store_conversation_turn",
+            json!({ "conversation_id": "two", "turn_id": "7", "role": role, "content": "x" }),
+        )
+        .await;
+    }
     let other = "0190a5c8-0000-7000-8000-000000000000";
     for (tool, arguments, code, words) in [
         ("store_conversation_turn", json!({ "role": "user" }), "invalid", "`content`"),
         ("store_conversation_turn", json!({ "content": "x" }), "invalid", "`role` is missing"),
-        ("store_conversation_turn", json!({ "role": "robot", "content": "x" }), "invalid", "\"assistant\""),
-        ("store_conversation_turn", json!({ "role": "tool", "content": "x" }), "invalid", "tool_call_id"),
-        ("store_conversation_turn", json!({ "role": "user", "content": 5 }), "invalid", "`content` must be a string"),
-        ("store_conversation_turn", json!({ "role": "user", "contents": "x" }), "invalid", "`content` may be meant"),
-        ("store_conversation_turn", json!({ "role": "user", "content": "x", "content_blocks": [] }), "invalid", "one of them"),
-        ("store_conversation_turn", json!({ "role": "user", "content": "x", "created_at": "yesterday" }), "invalid", "created_at"),
+        (
+            "store_conversation_turn",
+            json!({ "role": "robot", "content": "x" }),
+            "invalid",
+            "\"assistant\"",
+        ),
+        (
+            "store_conversation_turn",
+            json!({ "role": "tool", "content": "x" }),
+            "invalid",
+            "tool_call_id",
+        ),
+        (
+            "store_conversation_turn",
+            json!({ "role": "user", "content": 5 }),
+            "invalid",
+            "`content` must be a string",
+        ),
+        (
+            "store_conversation_turn",
+            json!({ "role": "user", "contents": "x" }),
+            "invalid",
+            "`content` may be meant",
+        ),
+        (
+            "store_conversation_turn",
+            json!({ "role": "user", "content": "x", "content_blocks": [] }),
+            "invalid",
+            "one of them",
+        ),
+        (
+            "store_conversation_turn",
+            json!({ "role": "user", "content": "x", "created_at": "yesterday" }),
+            "invalid",
+            "RFC 3339",
+        ),
         ("store", json!({ "entities": [{ "fields": {} }] }), "invalid", "entities[0]"),
         ("store", json!({ "entities": ["Ada"] }), "invalid", "`entities[0]` must be an object"),
         ("store", json!({ "file_content": "%%%", "mime_type": "x/y" }), "invalid", "base64"),
         ("store", json!({ "file_content": "AA==" }), "invalid", "mime_type"),
-        ("store", json!({ "text": "a", "file_content": "AA==", "mime_type": "x/y" }), "invalid", "one of text"),
+        (
+            "store",
+            json!({ "text": "a", "file_content": "AA==", "mime_type": "x/y" }),
+            "invalid",
+            "one of text",
+        ),
         ("store_structured", json!({}), "invalid", "nothing to store"),
-        ("store_structured", json!({ "entities": [{ "entity_type": "task", "fields": { "title": "x", "due": "soon" } }] }), "invalid", "date"),
+        (
+            "store_structured",
+            json!({ "entities": [{ "entity_type": "task", "fields": { "title": "x", "due": "soon" } }] }),
+            "invalid",
+            "date",
+        ),
         ("store_unstructured", json!({}), "invalid", "file_path"),
         ("store_unstructured", json!({ "text": "x", "interpreter": "oracle" }), "invalid", "rules"),
         ("list_observations", json!({ "entity_id": "trip:9" }), "not_found", "turn_key"),
-        ("list_observations", json!({ "entity_id": "trip:1" }), "ambiguous", "trip:1:assistant"),
+        ("list_observations", json!({ "entity_id": "two:7" }), "ambiguous", "two:7:assistant"),
         ("list_observations", json!({ "entity_id": "ent_zz" }), "invalid", "32 hex"),
         ("retrieve_entities", json!({ "limit": 0 }), "invalid", "limit"),
         ("retrieve_entities", json!({ "cursor": "nonsense" }), "invalid", "cursor"),
-        ("retrieve_entity_snapshot", json!({ "entity_id": "trip:1:assistant", "at": "then" }), "invalid", "2026-03-01T09:30:00Z"),
-        ("retrieve_field_provenance", json!({ "entity_id": "trip:2:assistant", "field": "colour" }), "not_found", "colour"),
-        ("create_relationship", json!({ "type": "LIKES", "source": "a", "target": "b" }), "invalid", "SUPERSEDES"),
-        ("create_relationship", json!({ "type": "PART_OF", "source": "a", "target": "b" }), "not_found", "ent_"),
+        (
+            "retrieve_entity_snapshot",
+            json!({ "entity_id": "trip:1:assistant", "at": "then" }),
+            "invalid",
+            "2026-03-01T09:30:00Z",
+        ),
+        (
+            "retrieve_field_provenance",
+            json!({ "entity_id": "trip:2:assistant", "field": "colour" }),
+            "not_found",
+            "colour",
+        ),
+        (
+            "create_relationship",
+            json!({ "type": "LIKES", "source": "a", "target": "b" }),
+            "invalid",
+            "SUPERSEDES",
+        ),
+        (
+            "create_relationship",
+            json!({ "type": "PART_OF", "source": "a", "target": "b" }),
+            "not_found",
+            "ent_",
+        ),
         ("list_relationships", json!({ "type": "LIKES" }), "invalid", "PART_OF"),
-        ("correct", json!({ "entity_id": "trip:1:assistant", "fields": { "content": "x" } }), "unsupported", "edit"),
+        (
+            "correct",
+            json!({ "entity_id": "trip:1:assistant", "fields": { "content": "x" } }),
+            "unsupported",
+            "edit",
+        ),
         ("correct", json!({ "entity_id": "trip:1:assistant", "fields": {} }), "invalid", "field"),
         ("list_interpretations", json!({ "source_id": "src_1" }), "invalid", "src_"),
         ("reinterpret", json!({}), "invalid", "sources"),
-        ("retrieve_source", json!({ "source_id": "src_00000000000000000000000000000000" }), "not_found", "source"),
-        ("append_turns", json!({ "conversation_id": "none", "messages": [{ "role": "user", "content": "x" }] }), "not_found", "none"),
-        ("append_turns", json!({ "conversation_id": "trip", "messages": [{ "role": "user" }] }), "invalid", "message 0"),
-        ("append_turns", json!({ "conversation_id": "trip", "messages": [{ "role": "user", "content": "x" }], "expected_tip": turns[0] }), "conflict", "expected_tip"),
+        (
+            "retrieve_source",
+            json!({ "source_id": "src_00000000000000000000000000000000" }),
+            "not_found",
+            "source",
+        ),
+        (
+            "append_turns",
+            json!({ "conversation_id": "none", "messages": [{ "role": "user", "content": "x" }] }),
+            "not_found",
+            "none",
+        ),
+        (
+            "append_turns",
+            json!({ "conversation_id": "trip", "messages": [{ "role": "user" }] }),
+            "invalid",
+            "message 0",
+        ),
+        (
+            "append_turns",
+            json!({ "conversation_id": "trip", "messages": [{ "role": "user", "content": "x" }], "expected_tip": turns[0] }),
+            "conflict",
+            "expected_tip",
+        ),
         ("get_path", json!({}), "invalid", "conversation_id"),
         ("get_path", json!({ "to": other }), "not_found", "another project"),
         ("get_tree", json!({ "conversation_id": "none" }), "not_found", "none"),
         ("fork_conversation", json!({ "conversation_id": "trip" }), "invalid", "before"),
         ("fork_conversation", json!({ "at": turns[0], "name": "main" }), "conflict", "main"),
         ("edit_turn", json!({ "turn": turns[0] }), "invalid", "content_blocks"),
-        ("edit_turn", json!({ "turn": "root", "content": "x", "conversation_id": "trip" }), "invalid", "root"),
+        (
+            "edit_turn",
+            json!({ "turn": "root", "content": "x", "conversation_id": "trip" }),
+            "invalid",
+            "root",
+        ),
         ("revert_branch", json!({ "conversation_id": "trip", "to": other }), "not_found", "turn"),
-        ("revert_branch", json!({ "conversation_id": "trip", "to": turns[0], "expected_tip": turns[1] }), "conflict", &turns[3]),
+        (
+            "revert_branch",
+            json!({ "conversation_id": "trip", "to": turns[0], "expected_tip": turns[1] }),
+            "conflict",
+            &turns[3],
+        ),
         ("search_turns", json!({ "query": "" }), "invalid", "look"),
-        ("undo_operation", json!({ "conversation_id": "trip", "operation": 99 }), "not_found", "99"),
-        ("undo_operation", json!({ "conversation_id": "trip", "operation": 1 }), "protected", "undo_operation(operation"),
-        ("get_tree", json!({ "conversation_id": "trip", "project_id": "elsewhere" }), "not_found", "trip"),
+        (
+            "undo_operation",
+            json!({ "conversation_id": "trip", "operation": 99 }),
+            "not_found",
+            "99",
+        ),
+        (
+            "undo_operation",
+            json!({ "conversation_id": "trip", "operation": 1 }),
+            "protected",
+            "undo_operation(operation",
+        ),
+        (
+            "get_tree",
+            json!({ "conversation_id": "trip", "project_id": "elsewhere" }),
+            "not_found",
+            "trip",
+        ),
     ] {
         let (found, text) = host.refused(tool, arguments.clone()).await;
         assert_eq!(found, code, "{tool} {arguments}: {text}");

@@ -29,7 +29,8 @@ fn get(home: &Home, name: &str) -> String {
 fn every_host_gets_an_entry_that_starts_this_store() {
     for (host, file, place) in HOSTS {
         let home = Home::new();
-        let out = home.ok(&["mcp", "install", host, "--yes", "--toolset", "all", "--project", "trips"]);
+        let out =
+            home.ok(&["mcp", "install", host, "--yes", "--toolset", "all", "--project", "trips"]);
         assert!(out.contains("+ ") && out.contains("written"), "{out}");
         let written: Value = serde_json::from_str(&get(&home, file)).unwrap();
         let entry = written.pointer(place).unwrap_or_else(|| panic!("{host}: {written}"));
@@ -38,11 +39,9 @@ fn every_host_gets_an_entry_that_starts_this_store() {
             entry["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
         let store = home.path("store");
         let store = store.to_str().unwrap();
-        assert_eq!(
-            arguments,
-            ["mcp", "--store", store, "--project", "trips", "--toolset", "all"]
-        );
-        let again = home.ok(&["mcp", "install", host, "--yes", "--toolset", "all", "--project", "trips"]);
+        assert_eq!(arguments, ["mcp", "--store", store, "--project", "trips", "--toolset", "all"]);
+        let again =
+            home.ok(&["mcp", "install", host, "--yes", "--toolset", "all", "--project", "trips"]);
         assert!(again.contains("already"), "{again}");
     }
     let home = Home::new();

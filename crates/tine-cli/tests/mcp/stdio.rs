@@ -120,7 +120,8 @@ fn a_host_of_either_era_stores_and_reads_over_standard_input_and_output() {
 #[test]
 fn the_project_and_the_tools_are_those_of_the_arguments() {
     let home = Home::new();
-    let mut host = Host::start(&home, &["--project", "trips", "--toolset", "all", "--read-only"], false);
+    let mut host =
+        Host::start(&home, &["--project", "trips", "--toolset", "all", "--read-only"], false);
     let tools = host.ask("tools/list", json!({}));
     assert_eq!(tools["tools"].as_array().unwrap().len(), 11, "only those that read");
     assert_eq!(host.call("get_tree", json!({}))["project_id"], "trips");
@@ -134,8 +135,7 @@ fn the_project_and_the_tools_are_those_of_the_arguments() {
 #[test]
 fn several_hosts_a_server_and_the_command_share_one_store() {
     let home = Home::new();
-    let mut hosts: Vec<Host> =
-        (0..3).map(|nth| Host::start(&home, &[], nth % 2 == 0)).collect();
+    let mut hosts: Vec<Host> = (0..3).map(|nth| Host::start(&home, &[], nth % 2 == 0)).collect();
     let server = Server::start(&home.path("store"), "127.0.0.1:0", &[]);
     let turns = 20;
     std::thread::scope(|scope| {
@@ -149,7 +149,8 @@ fn several_hosts_a_server_and_the_command_share_one_store() {
         }
         scope.spawn(|| {
             for turn in 0..turns {
-                let mut append = home.command(&["append", "-c", "own-0", "--branch", "cli", "--parent", "root"]);
+                let mut append =
+                    home.command(&["append", "-c", "own-0", "--branch", "cli", "--parent", "root"]);
                 append.arg(format!("from the command {turn}"));
                 // Until the conversation is there, there is nothing to append to.
                 let _ = append.output();

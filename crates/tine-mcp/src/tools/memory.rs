@@ -266,7 +266,6 @@ pub(super) fn listed(name: &str, what: &str, rows: Rows, more: Value) -> Answer 
     answer
 }
 
-
 fn retrieve_entities(asked: &Asked, arguments: EntitiesArguments) -> Result<Answer, Refusal> {
     let query = EntityQuery {
         entity_type: arguments.entity_type,
@@ -364,10 +363,7 @@ fn window<T>(
     Ok((all.into_iter().skip(from).take(limit).collect(), next))
 }
 
-fn create_relationship(
-    asked: &Asked,
-    arguments: RelationshipArguments,
-) -> Result<Answer, Refusal> {
+fn create_relationship(asked: &Asked, arguments: RelationshipArguments) -> Result<Answer, Refusal> {
     let request = NewRelationship {
         relation: arguments.r#type.name(),
         source: end(asked, "source", &arguments.source.into())?,
@@ -382,10 +378,7 @@ fn create_relationship(
     Ok(Answer::new(text, form))
 }
 
-fn list_relationships(
-    asked: &Asked,
-    arguments: RelationshipsArguments,
-) -> Result<Answer, Refusal> {
+fn list_relationships(asked: &Asked, arguments: RelationshipsArguments) -> Result<Answer, Refusal> {
     let query = RelationshipQuery {
         end: arguments.of.map(|of| end(asked, "of", &of.into())).transpose()?,
         direction: match arguments.direction {

@@ -11,14 +11,16 @@ use serde_json::{Map, Value, json};
 use tine_core::facts::envelope;
 use tine_core::{InterpretationId, Json, Message};
 use tine_engine::{
-    Call, Interpret, NewFact, NewRelationship, NewSource, RelationshipView, StoreFacts, StoreTogether,
-    StoreTurn, StoredSource, StoredTurn,
+    Call, Interpret, NewFact, NewRelationship, NewSource, RelationshipView, StoreFacts,
+    StoreTogether, StoreTurn, StoredSource, StoredTurn,
 };
 use tine_formats::redact;
 
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, lean, list_or_null};
-use crate::arguments::{conversation, end, entity, message, reference, source, strict, strict_object, times};
+use crate::arguments::{
+    conversation, end, entity, message, reference, source, strict, strict_object, times,
+};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
@@ -353,10 +355,7 @@ fn facts(
     Ok(request)
 }
 
-pub(super) fn metadata(
-    given: Option<Map<String, Value>>,
-    asked: &Asked,
-) -> Result<Json, Refusal> {
+pub(super) fn metadata(given: Option<Map<String, Value>>, asked: &Asked) -> Result<Json, Refusal> {
     match given {
         None => Ok(Json::Null),
         Some(members) => strict(&Value::Object(members), asked.limits()),
@@ -392,27 +391,28 @@ fn bytes(
         return Err(Refusal::invalid("the bytes are given more than once")
             .next("send one of text, file_content and file_path"));
     }
-    let (content, mime_type, name): (Arc<dyn tine_engine::SourceBytes>, _, _) =
-        if let Some(text) = text {
-            (Arc::new(text.into_bytes()), mime_type.unwrap_or_else(|| "text/plain".to_owned()), None)
-        } else if let Some(encoded) = file_content {
-            let bytes = STANDARD.decode(encoded.trim().as_bytes()).map_err(|error| {
-                Refusal::invalid(format!("`file_content` is not base64: {error}"))
-                    .next("send plain text as `text` instead")
-            })?;
-            let mime_type = mime_type.ok_or_else(|| {
-                Refusal::invalid("the argument `mime_type` is missing")
-                    .next("say what `file_content` is, such as application/pdf")
-            })?;
-            (Arc::new(bytes), mime_type, None)
-        } else if let Some(path) = file_path {
-            let file = asked.options.files.open(&path).map_err(Refusal::from)?;
-            let mime_type = mime_type.unwrap_or_else(|| file.mime_type().to_owned());
-            let name = file.name();
-            (Arc::new(file), mime_type, name)
-        } else {
-            return Ok(None);
-        };
+    let (content, mime_type, name): (Arc<dyn tine_engine::SourceBytes>, _, _) = if let Some(text) =
+        text
+    {
+        (Arc::new(text.into_bytes()), mime_type.unwrap_or_else(|| "text/plain".to_owned()), None)
+    } else if let Some(encoded) = file_content {
+        let bytes = STANDARD.decode(encoded.trim().as_bytes()).map_err(|error| {
+            Refusal::invalid(format!("`file_content` is not base64: {error}"))
+                .next("send plain text as `text` instead")
+        })?;
+        let mime_type = mime_type.ok_or_else(|| {
+            Refusal::invalid("the argument `mime_type` is missing")
+                .next("say what `file_content` is, such as application/pdf")
+        })?;
+        (Arc::new(bytes), mime_type, None)
+    } else if let Some(path) = file_path {
+        let file = asked.options.files.open(&path).map_err(Refusal::from)?;
+        let mime_type = mime_type.unwrap_or_else(|| file.mime_type().to_owned());
+        let name = file.name();
+        (Arc::new(file), mime_type, name)
+    } else {
+        return Ok(None);
+    };
     Ok(Some(NewSource {
         content,
         mime_type,

@@ -210,11 +210,7 @@ arguments!(AppendArguments {
     reuse: Option<bool>,
 });
 
-fn turn_ref(
-    asked: &Asked,
-    conversation_id: Option<&str>,
-    turn: &str,
-) -> Result<TurnRef, Refusal> {
+fn turn_ref(asked: &Asked, conversation_id: Option<&str>, turn: &str) -> Result<TurnRef, Refusal> {
     let conversation = conversation_id.map(|id| conversation_of(asked, id)).transpose()?;
     Ok(TurnRef { conversation, turn: reference(turn)? })
 }
@@ -277,7 +273,8 @@ fn get_path(asked: &Asked, arguments: PathArguments) -> Result<Answer, Refusal> 
     let rows = asked.room.rows(
         |page| {
             let (cursor, limit) = (page.cursor, page.limit);
-            let found = asked.engine.path(&asked.call, PathQuery { cursor, limit, ..query.clone() })?;
+            let found =
+                asked.engine.path(&asked.call, PathQuery { cursor, limit, ..query.clone() })?;
             let system = found.root.and_then(|root| root.system_prompt);
             *head.borrow_mut() = (found.conversation.to_string(), found.to, system);
             Ok((found.turns, found.next))
@@ -399,9 +396,7 @@ fn get_tree(asked: &Asked, arguments: TreeArguments) -> Result<Answer, Refusal> 
     )?;
     let branches = asked.engine.branches(&asked.call, &conversation)?;
     let tails = asked.engine.tails(&asked.call, &conversation)?;
-    let tail = |tail: &tine_engine::Tail| {
-        json!({ "leaf": tail.leaf.to_string(), "turns": tail.turns, "preview": tail.preview })
-    };
+    let tail = |tail: &tine_engine::Tail| json!({ "leaf": tail.leaf.to_string(), "turns": tail.turns, "preview": tail.preview });
     let more = json!({
         "conversation_id": conversation.as_str(),
         "total": total.get(),
@@ -422,16 +417,21 @@ fn fork_conversation(asked: &Asked, arguments: ForkArguments) -> Result<Answer, 
         (Some(at), None) => ForkPoint::At(reference(at)?),
         (None, Some(before)) => ForkPoint::Before(reference(before)?),
         _ => {
-            return Err(Refusal::invalid("nothing says where to fork, or two things do")
-                .next("send `at` (the last turn that belongs to it) or `before` (the first that \
-                       does not)"));
+            return Err(Refusal::invalid("nothing says where to fork, or two things do").next(
+                "send `at` (the last turn that belongs to it) or `before` (the first that \
+                       does not)",
+            ));
         }
     };
     let named = arguments.conversation_id.as_deref();
     let request = Fork {
         conversation: named.map(|id| conversation_of(asked, id)).transpose()?,
         point,
-        name: arguments.name.map(|name| Name::new(name, asked.limits())).transpose().map_err(Error::from)?,
+        name: arguments
+            .name
+            .map(|name| Name::new(name, asked.limits()))
+            .transpose()
+            .map_err(Error::from)?,
     };
     let made = asked.engine.fork(&asked.call, request)?;
     let text = format!(

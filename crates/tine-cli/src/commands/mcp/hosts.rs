@@ -35,14 +35,8 @@ pub(super) struct Entry {
 const NAME: &str = "tine";
 
 impl Host {
-    pub(super) const ALL: [Host; 6] = [
-        Host::ClaudeCode,
-        Host::ClaudeDesktop,
-        Host::Cursor,
-        Host::Vscode,
-        Host::Zed,
-        Host::Codex,
-    ];
+    pub(super) const ALL: [Host; 6] =
+        [Host::ClaudeCode, Host::ClaudeDesktop, Host::Cursor, Host::Vscode, Host::Zed, Host::Codex];
 
     /// What people call it.
     pub(super) fn name(self) -> &'static str {
@@ -58,7 +52,8 @@ impl Host {
 
     /// Its file of settings; `None` where no home is known.
     pub(super) fn file(self) -> Option<PathBuf> {
-        let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        let folder =
+            |name: &str| env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
         let home = folder("HOME").or_else(|| folder("USERPROFILE"));
         let settings = || {
             if cfg!(target_os = "macos") {
@@ -82,7 +77,9 @@ impl Host {
             Host::Vscode => Some(settings()?.join("Code").join("User").join("mcp.json")),
             // Zed follows XDG on macOS as well.
             Host::Zed if cfg!(target_os = "macos") => under_home(".config/zed/settings.json"),
-            Host::Zed => Some(settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json")),
+            Host::Zed => Some(
+                settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"),
+            ),
             Host::Codex => match folder("CODEX_HOME") {
                 Some(folder) => Some(folder.join("config.toml")),
                 None => under_home(".codex/config.toml"),
@@ -132,7 +129,8 @@ fn list(items: &[String]) -> String {
 
 /// TOML with the entry as a table of its own, in the place of the one that is there.
 fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
-    let parse = |text: &str| text.parse::<toml::Table>().map_err(|error| error.message().to_owned());
+    let parse =
+        |text: &str| text.parse::<toml::Table>().map_err(|error| error.message().to_owned());
     parse(text)?;
     let header = format!("[mcp_servers.{NAME}]");
     let table = format!(

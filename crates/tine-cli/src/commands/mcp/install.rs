@@ -11,8 +11,8 @@ use clap::Args;
 use serde::Serialize;
 use tine_core::Kind;
 
-use super::hosts::{Entry, Host};
 use super::Offer;
+use super::hosts::{Entry, Host};
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::terminal::{Paging, Screen};

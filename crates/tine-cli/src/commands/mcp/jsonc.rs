@@ -110,7 +110,8 @@ impl Reader<'_> {
     fn space(&mut self) -> Result<(), Malformed> {
         loop {
             let rest = &self.text[self.at..];
-            let blank = rest.len() - rest.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
+            let blank =
+                rest.len() - rest.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
             self.at += blank;
             let rest = &self.text[self.at..];
             if rest.starts_with("//") {
@@ -194,7 +195,8 @@ impl Reader<'_> {
             Some(b'"') => self.string().map(drop),
             _ => {
                 let rest = &self.text[self.at..];
-                let end = rest.find([',', '}', ']', ' ', '\t', '\r', '\n', '/']).unwrap_or(rest.len());
+                let end =
+                    rest.find([',', '}', ']', ' ', '\t', '\r', '\n', '/']).unwrap_or(rest.len());
                 let sound = serde_json::from_str::<serde_json::Value>(&rest[..end]).is_ok();
                 if !sound {
                     return Err(self.wrong("this is no value"));

@@ -134,8 +134,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
     })?;
     let folder = store_folder(globals)?;
-    let store =
-        EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
+    let store = EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::new(store), clock, entropy, limits)
         .with_interpreters(globals.settings.interpreters()?);
@@ -187,7 +186,11 @@ fn count(globals: &Globals) -> Result<()> {
         return screen.document(&counted);
     }
     screen.text(Paging::Direct, |out| {
-        writeln!(out, "{:8} {:>5} {:>12} {:>10} {:>6}", "", "tools", "instructions", "tools/list", "total")?;
+        writeln!(
+            out,
+            "{:8} {:>5} {:>12} {:>10} {:>6}",
+            "", "tools", "instructions", "tools/list", "total"
+        )?;
         for set in &counted {
             writeln!(
                 out,
