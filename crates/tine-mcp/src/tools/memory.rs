@@ -326,7 +326,7 @@ fn retrieve_field_provenance(
     let rows = asked.room.rows(
         |page| {
             let all = asked.engine.field_provenance(&asked.call, id, field.as_deref())?;
-            Ok(window(all, page.cursor.as_deref(), page.limit)?)
+            window(all, page.cursor.as_deref(), page.limit)
         },
         |found, cuts| {
             let whole = format!("tine://entity/{id}");
