@@ -407,6 +407,7 @@ impl ServerHandler for Tine {
     }
 
     #[cfg(feature = "conformance")]
+    #[expect(deprecated, reason = "the suite asks for it")]
     async fn set_level(
         &self,
         _: rmcp::model::SetLevelRequestParams,
