@@ -8,8 +8,8 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     append, branches, bundles, care, completions, config, conversations, demo, edits, entities,
-    history, interpret, marks, moves, observations, pack, purge, reading, relations, search, serve,
-    show, sources, store, timeline, token, tree, watch,
+    history, interpret, marks, mcp, moves, observations, pack, purge, reading, relations, search,
+    serve, show, sources, store, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -286,6 +286,8 @@ pub(crate) fn names_root(reference: &Reference) -> bool {
 pub(crate) enum Command {
     /// Serve the store over HTTP
     Serve(serve::ServeArgs),
+    /// Serve the store to an agent, over standard input and output
+    Mcp(mcp::McpArgs),
     /// Fill a store with a branching example and show it as a tree
     Demo(demo::DemoArgs),
     /// Begin a conversation

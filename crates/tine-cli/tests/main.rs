@@ -13,6 +13,7 @@ mod exit_codes;
 mod formats;
 mod harness;
 mod learned;
+mod mcp;
 mod output;
 mod reading;
 mod redaction;

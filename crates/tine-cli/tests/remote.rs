@@ -56,8 +56,9 @@ const ONLY_HERE: [(&str, &str); 14] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 4] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 5] = [
     ("damage::", "they alter the store's files, which a server holds open"),
+    ("mcp::", "a host starts the command beside the store, or connects to /mcp itself"),
     ("serving::", "they start and end servers of their own"),
     ("settings::", "they are about where a store or a server is named"),
     ("learned::models::", "they are about models of the tine.toml here, or start a server"),

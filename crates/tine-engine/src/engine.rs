@@ -121,11 +121,20 @@ impl Engine {
         &self,
         body: impl Fn(&mut dyn Write) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.write_if(true, body)
+    }
+
+    /// The same; but what is not to be kept is taken back however it ends.
+    pub(crate) fn write_if<T: Send + 'static>(
+        &self,
+        keep: bool,
+        body: impl Fn(&mut dyn Write) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let answer = Arc::new(Mutex::new(None));
         let place = Arc::clone(&answer);
         self.inner.store.write(Box::new(move |records| {
             let done = body(records);
-            let verdict = if done.is_ok() { Verdict::Commit } else { Verdict::Rollback };
+            let verdict = if keep && done.is_ok() { Verdict::Commit } else { Verdict::Rollback };
             *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             Ok(verdict)
         }))?;

@@ -102,6 +102,20 @@ impl Engine {
         payload: impl FnOnce(&Q) -> Json,
         rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
     ) -> Result<(R, Replay)> {
+        self.mutate_if(true, call, kind, request, payload, rules)
+    }
+
+    /// The same; but what is not to be kept is done as a rehearsal: the answer is what it would
+    /// be, and nothing stays of it.
+    pub(crate) fn mutate_if<Q: Send + 'static, R: Receipt + Send + 'static>(
+        &self,
+        keep: bool,
+        call: &Call,
+        kind: &'static str,
+        request: Q,
+        payload: impl FnOnce(&Q) -> Json,
+        rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
+    ) -> Result<(R, Replay)> {
         let fingerprint = match &call.idempotency_key {
             None => None,
             Some(key) => {
@@ -113,7 +127,7 @@ impl Engine {
         check_key("actor", &call.actor, self.limits())?;
         let now = self.now();
         let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
-        self.write(move |records| {
+        self.write_if(keep, move |records| {
             drawn.begin();
             if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
                 && let Some(first) = records.idempotent(&call.project, key)?
@@ -213,8 +227,12 @@ impl<'m> Mutation<'m> {
         Ok(())
     }
 
-    /// Makes the project's own log the one that this operation enters.
+    /// Makes the project's own log the one that this operation enters, unless it has entered one
+    /// already: what is stored along with a turn stands in the log of the turn's conversation.
     pub(crate) fn open_project_log(&mut self) -> Result<()> {
+        if self.conversation.is_some() {
+            return Ok(());
+        }
         let project = &self.call.project;
         let id = ConversationId::from_stored(PROJECT_LOG);
         if let Some(known) = self.records.conversation(project, &id)? {

@@ -89,6 +89,8 @@ pub(crate) struct App {
     pub(crate) bell: Bell,
     /// The API's description.
     pub(crate) description: Value,
+    /// The tools for agents.
+    pub(crate) mcp: tine_mcp::Http,
     /// How far the feed goes, as far as the server has seen.
     pub(crate) feed: watch::Receiver<u64>,
     /// Turns true when the server is told to stop.

@@ -1,7 +1,7 @@
 //! Tine over HTTP.
 //!
 //! [`Server`] listens, checks who asks (`access`), and answers: the REST routes (`api`), live
-//! events (`events`), bundles (`transfer`), the API's description (`openapi`) and its reference
+//! events (`events`), bundles (`transfer`), tools for agents (`mcp`), the API's description (`openapi`) and its reference
 //! (`reference`). Everything goes through the engine; no rule of the tree lives here.
 //!
 //! Connections are served by a few asynchronous threads that never wait for the store; what may
@@ -11,6 +11,7 @@ mod access;
 mod api;
 mod app;
 mod events;
+mod mcp;
 mod metrics;
 mod openapi;
 mod problem;

@@ -328,7 +328,11 @@ pub(crate) async fn discard(mut body: Body) {
 }
 
 /// Reads a whole body, up to the limit. One that says that it is longer is not read at all.
-async fn read_body(app: &App, headers: &HeaderMap, body: Body) -> Result<(Bytes, Held), Problem> {
+pub(crate) async fn read_body(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Bytes, Held), Problem> {
     let limit = app.engine.limits().body_bytes;
     let too_large = || {
         let why = format!("the body: at most {limit} bytes; nothing was stored");

@@ -13,7 +13,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ use crate::problem::Problem;
 use crate::rate::Rates;
 use crate::room::{BodyRoom, TransferRoom, WaitRoom};
 use crate::worker::{self, Bell};
-use crate::{api, events, reference, route, sources, transfer};
+use crate::{api, events, mcp, reference, route, sources, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -78,6 +78,7 @@ impl Server {
         let (bell, rings) = Bell::new();
         let (router, description) = routes();
         let app = Arc::new(App {
+            mcp: mcp::handler(&engine, &options),
             engine,
             tokens: Tokens::new(options.tokens.clone()),
             metrics: Metrics::default(),
@@ -161,6 +162,7 @@ impl Server {
         }
         drop((listener, open));
         app.bell.ring();
+        app.mcp.stop();
         let closed = tokio::time::timeout(app.options.grace, all_closed.recv()).await;
         if closed.is_err() {
             tracing::warn!("requests were still in work when the time to stop was over");
@@ -235,6 +237,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
         .route("/api/v1/openapi.json", get(openapi))
         .route("/docs", get(docs))
         .route("/healthz", get(healthz))
+        .route("/mcp", any(mcp::answer))
         .route("/metrics", get(metrics))
         .method_not_allowed_fallback(wrong_method)
         .fallback(nowhere);

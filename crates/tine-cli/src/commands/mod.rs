@@ -13,6 +13,7 @@ pub(crate) mod entities;
 pub(crate) mod history;
 pub(crate) mod interpret;
 pub(crate) mod marks;
+pub(crate) mod mcp;
 pub(crate) mod moves;
 pub(crate) mod observations;
 pub(crate) mod pack;
@@ -91,6 +92,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Export(args) => bundles::export(&open()?, &args),
         Command::Import(args) => bundles::import(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),
+        Command::Mcp(args) => mcp::mcp(globals, args),
         Command::Token(args) => token::token(globals, args),
         Command::Config(_) => config::show(globals),
         Command::Completions(args) => completions::completions(globals, &args),

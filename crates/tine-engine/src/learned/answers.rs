@@ -245,6 +245,55 @@ pub struct StoredFact {
     pub outcome: Outcome,
 }
 
+/// What a store of several parts did, or would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredTogether {
+    /// The turn, if one was given; its run is among those of the parts.
+    pub turn: Option<StoredTurn>,
+    /// Everything else.
+    pub parts: StoredParts,
+    /// Whether this is the answer of an earlier call with the same key.
+    pub replayed: bool,
+    /// Whether that earlier work has been undone since.
+    pub undone: bool,
+    /// Whether nothing was kept: ids of what would be new are none that will come back.
+    pub rehearsed: bool,
+}
+
+/// What became of bytes and facts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredParts {
+    /// The bytes, and whether they were new here.
+    pub source: Option<(SourceId, Outcome)>,
+    /// The source that the facts trace back to.
+    pub facts_source: Option<SourceId>,
+    /// The run that stands for the caller's own work.
+    pub interpretation: Option<InterpretationId>,
+    /// One for each entity, in order.
+    pub entities: Vec<StoredFact>,
+    /// One for each relationship, in order.
+    pub relationships: Vec<RelationshipKept>,
+    /// Fields that their schemas do not declare, as `type.field`.
+    pub unknown_fields: Vec<String>,
+    /// Runs that were queued.
+    pub runs: Vec<InterpretationId>,
+    /// What the caller should know.
+    pub warnings: Vec<String>,
+}
+
+/// A relationship that was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelationshipKept {
+    /// Its type.
+    pub relation: Relation,
+    /// From.
+    pub source: Endpoint,
+    /// To.
+    pub target: Endpoint,
+    /// Whether it is new.
+    pub outcome: Outcome,
+}
+
 /// A dated fact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineEntry {

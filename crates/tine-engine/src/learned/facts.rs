@@ -48,7 +48,7 @@ impl Engine {
         })
     }
 
-    fn check_facts(&self, request: &StoreFacts) -> Result<()> {
+    pub(super) fn check_facts(&self, request: &StoreFacts) -> Result<()> {
         let (limit, given) =
             (self.limits().facts_per_store, request.entities.len() + request.relationships.len());
         if given == 0 {
@@ -81,7 +81,7 @@ impl Engine {
 }
 
 /// Everything that was sent, in one form.
-fn as_sent(request: &StoreFacts) -> Json {
+pub(super) fn as_sent(request: &StoreFacts) -> Json {
     let fact = |fact: &NewFact| {
         object([
             ("entity_type", fact.entity_type.as_str().into()),
@@ -108,13 +108,13 @@ fn as_sent(request: &StoreFacts) -> Json {
     ])
 }
 
-struct StoreReceipt {
-    source: SourceId,
-    run: InterpretationId,
-    entities: Vec<StoredFact>,
-    relationships: Vec<(super::keys::Edge, bool)>,
-    unknown_fields: Vec<String>,
-    warnings: Vec<String>,
+pub(super) struct StoreReceipt {
+    pub source: SourceId,
+    pub run: InterpretationId,
+    pub entities: Vec<StoredFact>,
+    pub relationships: Vec<(super::keys::Edge, bool)>,
+    pub unknown_fields: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Receipt for StoreReceipt {
@@ -176,7 +176,7 @@ impl Receipt for StoreReceipt {
     }
 }
 
-fn store(
+pub(super) fn store(
     mutation: &mut Mutation<'_>,
     request: &StoreFacts,
     prepared: &Prepared,

@@ -28,6 +28,7 @@ mod runs;
 mod schemas;
 mod sources;
 pub(crate) mod step;
+mod together;
 pub(crate) mod turns;
 mod work;
 

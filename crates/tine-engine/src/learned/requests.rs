@@ -132,6 +132,19 @@ impl Default for StoreFacts {
     }
 }
 
+/// Everything that one exchange brings: at least one part.
+#[derive(Clone, Debug, Default)]
+pub struct StoreTogether {
+    /// What was said.
+    pub turn: Option<StoreTurn>,
+    /// Bytes that came with it.
+    pub source: Option<NewSource>,
+    /// What the caller took from them.
+    pub facts: Option<StoreFacts>,
+    /// Only to see what would happen: nothing is kept.
+    pub rehearse: bool,
+}
+
 /// What is known of one entity.
 #[derive(Clone, Debug)]
 pub struct NewFact {

@@ -36,7 +36,7 @@ impl Prepared {
         Prepared { content: Arc::new(bytes), digest, size_bytes }
     }
 
-    fn read(content: Arc<dyn SourceBytes>, limit: usize) -> Result<Self> {
+    pub(super) fn read(content: Arc<dyn SourceBytes>, limit: usize) -> Result<Self> {
         let mut hash = Hasher::default();
         let mut size_bytes = 0_u64;
         let mut piece = vec![0; PIECE_BYTES];
@@ -87,12 +87,12 @@ pub(crate) fn is_text(mime_type: &str) -> bool {
         || essence.ends_with("+xml")
 }
 
-struct SourceReceipt {
-    source: SourceId,
-    created: bool,
-    turn: Option<TurnReceipt>,
-    run: Option<InterpretationId>,
-    warnings: Vec<String>,
+pub(super) struct SourceReceipt {
+    pub source: SourceId,
+    pub created: bool,
+    pub turn: Option<TurnReceipt>,
+    pub run: Option<InterpretationId>,
+    pub warnings: Vec<String>,
 }
 
 impl Receipt for SourceReceipt {
@@ -231,7 +231,7 @@ fn placed_as(envelope: &Envelope) -> Option<StoreTurn> {
     })
 }
 
-fn store(
+pub(super) fn store(
     mutation: &mut Mutation<'_>,
     request: &NewSource,
     prepared: &Prepared,

@@ -45,15 +45,7 @@ impl Engine {
         self.check_turn(&request)?;
         let wait = request.interpret == Interpret::Wait;
         let (receipt, replay) =
-            self.mutate(call, "store_turn", request, payload, |mutation, request| {
-                let mut receipt = store(mutation, request)?;
-                if request.interpret != Interpret::None {
-                    let source = envelope_of(mutation, request, &receipt)?;
-                    let run = runs::queue(mutation, source, request.interpreter.as_deref(), None)?;
-                    (receipt.source, receipt.run) = (Some(source), Some(run));
-                }
-                Ok(receipt)
-            })?;
+            self.mutate(call, "store_turn", request, payload, store_with_run)?;
         self.finish_turn(call, receipt, replay, wait)
     }
 
@@ -121,7 +113,7 @@ impl Engine {
     }
 }
 
-fn payload(request: &StoreTurn) -> Json {
+pub(super) fn payload(request: &StoreTurn) -> Json {
     object([
         ("conversation_id", request.conversation.clone().into()),
         ("turn_id", request.turn_id.clone().into()),
@@ -179,6 +171,20 @@ impl Receipt for TurnReceipt {
             warnings: warnings.map(|one| one.as_str().map(str::to_owned)).collect::<Option<_>>()?,
         })
     }
+}
+
+/// Places a turn and observes it, and queues its run if one is asked for.
+pub(super) fn store_with_run(
+    mutation: &mut Mutation<'_>,
+    request: &StoreTurn,
+) -> Result<TurnReceipt> {
+    let mut receipt = store(mutation, request)?;
+    if request.interpret != Interpret::None {
+        let source = envelope_of(mutation, request, &receipt)?;
+        let run = runs::queue(mutation, source, request.interpreter.as_deref(), None)?;
+        (receipt.source, receipt.run) = (Some(source), Some(run));
+    }
+    Ok(receipt)
 }
 
 /// Places a turn and observes it: everything but its source and its run.

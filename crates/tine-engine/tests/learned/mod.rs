@@ -44,6 +44,7 @@ mod leases;
 mod runs;
 mod seeds;
 mod silent;
+mod together;
 mod transfer;
 mod turns;
 

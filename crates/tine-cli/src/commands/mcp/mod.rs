@@ -1,0 +1,203 @@
+//! `tine mcp`: the store for an agent, over standard input and output; and the entry in a host's
+//! configuration that starts it.
+
+mod hosts;
+mod install;
+mod jsonc;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use tine_core::{Kind, Limits, ProjectId};
+use tine_engine::{Engine, SystemClock, SystemEntropy};
+use tine_mcp::{Allowed, Options, Tine, Toolset, serve_stdio};
+use tine_store::EmbeddedStore;
+use tine_store::embedded::{Mode, OpenOptions};
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::session::store_folder;
+use crate::terminal::{Paging, Screen};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A host (Claude Code, Cursor, Zed …) starts this command itself and talks to it over standard input
+and output. Several may work on one store at once, beside `tine serve` and other commands. Over
+HTTP the same is at /mcp on `tine serve`.
+
+Examples:
+  tine mcp install claude-code         write the entry that starts it, after showing it
+  tine mcp install --all --dry-run     show what would be written for every host that is there
+  tine mcp --toolset all --project trips
+  tine mcp --count                     what the tools cost a host, in tokens")]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    offer: Offer,
+    /// Folders whose files may be stored by path; can be repeated
+    #[arg(long, value_name = "FOLDER")]
+    allow_path: Vec<PathBuf>,
+    /// Replace what has the shape of a secret in everything that is stored
+    #[arg(long)]
+    redact: bool,
+    /// Put whole answers into their text, for hosts that show a model nothing else
+    #[arg(long)]
+    whole_text: bool,
+    /// What is logged on standard error
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    log: Level,
+    /// Say what instructions and tools cost a host, in tokens, and serve nothing
+    #[arg(long)]
+    count: bool,
+}
+
+/// What a host is offered.
+#[derive(Debug, Args)]
+pub(crate) struct Offer {
+    /// Which tools
+    #[arg(long, value_name = "SET", default_value = "core")]
+    toolset: Set,
+    /// Offer nothing that changes anything
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write the entry into the configuration of a host
+    Install(install::InstallArgs),
+}
+
+/// A set of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Set {
+    /// The dozen for daily work.
+    Core,
+    /// What was learned.
+    Memory,
+    /// The tree.
+    Tree,
+    /// Everything.
+    All,
+}
+
+impl Set {
+    fn toolset(self) -> Toolset {
+        match self {
+            Set::Core => Toolset::Core,
+            Set::Memory => Toolset::Memory,
+            Set::Tree => Toolset::Tree,
+            Set::All => Toolset::All,
+        }
+    }
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
+    if let Some(Action::Install(install)) = args.action {
+        return install::install(globals, &install);
+    }
+    if args.count {
+        return count(globals);
+    }
+    globals.only_here("tine mcp", "a host reaches the server itself at /mcp")?;
+    let level = match args.log {
+        Level::Error => tracing::Level::ERROR,
+        Level::Warn => tracing::Level::WARN,
+        Level::Info => tracing::Level::INFO,
+        Level::Debug => tracing::Level::DEBUG,
+    };
+    // Standard output belongs to the protocol.
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
+    let limits = Limits::default();
+    let project = match globals.project() {
+        Some(set) => ProjectId::new(set.value, &limits)?,
+        None => ProjectId::default(),
+    };
+    let files = Allowed::folders(args.allow_path).map_err(|error| {
+        Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
+    })?;
+    let folder = store_folder(globals)?;
+    let store = EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let engine = Engine::with(Arc::new(store), clock, entropy, limits)
+        .with_interpreters(globals.settings.interpreters()?);
+    let options = Options {
+        actor: globals.actor(),
+        project,
+        toolset: args.offer.toolset.toolset(),
+        read_only: args.offer.read_only,
+        files,
+        redact: args.redact,
+        whole_text: args.whole_text,
+        interprets: true,
+    };
+    let internal = |why: String| Failure::refused(Kind::Internal, why);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| internal(format!("the server cannot start: {error}")))?;
+    let served = runtime.block_on(serve_stdio(Tine::new(engine, options)));
+    // A run that a model takes long over is begun again by whoever comes next.
+    runtime.shutdown_background();
+    served.map_err(|error| internal(error.to_string()))
+}
+
+/// What one set costs.
+#[derive(Serialize)]
+struct Counted {
+    toolset: &'static str,
+    tools: usize,
+    instructions: usize,
+    tools_list: usize,
+    total: usize,
+}
+
+fn count(globals: &Globals) -> Result<()> {
+    let counted = Toolset::ALL.map(|set| {
+        let cost = tine_mcp::cost(set);
+        Counted {
+            toolset: set.as_str(),
+            tools: cost.tools,
+            instructions: cost.instructions,
+            tools_list: cost.list,
+            total: cost.total(),
+        }
+    });
+    let screen = Screen::new(globals);
+    if screen.json {
+        return screen.document(&counted);
+    }
+    screen.text(Paging::Direct, |out| {
+        writeln!(
+            out,
+            "{:8} {:>5} {:>12} {:>10} {:>6}",
+            "", "tools", "instructions", "tools/list", "total"
+        )?;
+        for set in &counted {
+            writeln!(
+                out,
+                "{:8} {:>5} {:>12} {:>10} {:>6}",
+                set.toolset, set.tools, set.instructions, set.tools_list, set.total
+            )?;
+        }
+        Ok(writeln!(out, "tokens in o200k_base")?)
+    })
+}

@@ -1,0 +1,4 @@
+//! `tine mcp`, as a host starts it.
+
+mod install;
+mod stdio;

@@ -1,0 +1,246 @@
+//! Everything that one exchange brings, in one transaction: a turn, bytes, facts.
+//!
+//! The parts are those of the stores that take one alone, and keep their rules. What joins them:
+//! bytes are attached to the turn, facts are taken from the bytes and said by the turn, and the
+//! message refers to what the facts are about. All of it is one entry in the log of the turn's
+//! conversation, or in the project's own without a turn; one undo takes it back.
+//!
+//! A rehearsal runs the same rules and keeps nothing.
+
+use std::sync::Arc;
+
+use tine_core::facts::{Endpoint, Relation, envelope};
+use tine_core::ids::check_key;
+use tine_core::json::{Json, object};
+use tine_core::{InterpretationId, SourceId};
+
+use super::facts::{self, StoreReceipt};
+use super::keys::Edge;
+use super::sources::{self, Prepared, SourceReceipt};
+use super::turns::{self, TurnReceipt};
+use super::{
+    Interpret, NewSource, RelationshipKept, StoreFacts, StoreTogether, StoreTurn, StoredParts,
+    StoredTogether,
+};
+use crate::change::{parsed, text};
+use crate::log::{Mutation, Receipt};
+use crate::views::Answered;
+use crate::{Call, Engine, Error, Outcome, Result};
+
+/// What is stored, with the digests that were taken before the transaction.
+struct Parts {
+    turn: Option<StoreTurn>,
+    source: Option<(NewSource, Prepared)>,
+    facts: Option<(StoreFacts, Prepared)>,
+}
+
+impl Engine {
+    /// Stores a turn, bytes and facts in one transaction: all or nothing. Runs are queued, not
+    /// waited for.
+    pub fn store_together(&self, call: &Call, request: StoreTogether) -> Result<StoredTogether> {
+        let StoreTogether { turn, source, facts, rehearse } = request;
+        if turn.is_none() && source.is_none() && facts.is_none() {
+            return Err(Error::invalid("there is nothing to store: no turn, no bytes, no facts"));
+        }
+        if let Some(turn) = &turn {
+            self.check_turn(turn)?;
+        }
+        if let Some(facts) = &facts {
+            self.check_facts(facts)?;
+        }
+        let source = match source {
+            None => None,
+            Some(source) => Some(self.prepared(source)?),
+        };
+        let facts = facts.map(|facts| {
+            let sent = Prepared::from_bytes(facts::as_sent(&facts).to_canonical().into_bytes());
+            (facts, sent)
+        });
+        let parts = Parts { turn, source, facts };
+        let (receipt, replay) =
+            self.mutate_if(!rehearse, call, "store_together", parts, payload, store)?;
+        let turn = match receipt.turn {
+            None => None,
+            Some(turn) => {
+                Some(self.finish_turn(call, TurnReceipt { run: None, ..turn }, replay, false)?)
+            }
+        };
+        Ok(StoredTogether {
+            turn,
+            parts: receipt.parts,
+            replayed: replay.replayed,
+            undone: replay.undone,
+            rehearsed: rehearse,
+        })
+    }
+
+    fn prepared(&self, source: NewSource) -> Result<(NewSource, Prepared)> {
+        check_key("mime type", &source.mime_type, self.limits())?;
+        if let Some(name) = &source.original_filename {
+            check_key("file name", name, self.limits())?;
+        }
+        if envelope::is_envelope(&source.mime_type) {
+            return Err(Error::invalid(
+                "the envelope of a turn is stored by itself; here, give the turn",
+            ));
+        }
+        if source.interpret != Interpret::None {
+            self.interpreter(source.interpreter.as_deref())?;
+        }
+        let limit = self.limits().source_bytes;
+        let prepared = Prepared::read(Arc::clone(&source.content), limit)?;
+        Ok((source, prepared))
+    }
+}
+
+fn payload(parts: &Parts) -> Json {
+    let source = parts.source.as_ref().map(|(source, prepared)| {
+        object([
+            ("content_hash", prepared.digest.to_hex().into()),
+            ("mime_type", source.mime_type.as_str().into()),
+            ("original_filename", source.original_filename.clone().into()),
+        ])
+    });
+    object([
+        ("turn", parts.turn.as_ref().map(turns::payload).into()),
+        ("source", source.into()),
+        ("facts", parts.facts.as_ref().map(|(facts, _)| facts::as_sent(facts)).into()),
+    ])
+}
+
+fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<Together> {
+    let mut done = StoredParts::default();
+    let turn = match &parts.turn {
+        None => None,
+        Some(turn) => Some(turns::store_with_run(mutation, turn)?),
+    };
+    let said = match &turn {
+        Some(TurnReceipt { turn: Answered::Seen(view), observation, .. }) => {
+            Some((view.id, Endpoint::Entity(observation.entity)))
+        }
+        _ => None,
+    };
+    if let Some(turn) = &turn {
+        done.runs.extend(turn.run);
+    }
+    if let Some((source, prepared)) = &parts.source {
+        let kept = sources::store(mutation, source, prepared, None, None)?;
+        let SourceReceipt { source, created, run, warnings, .. } = kept;
+        done.source = Some((source, outcome(created)));
+        done.runs.extend(run);
+        done.warnings.extend(warnings);
+        if let Some((_, message)) = said {
+            relate(mutation, Relation::Embeds, message, Endpoint::Source(source), true)?;
+        }
+    }
+    if let Some((facts, prepared)) = &parts.facts {
+        let mut facts = facts.clone();
+        facts.source = facts.source.or(done.source.map(|(id, _)| id));
+        if let Some((turn, _)) = said {
+            for fact in &mut facts.entities {
+                fact.turn.get_or_insert_with(|| turn.into());
+            }
+        }
+        let kept = facts::store(mutation, &facts, prepared)?;
+        if let Some((_, message)) = said {
+            for fact in &kept.entities {
+                let about = Endpoint::Entity(fact.entity);
+                relate(mutation, Relation::RefersTo, message, about, false)?;
+            }
+        }
+        done.take_facts(kept);
+    }
+    Ok(Together { turn, parts: done })
+}
+
+fn relate(
+    mutation: &mut Mutation<'_>,
+    relation: Relation,
+    source: Endpoint,
+    target: Endpoint,
+    structural: bool,
+) -> Result<()> {
+    mutation.relate(&Edge { relation, source, target }, Json::Null, structural)?;
+    Ok(())
+}
+
+fn outcome(created: bool) -> Outcome {
+    if created { Outcome::Created } else { Outcome::Reused }
+}
+
+impl StoredParts {
+    fn take_facts(&mut self, kept: StoreReceipt) {
+        self.facts_source = Some(kept.source);
+        self.interpretation = Some(kept.run);
+        self.entities = kept.entities;
+        self.unknown_fields = kept.unknown_fields;
+        self.warnings.extend(kept.warnings);
+        let edges = kept.relationships.into_iter();
+        self.relationships = edges
+            .map(|(edge, created)| RelationshipKept {
+                relation: edge.relation,
+                source: edge.source,
+                target: edge.target,
+                outcome: outcome(created),
+            })
+            .collect();
+    }
+}
+
+/// What a store did, as a repeated call finds it.
+struct Together {
+    turn: Option<TurnReceipt>,
+    parts: StoredParts,
+}
+
+impl Receipt for Together {
+    fn to_json(&self) -> Json {
+        let facts = self.parts.interpretation.zip(self.parts.facts_source).map(|(run, source)| {
+            let related = self.parts.relationships.iter().map(|it| {
+                let edge = Edge { relation: it.relation, source: it.source, target: it.target };
+                (edge, it.outcome == Outcome::Created)
+            });
+            let receipt = StoreReceipt {
+                source,
+                run,
+                entities: self.parts.entities.clone(),
+                relationships: related.collect(),
+                unknown_fields: self.parts.unknown_fields.clone(),
+                warnings: Vec::new(),
+            };
+            receipt.to_json()
+        });
+        let source = self.parts.source.map(|(id, outcome)| {
+            object([("source_id", text(&id)), ("created", (outcome == Outcome::Created).into())])
+        });
+        object([
+            ("turn", self.turn.as_ref().map(Receipt::to_json).into()),
+            ("source", source.into()),
+            ("facts", facts.into()),
+            ("runs", Json::Array(self.parts.runs.iter().map(text).collect())),
+            ("warnings", Json::Array(self.parts.warnings.iter().map(text).collect())),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let mut parts = StoredParts::default();
+        if let Some(facts) = json.get("facts").filter(|facts| !facts.is_null()) {
+            parts.take_facts(StoreReceipt::from_json(facts)?);
+        }
+        if let Some(source) = json.get("source").filter(|source| !source.is_null()) {
+            let id: SourceId = parsed(source, "source_id")?;
+            parts.source = Some((id, outcome(source.get("created")?.as_bool()?)));
+        }
+        let runs = json.get("runs")?.as_array()?.iter();
+        parts.runs =
+            runs.map(|id| id.as_str()?.parse::<InterpretationId>().ok()).collect::<Option<_>>()?;
+        for warning in json.get("warnings")?.as_array()? {
+            parts.warnings.push(warning.as_str()?.to_owned());
+        }
+        let turn = match json.get("turn")? {
+            Json::Null => None,
+            turn => Some(TurnReceipt::from_json(turn)?),
+        };
+        Some(Together { turn, parts })
+    }
+}

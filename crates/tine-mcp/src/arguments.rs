@@ -1,0 +1,182 @@
+//! Arguments in forms that several tools share.
+
+use serde_json::{Map, Value};
+use tine_core::facts::Slot;
+use tine_core::json::{self, Json, Object};
+use tine_core::{
+    ConversationId, EntityId, Kind, Limits, Message, Reference, Role, SourceId, Timestamp, TurnId,
+};
+use tine_engine::{AsOf, End, Error};
+
+use crate::refusal::Refusal;
+use crate::tools::Asked;
+
+/// Free-form data, read strictly.
+pub(crate) fn strict(value: &Value, limits: &Limits) -> Result<Json, Refusal> {
+    let bytes = value.to_string();
+    Ok(json::parse(bytes.as_bytes(), limits.json_depth).map_err(Error::from)?)
+}
+
+/// The same, of an object.
+pub(crate) fn strict_object(
+    members: &Map<String, Value>,
+    limits: &Limits,
+) -> Result<Object, Refusal> {
+    match strict(&Value::Object(members.clone()), limits)? {
+        Json::Object(object) => Ok(object),
+        _ => Ok(Object::new()),
+    }
+}
+
+/// A message from its fields.
+pub(crate) fn message(
+    fields: Map<String, Value>,
+    index: usize,
+    limits: &Limits,
+) -> Result<Message, Refusal> {
+    let json = strict(&Value::Object(fields), limits)?;
+    let made = Message::from_json(json, limits);
+    Ok(made.map_err(|source| Error::Message { index, source })?)
+}
+
+/// What is said: a text, or blocks.
+pub(crate) fn content(
+    text: Option<String>,
+    blocks: Option<Vec<Map<String, Value>>>,
+) -> Result<Value, Refusal> {
+    match (text, blocks) {
+        (Some(text), None) => Ok(Value::String(text)),
+        (None, Some(blocks)) => Ok(Value::Array(blocks.into_iter().map(Value::Object).collect())),
+        (Some(_), Some(_)) => {
+            let why = "`content` and `content_blocks` both say what the turn says";
+            Err(Refusal::invalid(why).next("send one of them; a text can be a block of type text"))
+        }
+        (None, None) => Err(Refusal::invalid("nothing is said")
+            .next("send `content` (a text) or `content_blocks` (objects with a `type`)")),
+    }
+}
+
+pub(crate) fn reference(text: &str) -> Result<Reference, Refusal> {
+    Ok(Reference::parse(text).map_err(Error::from)?)
+}
+
+pub(crate) fn references(text: Option<&str>) -> Result<Option<Reference>, Refusal> {
+    text.map(reference).transpose()
+}
+
+pub(crate) fn conversation(text: &str, limits: &Limits) -> Result<ConversationId, Refusal> {
+    Ok(ConversationId::new(text, limits).map_err(Error::from)?)
+}
+
+pub(crate) fn time(name: &str, text: &str) -> Result<Timestamp, Refusal> {
+    text.parse().map_err(|error: tine_core::time::TimestampError| {
+        Refusal::invalid(format!("`{name}`: {error}")).next("write times as 2026-03-01T09:30:00Z")
+    })
+}
+
+pub(crate) fn times(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, Refusal> {
+    text.map(|text| time(name, text)).transpose()
+}
+
+pub(crate) fn source(text: &str) -> Result<SourceId, Refusal> {
+    text.parse().map_err(|error| {
+        Refusal::from(Error::Name(error)).next("source ids begin with src_; stores answer them")
+    })
+}
+
+/// An entity by its id, by the turn_key of a message, or by its conversation's id.
+pub(crate) fn entity(asked: &Asked, text: &str) -> Result<EntityId, Refusal> {
+    if let Ok(id) = text.parse::<EntityId>() {
+        return Ok(id);
+    }
+    if text.starts_with("ent_") {
+        return Err(Refusal::invalid(format!("`{text}` is no entity id"))
+            .next("ids are ent_ and 32 hex digits, as answers give them"));
+    }
+    let mut found: Vec<(EntityId, String)> = Vec::new();
+    for (conversation, slot) in slots(text, asked.limits()) {
+        let id = slot.entity(&asked.call.project, &conversation);
+        if asked.engine.entity(&asked.call, id, AsOf::default()).is_ok() {
+            found.push((id, slot.turn_key(&conversation)));
+        }
+    }
+    found.dedup();
+    match found.as_slice() {
+        [(id, _)] => Ok(*id),
+        [] => Err(Refusal::new(Kind::NotFound, format!("nothing is stored under `{text}`")).next(
+            "give an entity id (ent_…), or a turn_key: conversation_id:turn_id, with :assistant \
+             behind it for a reply",
+        )),
+        several => {
+            let exact: Vec<_> = several.iter().filter(|(_, key)| key == text).collect();
+            if let [(id, _)] = exact.as_slice() {
+                return Ok(*id);
+            }
+            let keys: Vec<_> = several.iter().map(|(id, key)| format!("{key} ({id})")).collect();
+            let why = format!("`{text}` could be {}", keys.join(" or "));
+            Err(Refusal::new(Kind::Ambiguous, why).next("send one of these ids as entity_id"))
+        }
+    }
+}
+
+/// Every slot that a turn_key could be the key of. Ids may hold colons, so that several can.
+fn slots(key: &str, limits: &Limits) -> Vec<(ConversationId, Slot)> {
+    let mut found = Vec::new();
+    for (at, _) in key.match_indices(':') {
+        let (conversation, rest) = (&key[..at], &key[at + 1..]);
+        let Ok(conversation) = ConversationId::new(conversation, limits) else { continue };
+        let mut add = |turn_id: &str, role: Role, tool_call_id: Option<&str>, part: u32| {
+            if !turn_id.is_empty() {
+                let tool_call_id = tool_call_id.map(str::to_owned);
+                let slot = Slot { turn_id: turn_id.to_owned(), role, tool_call_id, part };
+                found.push((conversation.clone(), slot));
+            }
+        };
+        for role in [Role::User, Role::Assistant, Role::System] {
+            add(rest, role, None, 0);
+        }
+        for (name, role) in [("assistant", Role::Assistant), ("system", Role::System)] {
+            if let Some(turn_id) = rest.strip_suffix(&format!(":{name}")) {
+                add(turn_id, role, None, 0);
+            }
+            if let Some((turn_id, part)) = rest.rsplit_once(&format!(":{name}:"))
+                && let Ok(part) = part.parse()
+            {
+                add(turn_id, role, None, part);
+            }
+        }
+        for (at, _) in rest.match_indices(":tool:") {
+            add(&rest[..at], Role::Tool, Some(&rest[at + 6..]), 0);
+        }
+    }
+    found
+}
+
+/// One end of a relationship: a number is the place of an entity in the same call.
+pub(crate) fn end(asked: &Asked, name: &str, value: &Value) -> Result<End, Refusal> {
+    let wrong = || {
+        Refusal::invalid(format!("`{name}` names nothing that can be related")).next(
+            "give an entity (ent_… or a turn_key), a source (src_…), a turn's id, \
+             conversation:ID, or the place of an entity in this call, from 0",
+        )
+    };
+    if let Some(nth) = value.as_u64() {
+        return Ok(End::InCall(usize::try_from(nth).map_err(|_| wrong())?));
+    }
+    let text = value.as_str().ok_or_else(wrong)?;
+    if let Ok(nth) = text.parse::<usize>()
+        && nth < asked.limits().facts_per_store
+    {
+        return Ok(End::InCall(nth));
+    }
+    if text.starts_with("src_") {
+        return Ok(End::Source(source(text)?));
+    }
+    if let Some(id) = text.strip_prefix("conversation:") {
+        return Ok(End::Conversation(id.to_owned()));
+    }
+    if text.parse::<TurnId>().is_ok() {
+        return Ok(End::Turn(reference(text)?));
+    }
+    Ok(End::Entity(entity(asked, text)?))
+}

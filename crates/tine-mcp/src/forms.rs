@@ -1,0 +1,291 @@
+//! Records as an agent reads them: the names of the contract, and nothing that says nothing.
+//!
+//! These are leaner than the answers over HTTP: what is empty is left out, a plain text is a
+//! `text` and no list of blocks, and long texts are cut with a word about where the whole is.
+
+use serde_json::{Map, Value, json};
+use tine_core::json::{Json, Object};
+use tine_core::{Body, Status};
+use tine_engine::{
+    BranchView, ConversationView, EntityView, Evidence, InterpretationView, ObservationView,
+    Outcome, Presence, RelationshipView, SearchHit, SourceView, StoredTurn, TopologyRow, TurnView,
+};
+use tine_formats::view;
+use tine_store::Content;
+
+use crate::answer::{Cuts, lean, list_or_null};
+
+/// A value as the SDK carries it. Whole numbers beyond 64 bits are rounded here; resources give
+/// every digit.
+pub(crate) fn value(json: &Json) -> Value {
+    serde_json::from_str(&json.to_canonical()).unwrap_or(Value::Null)
+}
+
+pub(crate) fn object(fields: &Object) -> Value {
+    value(&Json::Object(fields.clone()))
+}
+
+fn some(text: Option<impl ToString>) -> Value {
+    text.map_or(Value::Null, |text| text.to_string().into())
+}
+
+fn truly(flag: bool) -> Value {
+    if flag { true.into() } else { Value::Null }
+}
+
+/// Where the whole of a turn is.
+pub(crate) fn turn_uri(id: impl std::fmt::Display) -> String {
+    format!("tine://turn/{id}")
+}
+
+pub(crate) fn turn(turn: TurnView, cuts: &mut Cuts) -> Value {
+    let whole = turn_uri(turn.id);
+    let (mut text, mut blocks, mut purged) = (Value::Null, Value::Null, false);
+    match &turn.content {
+        Content::Kept(body) => match body.text_only() {
+            Some(said) => text = cuts.text(said, &whole).into(),
+            None => blocks = self::blocks(body, cuts, &whole),
+        },
+        Content::Purged(_) => purged = true,
+    }
+    let metadata = value(&turn.metadata.to_json());
+    let given = |name: &str| metadata.get(name).filter(|it| !is_empty(it)).cloned();
+    lean(json!({
+        "turn_id": turn.id.to_string(),
+        "turn_hash": turn.hash.to_string(),
+        "parent_id": some(turn.parent),
+        "role": turn.role.as_str(),
+        "text": text,
+        "content": blocks,
+        "purged": truly(purged),
+        "tool_call_id": turn.tool_call_id,
+        "created_at": turn.created_at.to_string(),
+        "status": if turn.status == Status::Complete { Value::Null } else { turn.status.as_str().into() },
+        "turn_key": some(turn.origin.slot.as_ref().map(|slot| slot.turn_key(&turn.conversation))),
+        "edited_from": some(turn.origin.edited_from),
+        "derived_from": some(turn.origin.derived_from),
+        "title": given("title"),
+        "tags": given("tags"),
+        "presence": match turn.presence {
+            Presence::Live => Value::Null,
+            other => view::presence(other).into(),
+        },
+    }))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// Blocks with their long strings cut.
+fn blocks(body: &Body, cuts: &mut Cuts, whole: &str) -> Value {
+    let mut blocks: Value = serde_json::from_str(&body.to_blocks_string()).unwrap_or(Value::Null);
+    shorten(&mut blocks, cuts, whole);
+    blocks
+}
+
+fn shorten(value: &mut Value, cuts: &mut Cuts, whole: &str) {
+    match value {
+        Value::String(text) => *text = cuts.text(std::mem::take(text), whole),
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten(item, cuts, whole)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|item| shorten(item, cuts, whole));
+        }
+        _ => {}
+    }
+}
+
+/// Fields of an entity with their long strings cut.
+fn fields(fields: &Object, cuts: &mut Cuts, whole: &str) -> Value {
+    let mut fields = object(fields);
+    shorten(&mut fields, cuts, whole);
+    fields
+}
+
+pub(crate) fn branch(branch: &BranchView) -> Value {
+    lean(json!({
+        "name": branch.name.as_str(),
+        "branch_id": branch.id.to_string(),
+        "tip": some(branch.tip),
+        "forked_from": some(branch.forked_from),
+    }))
+}
+
+pub(crate) fn conversation(found: &ConversationView) -> Value {
+    lean(json!({
+        "conversation_id": found.id.as_str(),
+        "title": found.title,
+        "system_prompt": found.root.as_ref().and_then(|root| root.system_prompt.clone()),
+        "created_at": found.created_at.to_string(),
+        "changed_at": found.changed_at.to_string(),
+        "archived": truly(found.archived),
+        "root_hash": found.root_hash.to_string(),
+    }))
+}
+
+pub(crate) fn outcome(outcome: Outcome) -> &'static str {
+    view::outcome_name(outcome)
+}
+
+pub(crate) fn stored_turn(done: &StoredTurn) -> Map<String, Value> {
+    let form = lean(json!({
+        "conversation_id": done.conversation.as_str(),
+        "turn_id": done.turn.id.to_string(),
+        "turn_hash": done.turn.hash.to_string(),
+        "turn_key": done.slot.turn_key(&done.conversation),
+        "entity_id": done.entity.to_string(),
+        "observation_id": done.observation.to_string(),
+        "outcome": outcome(done.outcome),
+        "parent_id": some(done.turn.parent),
+        "branch": done.branch.name.as_str(),
+        "tip": some(done.branch.tip),
+        "superseded": some(done.superseded),
+        "source_id": some(done.source),
+        "interpretation": done.interpretation.as_ref().map(|run| interpretation(run, &mut Cuts::new(1_000))),
+        "warnings": list_or_null(done.warnings.clone()),
+        "replayed": truly(done.replayed),
+        "undone": truly(done.undone),
+    }));
+    match form {
+        Value::Object(form) => form,
+        _ => Map::new(),
+    }
+}
+
+pub(crate) fn topology_row(row: TopologyRow, level_of_first: u32) -> Value {
+    let names = |names: &[tine_core::Name]| {
+        list_or_null(names.iter().map(|name| name.as_str().to_owned()).collect())
+    };
+    lean(json!({
+        "turn_id": row.id.to_string(),
+        "parent_id": some(row.parent),
+        "depth": row.level.saturating_sub(level_of_first),
+        "role": row.role.as_str(),
+        "preview": row.preview,
+        "title": row.title,
+        "tags": list_or_null(row.tags),
+        "children": if row.children.len() == 1 { Value::Null } else { row.children.len().into() },
+        "branches": names(&row.branches),
+        "bookmarks": names(&row.bookmarks),
+        "deleted": truly(row.presence != Presence::Live),
+    }))
+}
+
+pub(crate) fn hit(hit: SearchHit) -> Value {
+    lean(json!({
+        "turn_id": hit.turn.to_string(),
+        "conversation_id": hit.conversation.as_str(),
+        "conversation_title": hit.conversation_title,
+        "role": hit.role.as_str(),
+        "created_at": hit.created_at.to_string(),
+        "snippet": hit.snippet,
+        "branches": list_or_null(
+            hit.branches.iter().take(5).map(|name| name.as_str().to_owned()).collect()
+        ),
+    }))
+}
+
+pub(crate) fn entity(found: EntityView, cuts: &mut Cuts) -> Value {
+    let whole = format!("tine://entity/{}", found.id);
+    lean(json!({
+        "entity_id": found.id.to_string(),
+        "entity_type": found.entity_type,
+        "name": found.name.filter(|name| name.len() <= 200),
+        "fields": fields(&found.snapshot.fields, cuts, &whole),
+        "observations": found.snapshot.observations,
+        "last_observed_at": some(found.snapshot.last_observed_at),
+        "conversation_id": some(found.conversation.as_ref()),
+        "merged_from": some(found.merged_from),
+        "deleted_at": some(found.deleted_at),
+        "undeclared": list_or_null(found.undeclared),
+    }))
+}
+
+pub(crate) fn observation(found: ObservationView, cuts: &mut Cuts) -> Value {
+    let one = &found.observation;
+    let whole = match one.turn {
+        Some(turn) => turn_uri(turn),
+        None => format!("tine://entity/{}", one.id.entity),
+    };
+    lean(json!({
+        "observation_id": one.id.to_string(),
+        "fields": if one.fields.is_empty() { Value::Null } else { fields(&one.fields, cuts, &whole) },
+        "turn_id": some(one.turn),
+        "source_id": some(one.source),
+        "interpretation_id": some(one.interpretation),
+        "span": one.span.as_ref().map(|span| vec![span.start, span.end]),
+        "quote": found.quote.map(|quote| cuts.text(quote, &whole)),
+        "observed_at": one.observed_at.to_string(),
+        "origin": one.origin.as_str(),
+        "correction": truly(one.correction),
+        "retracts": some(one.retracts.map(|seq| tine_core::ObservationId { entity: one.id.entity, seq })),
+        "retracted": truly(found.retracted),
+    }))
+}
+
+pub(crate) fn evidence(found: Evidence, cuts: &mut Cuts) -> Value {
+    lean(json!({
+        "observation": observation(found.observation, cuts),
+        "interpretation": found.interpretation.as_ref().map(|run| lean(json!({
+            "interpretation_id": run.id.to_string(),
+            "interpreter": run.interpreter,
+            "status": run.status.as_str(),
+        }))),
+        "source": found.source.as_ref().map(source),
+        "turn_id": some(found.turn),
+    }))
+}
+
+pub(crate) fn source(found: &SourceView) -> Value {
+    lean(json!({
+        "source_id": found.id.to_string(),
+        "content_hash": found.content_hash.to_string(),
+        "size_bytes": found.size_bytes,
+        "mime_type": found.mime_type,
+        "original_filename": found.original_filename,
+        "stored_at": found.stored_at.to_string(),
+        "turn_id": some(found.turn),
+        "purged": truly(found.purged),
+    }))
+}
+
+pub(crate) fn interpretation(run: &InterpretationView, cuts: &mut Cuts) -> Value {
+    let mut detail = run.detail.clone();
+    for bytes in ["request", "response"] {
+        detail.remove(bytes);
+    }
+    lean(json!({
+        "interpretation_id": run.id.to_string(),
+        "source_id": run.source.to_string(),
+        "status": run.status.as_str(),
+        "interpreter": run.interpreter,
+        "queued_at": run.queued_at.to_string(),
+        "finished_at": some(run.finished_at),
+        "observations": run.observations.len(),
+        "unknown_fields": list_or_null(run.unknown_fields.clone()),
+        "notes": list_or_null(run.notes.clone()),
+        "error": run.error.clone().map(|why| cuts.text(why, "the server's log")),
+        "detail": if detail.is_empty() { Value::Null } else { cuts.value(object(&detail), "the command line: tine interpret") },
+    }))
+}
+
+pub(crate) fn relationship(found: RelationshipView) -> Value {
+    let metadata = value(&found.metadata);
+    lean(json!({
+        "type": found.relation.as_str(),
+        "source": found.source.to_string(),
+        "source_type": found.source_type,
+        "target": found.target.to_string(),
+        "target_type": found.target_type,
+        "label": found.label,
+        "metadata": if is_empty(&metadata) { Value::Null } else { metadata },
+        "created_at": found.created_at.to_string(),
+        "structural": truly(found.structural),
+    }))
+}

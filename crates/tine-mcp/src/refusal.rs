@@ -1,0 +1,107 @@
+//! Refusals that teach: what was wrong, how things stand, what to send instead.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+use tine_core::Kind;
+use tine_engine::Error;
+use tine_formats::render::RenderError;
+use tine_formats::view;
+
+/// Why a call was refused.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    kind: Kind,
+    error: Box<view::Error>,
+    next: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
+        Refusal { kind, error: Box::new(view::Error::new(kind, why)), next: None }
+    }
+
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        Refusal::new(Kind::Invalid, why)
+    }
+
+    /// The same, with what to do next.
+    pub(crate) fn next(self, next: impl Into<String>) -> Self {
+        Refusal { next: Some(next.into()), ..self }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.error.message
+    }
+
+    /// As the result of a tool.
+    pub(crate) fn into_result(self, tool: &str) -> CallToolResult {
+        let next = self.next.or_else(|| advice(self.kind, &self.error, tool));
+        let mut error = match serde_json::to_value(&*self.error) {
+            Ok(Value::Object(error)) => error,
+            _ => Map::new(),
+        };
+        let mut text = format!("{}: {}", self.error.code, self.error.message);
+        if let Some(next) = next {
+            text.push_str(&format!(" Next: {next}."));
+            error.insert("next".to_owned(), next.into());
+        }
+        let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
+        result.structured_content = Some(json!({ "error": error }));
+        result
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
+    }
+}
+
+impl From<RenderError> for Refusal {
+    fn from(error: RenderError) -> Self {
+        Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
+    }
+}
+
+/// What to do about a refusal that does not say it itself.
+fn advice(kind: Kind, error: &view::Error, tool: &str) -> Option<String> {
+    let known = &error.particulars;
+    if let Some(tip) = &known.actual_tip {
+        let turn = tip.turn_id.as_deref().unwrap_or("root");
+        return Some(format!(
+            "read the branch with get_path(to: \"{}\"), then call {tool} again with \
+             expected_tip \"{turn}\"",
+            tip.branch
+        ));
+    }
+    if let Some(operation) = known.deleted_by {
+        return Some(format!("undo_operation(operation: {operation}) brings the turn back"));
+    }
+    if let Some(last) = known.depended_on_by.last() {
+        return Some(format!("undo_operation(operation: {last}) first, then this one"));
+    }
+    if !known.candidates.is_empty() {
+        return Some("name the conversation_id, or the turn by one of the candidates' ids".into());
+    }
+    match kind {
+        Kind::NotFound => Some(
+            "search_turns or get_tree find turns, retrieve_entities finds entities; ids of \
+             another project are not seen here"
+                .to_owned(),
+        ),
+        Kind::IdempotencyMismatch => {
+            Some("send a new idempotency_key; a key is repeated only for the same call".to_owned())
+        }
+        Kind::Busy => Some("call again in a second".to_owned()),
+        Kind::TooLarge => Some(
+            "send less in one call; what belongs together can be several \
+             stores"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,158 @@
+//! Schemas that every client takes, and arguments checked against them.
+//!
+//! Argument types describe themselves; what a generator writes besides what it must say (titles,
+//! formats, nulls in lists of types) is taken out, since hosts pay for each token of it and some
+//! refuse it. The same schema then checks what comes in, so that a refusal can name the argument
+//! and what would be right.
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use crate::refusal::Refusal;
+
+/// The schema of a type, without what nobody needs.
+pub(crate) fn of<T: JsonSchema>() -> JsonObject {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    match schema {
+        Value::Object(mut schema) => {
+            schema.remove("description");
+            schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+            schema
+        }
+        _ => Map::new(),
+    }
+}
+
+fn tidy(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    for name in ["$schema", "title", "format", "minimum", "maximum"] {
+        if !members.get(name).is_some_and(Value::is_object) {
+            members.remove(name);
+        }
+    }
+    if members.get("default").is_some_and(Value::is_null) {
+        members.remove("default");
+    }
+    if members.get("additionalProperties") == Some(&Value::Bool(true)) {
+        members.remove("additionalProperties");
+    }
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if types.len() == 1 {
+            let only = types.remove(0);
+            members.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if choices.len() == 1
+            && let Value::Object(only) = choices.remove(0)
+        {
+            members.remove("anyOf");
+            for (name, value) in only {
+                members.entry(name).or_insert(value);
+            }
+        }
+    }
+    for (name, value) in members.iter_mut() {
+        match (name.as_str(), value) {
+            ("properties", Value::Object(properties)) => properties.values_mut().for_each(tidy),
+            ("anyOf" | "oneOf", Value::Array(choices)) => choices.iter_mut().for_each(tidy),
+            (_, value) => tidy(value),
+        }
+    }
+}
+
+/// Refuses arguments that do not fit, and says which and why.
+pub(crate) fn check(schema: &JsonObject, arguments: &JsonObject) -> Result<(), Refusal> {
+    let empty = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    if let Some(unknown) = arguments.keys().find(|name| !known.contains_key(*name)) {
+        let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        let like = names.iter().find(|name| alike(unknown, name));
+        let meant = like.map_or(String::new(), |name| format!("; `{name}` may be meant"));
+        let why = format!("there is no argument `{unknown}`{meant}");
+        return Err(Refusal::invalid(why).next(format!("the arguments are: {}", names.join(", "))));
+    }
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    for name in required.filter_map(Value::as_str) {
+        if !arguments.contains_key(name) {
+            let about = known.get(name).and_then(|it| it.get("description"));
+            let about = about.and_then(Value::as_str).unwrap_or("it is needed");
+            let why = format!("the argument `{name}` is missing");
+            return Err(Refusal::invalid(why).next(format!("send `{name}`: {about}")));
+        }
+    }
+    for (name, value) in arguments {
+        if let Some(schema) = known.get(name) {
+            fits(name, schema, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), Refusal> {
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        if values.contains(value) {
+            return Ok(());
+        }
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        let why = format!("`{name}` is {}", short(value));
+        return Err(Refusal::invalid(why).next(format!("`{name}` is one of {}", values.join(", "))));
+    }
+    let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    let right = match wanted {
+        "string" => value.is_string(),
+        "integer" => value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    };
+    if !right {
+        let (a, what) = match wanted {
+            "integer" => ("a", "whole number from 0 on"),
+            "array" => ("an", "array"),
+            "object" => ("an", "object"),
+            other => ("a", other),
+        };
+        let why = format!("`{name}` must be {a} {what}, not {}", short(value));
+        return Err(Refusal::invalid(why).next(format!("send `{name}` as {a} {what}")));
+    }
+    if let (Some(items), Value::Array(values)) = (schema.get("items"), value) {
+        for (at, value) in values.iter().enumerate() {
+            fits(&format!("{name}[{at}]"), items, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// A value as an error shows it.
+fn short(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.len() > 40 => "a long text".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether one name may be a slip of the other.
+fn alike(given: &str, known: &str) -> bool {
+    let bare = |name: &str| name.to_ascii_lowercase().replace(['_', '-'], "");
+    let (given, known) = (bare(given), bare(known));
+    given == known
+        || (given.len() > 3 && (known.starts_with(&given) || given.starts_with(&known)))
+        || (given.len() == known.len()
+            && given.chars().zip(known.chars()).filter(|(a, b)| a != b).count() <= 2)
+}

@@ -1,0 +1,418 @@
+//! The server: what the protocol asks for, handed on to the module that answers it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tine_core::{Kind, ProjectId};
+use tine_engine::Engine;
+use tokio::sync::{Notify, mpsc};
+
+use crate::access::Reach;
+use crate::files::Allowed;
+use crate::follow::Followers;
+use crate::refusal::Refusal;
+use crate::tools::{self, Asked, Effect, Toolset};
+use crate::{INSTRUCTIONS, complete, prompts, resources};
+
+/// How long a host may keep what hardly ever changes.
+pub(crate) const LISTS_FRESH_MS: u64 = 3_600_000;
+
+/// How a server behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who is recorded as the author of changes.
+    pub actor: String,
+    /// The project of calls that name none.
+    pub project: ProjectId,
+    /// Which tools are offered.
+    pub toolset: Toolset,
+    /// Whether nothing can be changed.
+    pub read_only: bool,
+    /// Folders whose files may be stored by path.
+    pub files: Allowed,
+    /// Whether secrets are taken out of what is stored.
+    pub redact: bool,
+    /// Whether the text of an answer is all of it, for hosts that show a model nothing else.
+    pub whole_text: bool,
+    /// Whether queued interpretations are done here, in the background.
+    pub interprets: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            actor: "mcp".to_owned(),
+            project: ProjectId::default(),
+            toolset: Toolset::Core,
+            read_only: false,
+            files: Allowed::default(),
+            redact: false,
+            whole_text: false,
+            interprets: false,
+        }
+    }
+}
+
+/// The server of one engine, for one connection. [`Tine::for_another`] makes one for the next.
+#[derive(Clone)]
+pub struct Tine {
+    pub(crate) engine: Engine,
+    pub(crate) options: Arc<Options>,
+    pub(crate) followers: Followers,
+    work: Arc<Work>,
+}
+
+/// Runs that were queued here are done here, in the background.
+#[derive(Default)]
+struct Work {
+    begun: AtomicBool,
+    wanted: Notify,
+}
+
+impl Tine {
+    /// A server over an engine.
+    pub fn new(engine: Engine, options: Options) -> Self {
+        let followers = Followers::new(engine.clone());
+        Tine { engine, options: Arc::new(options), followers, work: Arc::default() }
+    }
+
+    /// The same server for another connection: what one subscribes to is not the other's.
+    pub fn for_another(&self) -> Self {
+        Tine { followers: self.followers.for_another(), ..self.clone() }
+    }
+
+    /// Does queued interpretations in the background, whoever queued them, if that is to be done
+    /// here. Needs a runtime.
+    pub(crate) fn interpret_in_background(&self) {
+        if !self.options.interprets {
+            return;
+        }
+        self.work.wanted.notify_one();
+        if self.work.begun.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (engine, work) = (self.engine.clone(), Arc::clone(&self.work));
+        tokio::spawn(async move {
+            loop {
+                work.wanted.notified().await;
+                let engine = engine.clone();
+                match tokio::task::spawn_blocking(move || engine.run_pending()).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => tracing::warn!(%error, "interpreting failed"),
+                    Err(error) => tracing::error!(%error, "interpreting met a defect"),
+                }
+            }
+        });
+    }
+
+    async fn run_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, Refusal> {
+        let options = chosen(&self.options, context);
+        let known = tools::find(&request.name, &options)?;
+        let reach = reach(context);
+        let arguments = request.arguments.unwrap_or_default();
+        let limits = self.engine.limits();
+        let common = tools::common(known, arguments, &reach, &options, limits)?;
+        let project = common.call.project.clone();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        // Whoever goes away without a word is not waited for either.
+        let _stop = StopOnDrop(Arc::clone(&stop));
+        let asked = Asked {
+            engine: self.engine.clone(),
+            call: common.call,
+            options,
+            room: common.room,
+            stop,
+            progress: Box::new(move |done, total, message| {
+                // Nobody may listen any more.
+                let _ = tell.send((done, total, message));
+            }),
+        };
+        let (run, arguments) = (known.spec.run, common.arguments);
+        let mut work = tokio::task::spawn_blocking(move || run(&asked, arguments));
+        let token = context.meta.get_progress_token();
+        let done = loop {
+            tokio::select! {
+                biased;
+                () = context.ct.cancelled() => {
+                    return Err(Refusal::new(Kind::Conflict, "the call was cancelled"));
+                }
+                Some((done, total, message)) = told.recv() => {
+                    if let Some(token) = &token {
+                        let mut step = ProgressNotificationParam::new(token.clone(), done)
+                            .with_message(message);
+                        step.total = total;
+                        // A host that does not take it will notice the answer.
+                        let _ = context.peer.notify_progress(step).await;
+                    }
+                }
+                done = &mut work => break done,
+            }
+        };
+        if known.spec.effect != Effect::Reads {
+            self.interpret_in_background();
+        }
+        let answer = done.map_err(|error| {
+            tracing::error!(%error, tool = known.spec.name, "a tool met a defect");
+            Refusal::new(Kind::Internal, "the call met a defect; it is in the server's log")
+        })??;
+        Ok(answer.into_result(&project, self.options.whole_text || is_old(context)))
+    }
+
+    /// Runs something that may wait for the store.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Engine, &Options) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let (engine, options) = (self.engine.clone(), Arc::clone(&self.options));
+        let done = tokio::task::spawn_blocking(move || work(&engine, &options)).await;
+        match done {
+            Ok(done) => done.map_err(ErrorData::from),
+            Err(_) => Err(ErrorData::internal_error("the request met a defect", None)),
+        }
+    }
+}
+
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Who calls: as the HTTP server says, or whoever started this process.
+pub(crate) fn reach(context: &RequestContext<RoleServer>) -> Reach {
+    let parts = context.extensions.get::<http::request::Parts>();
+    parts.and_then(|parts| parts.extensions.get::<Reach>()).cloned().unwrap_or_default()
+}
+
+/// How this request is to be served: a host may choose its tools by the address it connects to.
+fn chosen(options: &Arc<Options>, context: &RequestContext<RoleServer>) -> Arc<Options> {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let query = parts.and_then(|parts| parts.uri.query()).unwrap_or_default();
+    let named = query.split('&').find_map(|pair| pair.strip_prefix("toolset="));
+    match Toolset::ALL.into_iter().find(|set| Some(set.as_str()) == named) {
+        Some(toolset) => Arc::new(Options { toolset, ..Options::clone(options) }),
+        None => Arc::clone(options),
+    }
+}
+
+/// Whether a host is older than structured content.
+fn is_old(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version.as_str() < "2025-06-18")
+}
+
+impl From<Refusal> for ErrorData {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.message().to_owned();
+        match refusal.kind() {
+            Kind::NotFound => ErrorData::resource_not_found(message, None),
+            Kind::Internal | Kind::Corrupt => ErrorData::internal_error(message, None),
+            kind => {
+                let data = serde_json::json!({ "code": kind.code() });
+                ErrorData::invalid_params(message, Some(data))
+            }
+        }
+    }
+}
+
+impl ServerHandler for Tine {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .build();
+        #[cfg(feature = "conformance")]
+        let capabilities = {
+            let mut capabilities = capabilities;
+            crate::conformance::more(&mut capabilities);
+            capabilities
+        };
+        ServerConfig::new(capabilities)
+            .with_server_info(
+                Implementation::new("tine", env!("CARGO_PKG_VERSION")).with_title("Tine"),
+            )
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let options = chosen(&self.options, &context);
+        let tools = tools::of(options.toolset, options.read_only);
+        #[cfg(feature = "conformance")]
+        let tools = crate::conformance::tools(tools);
+        Ok(ListToolsResult::with_all_items(tools)
+            .with_ttl_ms(LISTS_FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        #[cfg(feature = "conformance")]
+        if let Some(tool) = crate::conformance::tool(name) {
+            return Some(tool);
+        }
+        Some(tools::find(name, &self.options).ok()?.tool.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        #[cfg(feature = "conformance")]
+        if crate::conformance::knows(&request.name) {
+            return crate::conformance::call(self, request, context).await;
+        }
+        if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
+            return Err(ErrorData::invalid_params(refusal.message().to_owned(), None));
+        }
+        let name = request.name.to_string();
+        let result = match self.run_tool(request, &context).await {
+            Ok(result) => result,
+            Err(refusal) => refusal.into_result(&name),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let (reach, cursor) = (reach(&context), request.and_then(|page| page.cursor));
+        self.blocking(move |engine, options| resources::list(engine, options, &reach, cursor)).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates())
+            .with_ttl_ms(LISTS_FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        #[cfg(feature = "conformance")]
+        if let Some(found) = crate::conformance::read(&request.uri) {
+            return Ok(found.into());
+        }
+        let reach = reach(&context);
+        let read = self
+            .blocking(move |engine, options| resources::read(engine, options, &reach, &request.uri))
+            .await?;
+        Ok(read.into())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        self.followers.promise();
+        let mut accepted = requested.clone();
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            uris.retain(|uri| resources::can_be_followed(uri));
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        #[cfg(feature = "conformance")]
+        crate::conformance::listening(&context);
+        let reach = reach(context.request_context());
+        self.followers.listen(context, reach, &self.options).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let reach = reach(&context);
+        self.followers.subscribe(request.uri, reach, context.peer, &self.options).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.followers.unsubscribe(&request.uri);
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let prompts = prompts::list();
+        #[cfg(feature = "conformance")]
+        let prompts = crate::conformance::prompts(prompts);
+        Ok(ListPromptsResult::with_all_items(prompts)
+            .with_ttl_ms(LISTS_FRESH_MS)
+            .with_cache_scope(CacheScope::Private))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        #[cfg(feature = "conformance")]
+        if let Some(found) = crate::conformance::prompt(&request) {
+            return found;
+        }
+        let reach = reach(&context);
+        let made = self
+            .blocking(move |engine, options| prompts::get(engine, options, &reach, &request))
+            .await?;
+        Ok(made.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let reach = reach(&context);
+        self.blocking(move |engine, options| complete::complete(engine, options, &reach, &request))
+            .await
+    }
+
+    #[cfg(feature = "conformance")]
+    #[expect(deprecated, reason = "the suite asks for it")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Ok(())
+    }
+}

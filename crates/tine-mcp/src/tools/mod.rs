@@ -1,0 +1,272 @@
+//! The tools: what each is called, what it takes, what it does.
+//!
+//! A tool is one line in its family's table and one function over the engine. What all tools
+//! take (the project, the key that makes a change safe to repeat, limit and cursor) is added to
+//! their schemas here and read here.
+
+mod memory;
+mod store;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+use tine_core::ids::check_key;
+use tine_core::{Kind, Limits, ProjectId};
+use tine_engine::{Call, Engine, Error};
+
+use crate::access::Reach;
+use crate::answer::{Answer, Room};
+use crate::refusal::Refusal;
+use crate::schema;
+use crate::server::Options;
+
+/// Which tools a host is offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Toolset {
+    /// The dozen for daily work.
+    #[default]
+    Core,
+    /// Everything about what was learned.
+    Memory,
+    /// Everything about the tree.
+    Tree,
+    /// All of them.
+    All,
+}
+
+impl Toolset {
+    /// Every set.
+    pub const ALL: [Toolset; 4] = [Toolset::Core, Toolset::Memory, Toolset::Tree, Toolset::All];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Toolset::Core => "core",
+            Toolset::Memory => "memory",
+            Toolset::Tree => "tree",
+            Toolset::All => "all",
+        }
+    }
+}
+
+/// What a tool does to the store, as the protocol's hints have it. No tool destroys anything, and
+/// none reaches beyond the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Reads,
+    /// Adds something each time.
+    Adds,
+    /// Leads to the same state however often it is called.
+    Settles,
+}
+
+/// A tool.
+pub(crate) struct Spec {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub effect: Effect,
+    /// Whether it is one of the dozen.
+    pub core: bool,
+    /// Whether it is about what was learned; else about the tree. `None`: both.
+    pub memory: Option<bool>,
+    pub paged: bool,
+    pub input: fn() -> JsonObject,
+    /// Fields that are always in its answer, and their types.
+    pub output: &'static [(&'static str, &'static str)],
+    pub run: fn(&Asked, JsonObject) -> Result<Answer, Refusal>,
+}
+
+/// Makes a tool's function out of one with typed arguments.
+macro_rules! typed {
+    ($arguments:ty, $run:path) => {
+        |asked, arguments| {
+            let arguments: $arguments =
+                serde_json::from_value(serde_json::Value::Object(arguments))
+                    .map_err(|error| crate::refusal::Refusal::invalid(error.to_string()))?;
+            $run(asked, arguments)
+        }
+    };
+}
+pub(crate) use typed;
+
+/// Declares the arguments of a tool.
+macro_rules! arguments {
+    ($name:ident { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
+        #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $($(#[$meta])* pub(super) $field: $type,)*
+        }
+    };
+}
+pub(crate) use arguments;
+
+/// A call on its way: who asks, for which project, and how to tell how far it is.
+pub(crate) struct Asked {
+    pub engine: Engine,
+    pub call: Call,
+    pub options: Arc<Options>,
+    pub room: Room,
+    pub stop: Arc<AtomicBool>,
+    pub progress: Box<dyn Fn(f64, Option<f64>, String) + Send>,
+}
+
+impl Asked {
+    pub(crate) fn limits(&self) -> &Limits {
+        self.engine.limits()
+    }
+
+    /// Refuses to go on once the caller has given up.
+    pub(crate) fn check_wanted(&self) -> Result<(), Refusal> {
+        if self.stop.load(Ordering::Relaxed) {
+            let why = "the call was cancelled; what was stored before that stays";
+            return Err(Refusal::new(Kind::Conflict, why));
+        }
+        Ok(())
+    }
+}
+
+fn specs() -> impl Iterator<Item = &'static Spec> {
+    [store::TOOLS, memory::TOOLS, tree::TOOLS].into_iter().flatten()
+}
+
+/// A tool with its schema, which is worked out once.
+pub(crate) struct Known {
+    pub spec: &'static Spec,
+    pub tool: Tool,
+}
+
+/// Every tool by name.
+pub(crate) fn known() -> &'static BTreeMap<&'static str, Known> {
+    static KNOWN: OnceLock<BTreeMap<&'static str, Known>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let known = specs().map(|spec| (spec.name, Known { spec, tool: described(spec) }));
+        known.collect()
+    })
+}
+
+/// The tools of a set, in the order of their tables: what is needed most comes first.
+pub(crate) fn of(set: Toolset, read_only: bool) -> Vec<Tool> {
+    let wanted = specs().filter(|spec| offered(spec, set, read_only));
+    wanted.filter_map(|spec| Some(known().get(spec.name)?.tool.clone())).collect()
+}
+
+fn offered(spec: &Spec, set: Toolset, read_only: bool) -> bool {
+    let in_set = match set {
+        Toolset::Core => spec.core,
+        Toolset::Memory => spec.memory != Some(false),
+        Toolset::Tree => spec.memory != Some(true),
+        Toolset::All => true,
+    };
+    in_set && (!read_only || spec.effect == Effect::Reads)
+}
+
+/// A tool of the set by its name. One of another set is not there, and the refusal says so.
+pub(crate) fn find(name: &str, options: &Options) -> Result<&'static Known, Refusal> {
+    let there: Vec<&str> = specs()
+        .filter(|spec| offered(spec, options.toolset, options.read_only))
+        .map(|spec| spec.name)
+        .collect();
+    match known().get(name) {
+        Some(known) if there.contains(&name) => Ok(known),
+        other => {
+            let set = options.toolset.as_str();
+            let why = match other {
+                Some(_) => format!("the tool `{name}` is not offered here (toolset {set})"),
+                None => format!("there is no tool `{name}`"),
+            };
+            Err(Refusal::new(Kind::NotFound, why)
+                .next(format!("the tools here are: {}", there.join(", "))))
+        }
+    }
+}
+
+fn described(spec: &Spec) -> Tool {
+    let mut input = (spec.input)();
+    if let Some(Value::Object(properties)) = input.get_mut("properties") {
+        if spec.paged {
+            properties.insert("limit".to_owned(), json!({ "type": "integer" }));
+            properties.insert("cursor".to_owned(), json!({ "type": "string" }));
+        }
+        properties.insert("project_id".to_owned(), json!({ "type": "string" }));
+        if spec.effect != Effect::Reads {
+            properties.insert("idempotency_key".to_owned(), json!({ "type": "string" }));
+        }
+    }
+    let mut properties = Map::new();
+    for (name, kind) in spec.output {
+        properties.insert((*name).to_owned(), json!({ "type": kind }));
+    }
+    let mut output = Map::new();
+    output.insert("type".to_owned(), "object".into());
+    let required: Vec<&str> = spec.output.iter().map(|(name, _)| *name).collect();
+    output.insert("required".to_owned(), required.into());
+    output.insert("properties".to_owned(), Value::Object(properties));
+    let hints = ToolAnnotations::new()
+        .read_only(spec.effect == Effect::Reads)
+        .destructive(false)
+        .idempotent(spec.effect != Effect::Adds)
+        .open_world(false);
+    Tool::new(spec.name, spec.about, Arc::new(input))
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(hints)
+}
+
+/// What every tool takes, apart from its own arguments.
+pub(crate) struct Common {
+    pub call: Call,
+    pub room: Room,
+    pub arguments: JsonObject,
+}
+
+/// Checks the arguments of a call, and reads those that every tool takes.
+pub(crate) fn common(
+    known: &Known,
+    arguments: JsonObject,
+    reach: &Reach,
+    options: &Options,
+    limits: &Limits,
+) -> Result<Common, Refusal> {
+    let mut arguments = arguments;
+    // Hosts that fill in every argument mean nothing by a null.
+    arguments.retain(|_, value| !value.is_null());
+    if known.spec.name == "store_conversation_turn" {
+        store::translate(&mut arguments);
+    }
+    schema::check(&known.tool.input_schema, &arguments)?;
+    let mut take = |name: &str| match arguments.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let named = match take("project_id") {
+        Some(id) => Some(ProjectId::new(id, limits).map_err(Error::from)?),
+        None => None,
+    };
+    let project = reach.project(named, &options.project);
+    reach.check(&project, known.spec.effect != Effect::Reads)?;
+    let actor = reach.actor.clone().unwrap_or_else(|| options.actor.clone());
+    let mut call = Call::by(actor).in_project(project);
+    if known.spec.effect != Effect::Reads {
+        call.idempotency_key = take("idempotency_key");
+        if let Some(key) = &call.idempotency_key {
+            check_key("idempotency key", key, limits).map_err(Error::from)?;
+        }
+    }
+    let mut room = Room::new(None, None);
+    if known.spec.paged {
+        let cursor = take("cursor");
+        let limit = arguments.remove("limit").and_then(|limit| limit.as_u64());
+        let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        if limit == Some(0) || limit.is_some_and(|limit| limit > limits.page_rows) {
+            let why = format!("`limit` is from 1 to {}", limits.page_rows);
+            return Err(Refusal::invalid(why).next("leave it out for as much as fits in 8 kB"));
+        }
+        room = Room::new(cursor, limit);
+    }
+    Ok(Common { call, room, arguments })
+}
