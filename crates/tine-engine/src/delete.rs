@@ -98,7 +98,7 @@ impl Plan {
                 Ok(true)
             })?;
         }
-        let references = learned::references_to(&mutation.ledger(), &turns)?;
+        let references = learned::references_to(&mutation.ledger(), &turns, &[])?;
         if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
     }
 

@@ -184,7 +184,7 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     }
     for change in &changes {
         check_current(mutation, target, change, Side::After)?;
-        refuse_referenced(mutation, change)?;
+        refuse_referenced(mutation, change, &changes)?;
     }
     // Structure first: tips are then set in the tree as it will be.
     for change in changes.iter().rev() {
@@ -273,7 +273,7 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
 }
 
 /// Refuses to take turns back that something from elsewhere points at.
-fn refuse_referenced(mutation: &Mutation<'_>, change: &Change) -> Result<()> {
+fn refuse_referenced(mutation: &Mutation<'_>, change: &Change, own: &[Change]) -> Result<()> {
     let Change::Created { first, .. } = change else {
         return Ok(());
     };
@@ -284,7 +284,7 @@ fn refuse_referenced(mutation: &Mutation<'_>, change: &Change) -> Result<()> {
             Ok(true)
         })?;
     }
-    let references = learned::references_to(&mutation.ledger(), &turns)?;
+    let references = learned::references_to(&mutation.ledger(), &turns, own)?;
     if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
 }
 

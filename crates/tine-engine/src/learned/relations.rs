@@ -2,7 +2,7 @@
 
 use tine_core::facts::{Endpoint, Origin, Relation};
 use tine_core::json::{Json, Object, object};
-use tine_core::{EntityId, TurnId};
+use tine_core::{EntityId, ObservationId, TurnId};
 use tine_store::{EntryKind, required};
 
 use super::keys::Edge;
@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::record::RelationshipRecord;
 use super::sources::{next_cursor, page_range};
 use super::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
-use crate::change::{from_hex, hex, text};
+use crate::change::{Change, from_hex, hex, text};
 use crate::error::Reference;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
@@ -309,19 +309,33 @@ const LISTED: usize = 100;
 
 /// What points at turns from elsewhere: relationships that somebody made, and observations that
 /// are no versions of the turns' own slots.
-pub(crate) fn references_to(ledger: &Ledger<'_>, turns: &[TurnId]) -> Result<Vec<Reference>> {
+///
+/// What `own` changes made does not count: it goes with them.
+pub(crate) fn references_to(
+    ledger: &Ledger<'_>,
+    turns: &[TurnId],
+    own: &[Change],
+) -> Result<Vec<Reference>> {
+    let observed = |id: ObservationId| {
+        own.iter().any(|it| matches!(it, Change::Observed { id: made, .. } if *made == id))
+    };
+    let related = |edge: &Edge| {
+        let wanted = edge.key();
+        own.iter().any(|it| matches!(it, Change::Entry { key, .. } if *key == wanted))
+    };
     let mut found = Vec::new();
     for turn in turns {
         for key in ledger.under(EntryKind::RelationshipTo, &Endpoint::Turn(*turn).to_bytes())? {
             let edge = Edge::from_key_at_target(&key);
             let edge = required(edge, || "a relationship".to_owned())?;
-            if ledger.relationship(&edge)?.is_some_and(|record| !record.structural) {
+            let made = ledger.relationship(&edge)?.is_some_and(|record| !record.structural);
+            if made && !related(&edge) {
                 let name = format!("{} {} {}", edge.source, edge.relation, edge.target);
                 found.push(Reference { what: "relationship".to_owned(), name });
             }
         }
         for one in ledger.about_turn(turn)? {
-            if one.origin != Origin::Turn && ledger.stands(&one)? {
+            if one.origin != Origin::Turn && !observed(one.id) && ledger.stands(&one)? {
                 let name = format!("{} of {} {}", one.id, one.entity_type, one.id.entity);
                 found.push(Reference { what: "observation".to_owned(), name });
             }
