@@ -16,6 +16,7 @@
 //!
 //! Nothing here is part of the product, and no switch in the product is there for this.
 
+mod about;
 pub mod canary;
 pub mod chance;
 pub mod check;

@@ -9,16 +9,16 @@
 use std::sync::Arc;
 
 use tine_core::{
-    Body, ConversationId, Digest, Json, Limits, Message, Name, ProjectId, Reference, Role, TurnId,
+    ConversationId, Digest, Limits, Message, Name, ProjectId, Reference, Role, TurnId,
 };
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, Edit, Engine, Fork, ForkPoint, Interpret, MetadataPatch,
-    MoveBranch, NewConversation, NewFact, NewSource, Purge, PurgeTarget, SplitTurn, StoreFacts,
-    StoreTurn, TurnRef,
+    Append, Call, Engine, Fork, Interpret, MoveBranch, NewConversation, NewFact, NewSource, Purge,
+    PurgeTarget, SplitTurn, StoreFacts, StoreTurn, TurnRef,
 };
 use tine_store::{MemoryStore, PackOptions, Store};
 
 use crate::Fault;
+use crate::about;
 use crate::chance::Chance;
 use crate::outside::Outside;
 use crate::request::{Answer, Ended, Request};
@@ -258,28 +258,12 @@ impl Planner {
         Ok(match kind {
             Kind::Fork => Request::Fork(Fork {
                 conversation: Some(conversation.clone()),
-                point: match chance.one_in(4) {
-                    true => ForkPoint::Before(id.into()),
-                    false => ForkPoint::At(id.into()),
-                },
+                point: about::fork_point(id, chance),
                 name: None,
             }),
-            Kind::Edit => Request::Edit(Edit {
-                turn,
-                body: Body::Text(text(chance)),
-                branch: chance.one_in(2).then(|| "main".to_owned()),
-                reuse: true,
-            }),
+            Kind::Edit => about::edit(turn, text(chance), chance),
             Kind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(12) }),
-            Kind::Delete => Request::Delete(Delete {
-                turn,
-                mode: match chance.one_in(3) {
-                    true => DeleteMode::Cascade,
-                    false => DeleteMode::Reparent,
-                },
-                force: false,
-                dry_run: false,
-            }),
+            Kind::Delete => about::delete(turn, chance),
             Kind::Bookmark => match chance.pick(&self.bookmarks) {
                 Some(name) if chance.one_in(3) => Request::Unbookmark(name.clone()),
                 _ => {
@@ -287,16 +271,7 @@ impl Planner {
                     Request::Bookmark(Name::new(name, &Limits::default())?, turn)
                 }
             },
-            Kind::Metadata => Request::Metadata(
-                turn,
-                MetadataPatch {
-                    title: Some(Some(format!("title {}", chance.below(100)))),
-                    add_tags: vec![format!("tag-{}", chance.below(10))],
-                    custom_data: Some(Json::from(text(chance))),
-                    force: chance.one_in(2),
-                    ..MetadataPatch::default()
-                },
-            ),
+            Kind::Metadata => about::metadata(turn, text, chance),
             Kind::Revert => Request::Revert(MoveBranch {
                 conversation: conversation.clone(),
                 branch: "main".to_owned(),

@@ -1,13 +1,12 @@
 //! A transaction that writes down what is changed in it, so that the changes can be made again
 //! in another transaction: the tool of the seeded defects.
 //!
-//! The two lists of what a transaction can do are here, for every wrapper around one.
+//! The list of changes is here since it says more than the store's own.
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
+use tine_core::{BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, Entry, EntryKind, FeedPosition, Hidden,
-    IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo,
-    Split, Totals, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, EntryKind, FeedPosition, Hidden, Operation,
+    Project, Read, Result, SegmentNo, Split, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.
@@ -43,51 +42,6 @@ impl Recorder<'_> {
     }
 }
 
-/// Every way to read, for a macro that makes each of them.
-macro_rules! for_each_read {
-    ($make:ident) => {
-        $make! {
-            projects() -> Vec<Project>;
-            project(id: &ProjectId) -> Option<Project>;
-            conversation(project: &ProjectId, id: &ConversationId) -> Option<Conversation>;
-            conversation_by_key(key: ConversationKey) -> Option<Conversation>;
-            conversations(project: &ProjectId, after: Option<ConversationKey>, limit: usize) -> Vec<Conversation>;
-            derivatives(project: &ProjectId, of: &ConversationId) -> Vec<Conversation>;
-            segment(no: SegmentNo) -> Segment;
-            segments(conversation: ConversationKey) -> Vec<SegmentExtent>;
-            forks(conversation: ConversationKey, parent: Option<TurnLoc>) -> Vec<Segment>;
-            forks_from(conversation: ConversationKey, at: TurnLoc) -> Vec<Segment>;
-            last_index(segment: SegmentNo) -> u32;
-            turn(loc: TurnLoc) -> Option<Turn>;
-            turns(segment: SegmentNo, from: u32, to: u32, visit: &mut dyn FnMut(Turn) -> Result<bool>) -> ();
-            find_turn(project: &ProjectId, id: &TurnId) -> Option<(ConversationKey, TurnLoc)>;
-            find_hashes(conversation: ConversationKey, low: &Digest, high: &Digest, limit: usize) -> Vec<TurnLoc>;
-            same_content(loc: TurnLoc, limit: usize) -> Vec<(ConversationKey, TurnLoc)>;
-            splits(conversation: ConversationKey) -> Vec<Split>;
-            hidden_in(conversation: ConversationKey, segment: SegmentNo) -> Vec<Hidden>;
-            hidden(conversation: ConversationKey) -> Vec<Hidden>;
-            branch(conversation: ConversationKey, name: &Name) -> Option<Branch>;
-            branch_by_id(project: &ProjectId, id: &BranchId) -> Option<Branch>;
-            branches(conversation: ConversationKey) -> Vec<Branch>;
-            bookmark(project: &ProjectId, name: &Name) -> Option<Bookmark>;
-            bookmarks(project: &ProjectId, after: Option<&Name>, limit: usize) -> Vec<Bookmark>;
-            bookmarks_in(conversation: ConversationKey) -> Vec<Bookmark>;
-            last_operation(conversation: ConversationKey) -> Option<Operation>;
-            operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
-            operations(conversation: ConversationKey, from: u64, to: u64, visit: &mut dyn FnMut(Operation) -> Result<bool>) -> ();
-            feed(after: FeedPosition, limit: usize) -> Vec<(FeedPosition, Operation)>;
-            feed_end() -> Option<IndexMark>;
-            made_by(at: FeedPosition) -> Vec<(TurnLoc, u32)>;
-            idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
-            entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> Option<String>;
-            entries(project: &ProjectId, kind: EntryKind, range: &KeyRange, limit: usize) -> Vec<Entry>;
-            piece(project: &ProjectId, source: &SourceId, nth: u32) -> Option<Vec<u8>>;
-            totals() -> Totals;
-        }
-    };
-}
-pub(crate) use for_each_read;
-
 /// Hands reading on to the transaction below.
 macro_rules! reads {
     ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
@@ -99,9 +53,10 @@ macro_rules! reads {
     };
 }
 
-for_each_read!(reads);
+tine_store::for_each_read!(reads);
 
 /// Every way to change something, with what it is about and how its arguments are given again.
+/// A way that is missing does not compile.
 macro_rules! for_each_write {
     ($make:ident) => {
         $make! {
@@ -130,7 +85,6 @@ macro_rules! for_each_write {
         }
     };
 }
-pub(crate) use for_each_write;
 
 /// Hands a change on, and notes how it is made again.
 macro_rules! writes {

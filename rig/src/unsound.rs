@@ -1,14 +1,7 @@
 //! Transactions that are none: the seeded defects that only show when others work at the same
 //! time.
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
-use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, EmbeddedStore, Entry, EntryKind, FeedPosition,
-    Hidden, IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent,
-    SegmentNo, Split, Store as _, StoreError, Totals, Turn, TurnLoc, Write,
-};
-
-use crate::recorded::{for_each_read, for_each_write};
+use tine_store::{Branch, EmbeddedStore, Read, Result, Store as _, StoreError, Write};
 
 /// Reading without a snapshot: every record comes from the state that there is just then.
 pub(crate) struct Torn<'t> {
@@ -25,7 +18,7 @@ macro_rules! torn {
     };
 }
 
-for_each_read!(torn);
+tine_store::for_each_read!(torn);
 
 /// A transaction that reads tips from outside of itself: what it moves may have moved since. Which
 /// branches there are it knows, so that no constraint gives it away.
@@ -57,7 +50,7 @@ macro_rules! stale_reads {
 }
 
 macro_rules! stale_writes {
-    ($($about:ident $name:ident($($argument:ident: $type:ty),*) -> $answer:ty = ($($pass:expr),*);)*) => {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
         impl Write for StaleTips<'_> {
             $(fn $name(&mut self, $($argument: $type),*) -> Result<$answer> {
                 self.inner.$name($($argument),*)
@@ -66,8 +59,8 @@ macro_rules! stale_writes {
     };
 }
 
-for_each_read!(stale_reads);
-for_each_write!(stale_writes);
+tine_store::for_each_read!(stale_reads);
+tine_store::for_each_write!(stale_writes);
 
 fn stale(branch: Option<Branch>, outside: Option<Branch>) -> Option<Branch> {
     match (branch, outside) {

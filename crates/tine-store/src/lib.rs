@@ -13,12 +13,17 @@
 pub mod contract;
 pub mod embedded;
 mod error;
+mod forward;
 pub mod ledger;
 pub mod memory;
 pub mod records;
 mod scan;
 mod search;
 mod traits;
+
+/// For the lists of [`for_each_read`] and [`for_each_write`].
+#[doc(hidden)]
+pub use tine_core;
 
 pub use embedded::EmbeddedStore;
 pub use error::StoreError;

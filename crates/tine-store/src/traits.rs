@@ -92,53 +92,6 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// Hands everything but reading and writing on to the store in a field, for a store that stands
-/// before another.
-#[macro_export]
-macro_rules! forward_store {
-    ($inner:tt) => {
-        fn check(&self) -> $crate::Result<$crate::Check> {
-            self.$inner.check()
-        }
-
-        fn pack(&self, options: $crate::PackOptions) -> $crate::Result<$crate::Packed> {
-            self.$inner.pack(options)
-        }
-
-        fn scrub(&self) -> $crate::Result<()> {
-            self.$inner.scrub()
-        }
-
-        fn backup(&self, to: &std::path::Path) -> $crate::Result<()> {
-            self.$inner.backup(to)
-        }
-
-        fn index_state(&self) -> $crate::Result<$crate::IndexState> {
-            self.$inner.index_state()
-        }
-
-        fn index(
-            &self,
-            body: &mut dyn FnMut(&mut dyn $crate::Index) -> $crate::Result<()>,
-        ) -> $crate::Result<()> {
-            self.$inner.index(body)
-        }
-
-        fn unindex(&self, turns: &[$crate::TurnLoc]) -> $crate::Result<()> {
-            self.$inner.unindex(turns)
-        }
-
-        fn search(
-            &self,
-            query: &$crate::TextQuery,
-            filter: &$crate::SearchFilter,
-            through: $crate::FeedPosition,
-        ) -> $crate::Result<Option<$crate::Ranked>> {
-            self.$inner.search(query, filter, through)
-        }
-    };
-}
-
 /// Which turns to pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackOptions {

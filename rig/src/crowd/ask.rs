@@ -6,15 +6,15 @@
 
 use std::fmt;
 
-use tine_core::{Body, ConversationId, Json, Limits, Message, Name, Reference, Role, TurnId};
+use tine_core::{ConversationId, Limits, Message, Name, Reference, Role, TurnId};
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, Edit, Engine, Error, Fork, ForkPoint, MetadataPatch,
-    MoveBranch, NewConversation, OnConflict, Page, PathQuery, Purge, PurgeTarget, SplitTurn,
-    TopologyQuery, TurnRef,
+    Append, Call, Engine, Error, Fork, MoveBranch, NewConversation, OnConflict, Page, PathQuery,
+    Purge, PurgeTarget, SplitTurn, TopologyQuery, TurnRef,
 };
 use tine_store::PackOptions;
 
 use crate::Fault;
+use crate::about;
 use crate::chance::Chance;
 use crate::marks::seal;
 use crate::request::{Ended, Request};
@@ -359,42 +359,17 @@ fn about(
     Ok(match kind {
         Kind::Fork => Request::Fork(Fork {
             conversation: None,
-            point: match chance.one_in(4) {
-                true => ForkPoint::Before(id.into()),
-                false => ForkPoint::At(id.into()),
-            },
+            point: about::fork_point(id, chance),
             name: match chance.one_in(2) {
                 true => Some(Name::new(format!("side-{}", chance.below(12)), &Limits::default())?),
                 false => None,
             },
         }),
-        Kind::Edit => Request::Edit(Edit {
-            turn,
-            body: Body::Text(text(chance)),
-            branch: chance.one_in(2).then(|| "main".to_owned()),
-            reuse: true,
-        }),
+        Kind::Edit => about::edit(turn, text(chance), chance),
         Kind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(4) }),
-        Kind::Delete => Request::Delete(Delete {
-            turn,
-            mode: match chance.one_in(3) {
-                true => DeleteMode::Cascade,
-                false => DeleteMode::Reparent,
-            },
-            force: false,
-            dry_run: false,
-        }),
+        Kind::Delete => about::delete(turn, chance),
         Kind::Bookmark => Request::Bookmark(mark(chance)?, turn),
-        Kind::Metadata => Request::Metadata(
-            turn,
-            MetadataPatch {
-                title: Some(Some(format!("title {}", chance.below(100)))),
-                add_tags: vec![format!("tag-{}", chance.below(10))],
-                custom_data: Some(Json::from(text(chance))),
-                force: chance.one_in(2),
-                ..MetadataPatch::default()
-            },
-        ),
+        Kind::Metadata => about::metadata(turn, text, chance),
         Kind::Purge => Request::Purge(Purge {
             target: PurgeTarget::Turn(turn),
             confirm: Some(picks.word.clone().unwrap_or_else(|| "no such word".to_owned())),

@@ -69,6 +69,26 @@ fn move_turns(connection: &rusqlite::Connection) -> Result<()> {
     Ok(())
 }
 
+/// The columns of a turn, in the order of both tables, and what one has besides.
+macro_rules! columns {
+    ($turn:ident $(, $more:expr)*) => {
+        params![
+            $turn.place,
+            $turn.id,
+            $turn.hash,
+            $turn.operation,
+            $turn.depth,
+            $turn.form,
+            rows::stored_time(&$turn.id, $turn.created_at),
+            $turn.body,
+            $turn.tool_call_id,
+            $turn.metadata,
+            $turn.origin,
+            $($more,)*
+        ]
+    };
+}
+
 impl Txn<'_> {
     /// Adds a row of a new turn; its number, if it is a fresh one, and 0 otherwise.
     pub(super) fn insert_new_row(&self, turn: &RawTurn) -> Result<i64> {
@@ -80,23 +100,7 @@ impl Txn<'_> {
         let sql = "INSERT INTO fresh (place, id, hash, operation, depth, form, created_at, body, \
                    tool_call_id, metadata, origin, no) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        self.execute(
-            sql,
-            params![
-                turn.place,
-                turn.id,
-                turn.hash,
-                turn.operation,
-                turn.depth,
-                turn.form,
-                rows::stored_time(&turn.id, turn.created_at),
-                turn.body,
-                turn.tool_call_id,
-                turn.metadata,
-                turn.origin,
-                no,
-            ],
-        )?;
+        self.execute(sql, columns!(turn, no))?;
         Ok(no)
     }
 
@@ -105,22 +109,7 @@ impl Txn<'_> {
         let sql = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
                    tool_call_id, metadata, origin) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.execute(
-            sql,
-            params![
-                turn.place,
-                turn.id,
-                turn.hash,
-                turn.operation,
-                turn.depth,
-                turn.form,
-                rows::stored_time(&turn.id, turn.created_at),
-                turn.body,
-                turn.tool_call_id,
-                turn.metadata,
-                turn.origin,
-            ],
-        )?;
+        self.execute(sql, columns!(turn))?;
         Ok(())
     }
 

@@ -15,7 +15,6 @@ mod chunk;
 mod compact;
 mod files;
 mod fresh;
-mod ledger;
 mod packing;
 mod recent;
 mod rows;

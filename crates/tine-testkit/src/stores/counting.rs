@@ -6,12 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
-use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, Entry, EntryKind, FeedPosition, Hidden,
-    IndexMark, Job, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo,
-    Split, Store, Totals, Turn, TurnLoc, Write,
-};
+use tine_store::{Job, Read, Result, Segment, Store, Totals, Write};
 
 /// Records read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,98 +82,72 @@ struct Writing<'a> {
     tally: &'a Tally,
 }
 
-/// Reading is the same in both sorts of transaction: each method asks and counts.
-macro_rules! counted_reads {
-    ($kind:ident) => {
-        impl Read for $kind<'_> {
-            counted_reads! { @many
-                projects() -> Project;
-                conversations(project: &ProjectId, after: Option<ConversationKey>, limit: usize)
-                    -> Conversation;
-                derivatives(project: &ProjectId, of: &ConversationId) -> Conversation;
-                segments(conversation: ConversationKey) -> SegmentExtent;
-                forks(conversation: ConversationKey, parent: Option<TurnLoc>) -> Segment;
-                forks_from(conversation: ConversationKey, at: TurnLoc) -> Segment;
-                find_hashes(
-                    conversation: ConversationKey, low: &Digest, high: &Digest, limit: usize
-                ) -> TurnLoc;
-                same_content(loc: TurnLoc, limit: usize) -> (ConversationKey, TurnLoc);
-                splits(conversation: ConversationKey) -> Split;
-                hidden_in(conversation: ConversationKey, segment: SegmentNo) -> Hidden;
-                hidden(conversation: ConversationKey) -> Hidden;
-                branches(conversation: ConversationKey) -> Branch;
-                bookmarks(project: &ProjectId, after: Option<&Name>, limit: usize) -> Bookmark;
-                bookmarks_in(conversation: ConversationKey) -> Bookmark;
-                feed(after: FeedPosition, limit: usize) -> (FeedPosition, Operation);
-                made_by(at: FeedPosition) -> (TurnLoc, u32);
-                entries(
-                    project: &ProjectId, kind: EntryKind, range: &KeyRange, limit: usize
-                ) -> Entry;
-            }
-            counted_reads! { @one
-                project(id: &ProjectId) -> Option<Project>;
-                conversation(project: &ProjectId, id: &ConversationId) -> Option<Conversation>;
-                conversation_by_key(key: ConversationKey) -> Option<Conversation>;
-                segment(no: SegmentNo) -> Segment;
-                last_index(segment: SegmentNo) -> u32;
-                turn(loc: TurnLoc) -> Option<Turn>;
-                find_turn(project: &ProjectId, id: &TurnId) -> Option<(ConversationKey, TurnLoc)>;
-                branch(conversation: ConversationKey, name: &Name) -> Option<Branch>;
-                branch_by_id(project: &ProjectId, id: &BranchId) -> Option<Branch>;
-                bookmark(project: &ProjectId, name: &Name) -> Option<Bookmark>;
-                last_operation(conversation: ConversationKey) -> Option<Operation>;
-                operation(conversation: ConversationKey, seq: u64) -> Option<Operation>;
-                feed_end() -> Option<IndexMark>;
-                idempotent(project: &ProjectId, key: &str) -> Option<Operation>;
-                entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> Option<String>;
-                piece(project: &ProjectId, source: &SourceId, nth: u32) -> Option<Vec<u8>>;
-                totals() -> Totals;
-            }
+/// How many records an answer is.
+trait Rows {
+    fn rows(&self) -> usize;
+}
 
-            fn turns(
-                &self,
-                segment: SegmentNo,
-                from: u32,
-                to: u32,
-                visit: &mut dyn FnMut(Turn) -> Result<bool>,
-            ) -> Result<()> {
-                self.inner.turns(segment, from, to, &mut |turn| {
-                    self.tally.read(1);
-                    visit(turn)
-                })
-            }
+impl<T> Rows for Vec<T> {
+    fn rows(&self) -> usize {
+        self.len()
+    }
+}
 
-            fn operations(
-                &self,
-                conversation: ConversationKey,
-                from: u64,
-                to: u64,
-                visit: &mut dyn FnMut(Operation) -> Result<bool>,
-            ) -> Result<()> {
-                self.inner.operations(conversation, from, to, &mut |operation| {
-                    self.tally.read(1);
-                    visit(operation)
-                })
+macro_rules! one_row {
+    ($($answer:ty),*) => {
+        $(impl Rows for $answer {
+            fn rows(&self) -> usize {
+                1
             }
-        }
-    };
-    (@many $($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
-        $(fn $method(&self, $($arg: $of),*) -> Result<Vec<$answer>> {
-            let found = self.inner.$method($($arg),*)?;
-            self.tally.read(found.len());
-            Ok(found)
-        })*
-    };
-    (@one $($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
-        $(fn $method(&self, $($arg: $of),*) -> Result<$answer> {
-            self.tally.read(1);
-            self.inner.$method($($arg),*)
         })*
     };
 }
 
-counted_reads!(Reading);
-counted_reads!(Writing);
+one_row!(Segment, u32, Totals);
+
+impl<T> Rows for Option<T> {
+    fn rows(&self) -> usize {
+        1
+    }
+}
+
+/// A scan counts each row as it is visited.
+macro_rules! counted_read {
+    (turns, $this:ident, $segment:ident, $from:ident, $to:ident, $visit:ident) => {
+        $this.inner.turns($segment, $from, $to, &mut |turn| {
+            $this.tally.read(1);
+            $visit(turn)
+        })
+    };
+    (operations, $this:ident, $conversation:ident, $from:ident, $to:ident, $visit:ident) => {
+        $this.inner.operations($conversation, $from, $to, &mut |operation| {
+            $this.tally.read(1);
+            $visit(operation)
+        })
+    };
+    ($method:ident, $this:ident $(, $arg:ident)*) => {{
+        let found = $this.inner.$method($($arg),*)?;
+        $this.tally.read(found.rows());
+        Ok(found)
+    }};
+}
+
+/// Reading is the same in both sorts of transaction: each method asks and counts.
+macro_rules! counted_reads {
+    ($($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
+        counted_reads! { @of Reading $($method($($arg: $of),*) -> $answer;)* }
+        counted_reads! { @of Writing $($method($($arg: $of),*) -> $answer;)* }
+    };
+    (@of $kind:ident $($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
+        impl Read for $kind<'_> {
+            $(fn $method(&self, $($arg: $of),*) -> Result<$answer> {
+                counted_read!($method, self $(, $arg)*)
+            })*
+        }
+    };
+}
+
+tine_store::for_each_read!(counted_reads);
 
 macro_rules! counted_writes {
     ($($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
@@ -191,28 +160,4 @@ macro_rules! counted_writes {
     };
 }
 
-counted_writes! {
-    insert_project(project: &Project) -> ();
-    insert_conversation(conversation: &Conversation) -> ConversationKey;
-    update_conversation(conversation: &Conversation) -> ();
-    insert_segment(conversation: ConversationKey, parent: Option<TurnLoc>, base_depth: u32)
-        -> SegmentNo;
-    insert_turn(conversation: ConversationKey, turn: &Turn) -> ();
-    set_metadata(loc: TurnLoc, metadata: &Metadata) -> ();
-    purge_turn(loc: TurnLoc, digest: &Digest) -> ();
-    insert_split(split: &Split) -> ();
-    delete_split(conversation: ConversationKey, whole: TurnLoc) -> ();
-    insert_hidden(hidden: &Hidden) -> ();
-    delete_hidden(conversation: ConversationKey, operation: u64) -> ();
-    put_branch(branch: &Branch) -> ();
-    delete_branch(conversation: ConversationKey, id: &BranchId) -> ();
-    put_bookmark(bookmark: &Bookmark) -> ();
-    delete_bookmark(project: &ProjectId, name: &Name) -> ();
-    insert_operation(operation: &Operation) -> FeedPosition;
-    set_undone(conversation: ConversationKey, seq: u64, undone: bool) -> ();
-    purge_operation(conversation: ConversationKey, seq: u64) -> ();
-    put_entry(project: &ProjectId, kind: EntryKind, key: &[u8], text: &str) -> ();
-    delete_entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> ();
-    insert_piece(project: &ProjectId, source: &SourceId, nth: u32, bytes: &[u8]) -> ();
-    delete_pieces(project: &ProjectId, source: &SourceId) -> ();
-}
+tine_store::for_each_write!(counted_writes);
