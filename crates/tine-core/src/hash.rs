@@ -159,6 +159,10 @@ hash_type! {
     RootHash
 }
 hash_type! {
+    /// A commit, and through its parents all that it builds on.
+    CommitHash
+}
+hash_type! {
     /// One entry of the operation log and all that came before it.
     OperationHash
 }

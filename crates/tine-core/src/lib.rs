@@ -5,6 +5,7 @@
 //! form either, except the two that are part of the contract: a message as JSON and the
 //! canonical bytes that are hashed.
 
+pub mod commit;
 pub mod error;
 pub mod facts;
 pub mod hash;
@@ -20,8 +21,9 @@ pub mod time;
 pub mod usage;
 pub mod words;
 
+pub use commit::Commit;
 pub use error::Kind;
-pub use hash::{Digest, OperationHash, RootHash, TurnHash};
+pub use hash::{CommitHash, Digest, OperationHash, RootHash, TurnHash};
 pub use ids::{
     BranchId, ConversationId, EntityId, IdSource, InterpretationId, Name, ObservationId, ProjectId,
     SourceId, TurnId,
