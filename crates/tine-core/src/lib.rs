@@ -16,6 +16,7 @@ pub mod message;
 pub mod metadata;
 pub mod reference;
 pub mod said;
+pub mod sign;
 pub mod text;
 pub mod time;
 pub mod usage;

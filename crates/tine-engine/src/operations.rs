@@ -16,6 +16,7 @@ use tine_core::{
 };
 
 use crate::answers::*;
+use crate::commits::*;
 use crate::learned::*;
 use crate::requests::*;
 use crate::{Engine, Result};
@@ -284,4 +285,45 @@ operations! {
     fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema>;
     /// The newest schema of every type, in order of type.
     fn schemas(&self, call: &Call) -> Result<Vec<Schema>>;
+}
+
+operations! {
+    /// What turns are about, and commits: here or elsewhere.
+    trait Versions;
+
+    /// What a turn is about.
+    fn rings(&self, call: &Call, turn: TurnRef) -> Result<TurnRings>;
+    /// Seals a stretch of turns.
+    fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView>;
+    /// One commit, by its hash or a prefix of it.
+    fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView>;
+    /// Commits, the newest first.
+    fn commits(&self, call: &Call, query: CommitQuery, page: Page) -> Result<Listing<CommitView>>;
+    /// Keeps the signature of a commit.
+    fn sign_commit(
+        &self,
+        call: &Call,
+        commit: &str,
+        public_key: &str,
+        signature: &str
+    ) -> Result<CommitView>;
+    /// Compares two turns, branches, commits or stretches of turns.
+    fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff>;
+    /// Merges a branch into another.
+    fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged>;
+    /// Decides conflicts of a branch.
+    fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView>;
+    /// Says a turn again elsewhere.
+    fn inject(&self, call: &Call, request: Inject) -> Result<Injected>;
+    /// Where a field or a piece of text comes from.
+    fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>>;
+    /// The first turn on a path for which something holds.
+    fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected>;
+    /// How far each commit of a branch has moved.
+    fn drift(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        branch: &str
+    ) -> Result<Vec<Drift>>;
 }

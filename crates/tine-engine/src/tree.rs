@@ -160,6 +160,15 @@ impl<'t> Tree<'t> {
         self.noticed.borrow().clone()
     }
 
+    pub(crate) fn conversation(&self) -> ConversationKey {
+        self.conversation
+    }
+
+    /// The records that the tree is computed from.
+    pub(crate) fn records(&self) -> &'t dyn Read {
+        self.records
+    }
+
     pub(crate) fn turn(&self, loc: TurnLoc) -> Result<Turn> {
         let found = self.records.turn(loc)?;
         Ok(required(found, || format!("turn {} of segment {}", loc.index, loc.segment.0))?)

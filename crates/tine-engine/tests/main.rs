@@ -3,6 +3,7 @@
 mod append;
 mod bad_input;
 mod bookmarks;
+mod commits;
 mod concurrency;
 mod cost;
 mod delete;

@@ -44,11 +44,21 @@ pub enum EntryKind {
     RelationshipTo = 17,
     /// A schema.
     Schema = 18,
+    /// A commit, under its hash.
+    Commit = 19,
+    /// A commit that is there, under its conversation, by time.
+    CommitListed = 20,
+    /// The last commit of a branch.
+    CommitHead = 21,
+    /// The signature of a commit.
+    CommitSignature = 22,
+    /// What a turn is about, computed before.
+    Rings = 23,
 }
 
 impl EntryKind {
     /// All of them.
-    pub const ALL: [EntryKind; 18] = [
+    pub const ALL: [EntryKind; 23] = [
         EntryKind::Entity,
         EntryKind::EntityOfType,
         EntryKind::MergedInto,
@@ -67,6 +77,11 @@ impl EntryKind {
         EntryKind::Relationship,
         EntryKind::RelationshipTo,
         EntryKind::Schema,
+        EntryKind::Commit,
+        EntryKind::CommitListed,
+        EntryKind::CommitHead,
+        EntryKind::CommitSignature,
+        EntryKind::Rings,
     ];
 
     /// Its name, in bundles and messages.
@@ -90,6 +105,11 @@ impl EntryKind {
             EntryKind::Relationship => "relationship",
             EntryKind::RelationshipTo => "relationship_to",
             EntryKind::Schema => "schema",
+            EntryKind::Commit => "commit",
+            EntryKind::CommitListed => "commit_listed",
+            EntryKind::CommitHead => "commit_head",
+            EntryKind::CommitSignature => "commit_signature",
+            EntryKind::Rings => "rings",
         }
     }
 

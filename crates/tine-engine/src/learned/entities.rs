@@ -494,7 +494,7 @@ fn slot_observations(
     ledger.own_observations(record.id, 0, super::ledger::OBSERVATIONS_READ)
 }
 
-fn name(schema: &Schema, fields: &Object) -> Option<String> {
+pub(crate) fn name(schema: &Schema, fields: &Object) -> Option<String> {
     let identity = schema.identity.iter().map(String::as_str);
     let named = identity.chain(NAMES).find_map(|name| fields.get(name)?.as_str());
     named.map(str::to_owned)

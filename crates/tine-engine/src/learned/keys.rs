@@ -9,9 +9,13 @@ use tine_core::{
     TurnId,
 };
 
-fn time(at: Timestamp) -> [u8; 8] {
+pub(crate) fn time(at: Timestamp) -> [u8; 8] {
     // Times before 1970 come first.
     (at.as_millis().wrapping_sub(i64::MIN) as u64).to_be_bytes()
+}
+
+pub(crate) fn time_from(bytes: [u8; 8]) -> Timestamp {
+    Timestamp::from_millis((u64::from_be_bytes(bytes) as i64).wrapping_add(i64::MIN))
 }
 
 fn tail<const N: usize>(key: &[u8]) -> Option<[u8; N]> {
@@ -41,10 +45,9 @@ pub(crate) fn dated(at: Timestamp, id: ObservationId, field: &str) -> Vec<u8> {
 /// When, and by which observation, of which field.
 pub(crate) fn dated_parts(key: &[u8]) -> Option<(Timestamp, ObservationId, String)> {
     let (at, rest) = key.split_first_chunk::<8>()?;
-    let at = (u64::from_be_bytes(*at) as i64).wrapping_add(i64::MIN);
     let (id, field) = rest.split_at_checked(24)?;
     let field = String::from_utf8(field.to_vec()).ok()?;
-    Some((Timestamp::from_millis(at), observation_at_end(id)?, field))
+    Some((time_from(*at), observation_at_end(id)?, field))
 }
 
 pub(crate) fn dated_from(at: Timestamp) -> Vec<u8> {

@@ -36,6 +36,7 @@ pub use answers::*;
 pub use requests::*;
 pub use runs::{Interpreters, RULES};
 
+pub(crate) use entities::name;
 pub(crate) use ledger::{Ledger, parse, put_observation, set};
 pub(crate) use record::{EntityRecord, SourceRecord};
 pub(crate) use relations::references_to;

@@ -1,0 +1,73 @@
+//! Ed25519 signatures of commits: 32-byte keys and 64-byte signatures, in hexadecimal digits.
+//!
+//! What is signed is the text of a commit's hash, `sha256:…`, which covers everything else.
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+
+/// A private key. It is never shown and belongs to whoever signs.
+#[derive(Clone)]
+pub struct PrivateKey(SigningKey);
+
+impl PrivateKey {
+    /// A key made of 32 random bytes.
+    pub fn from_random(bytes: [u8; 32]) -> PrivateKey {
+        PrivateKey(SigningKey::from_bytes(&bytes))
+    }
+
+    /// A key as it is kept: 64 hexadecimal digits.
+    pub fn from_hex(digits: &str) -> Option<PrivateKey> {
+        Some(PrivateKey::from_random(bytes(digits.trim())?))
+    }
+
+    /// The key as it is kept.
+    pub fn to_hex(&self) -> String {
+        hex(self.0.as_bytes())
+    }
+
+    /// The key that others check signatures with.
+    pub fn public(&self) -> String {
+        hex(self.0.verifying_key().as_bytes())
+    }
+
+    /// The signature of a text.
+    pub fn sign(&self, text: &str) -> String {
+        hex(&self.0.sign(text.as_bytes()).to_bytes())
+    }
+}
+
+impl std::fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PrivateKey").field(&self.public()).finish()
+    }
+}
+
+/// Whether this is the signature of a text by the holder of a key.
+pub fn verify(public_key: &str, signature: &str, text: &str) -> bool {
+    let check = || {
+        let key = VerifyingKey::from_bytes(&bytes(public_key)?).ok()?;
+        let signature = Signature::from_bytes(&bytes(signature)?);
+        key.verify_strict(text.as_bytes(), &signature).ok()
+    };
+    check().is_some()
+}
+
+fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let digits = digits.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = crate::hash::hex_digit(pair[0])? << 4 | crate::hash::hex_digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        text.extend(
+            [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap_or('0')),
+        );
+        text
+    })
+}

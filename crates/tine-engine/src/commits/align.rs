@@ -1,0 +1,109 @@
+//! Two lists of turns beside one another, and two texts word by word.
+
+use std::collections::VecDeque;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+use tine_core::{Digest, Role};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{DiffTurn, TurnChange, WordChange};
+
+/// Words of a text that are compared one by one at most; what lies between the equal ends of
+/// longer texts is told as one change.
+const WORDS: usize = 4_000;
+
+/// A turn on its way into a comparison.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    /// What makes two turns say the same.
+    pub digest: Digest,
+    pub turn: DiffTurn,
+}
+
+/// What was said on one side and not on the other, in order. Equal turns stand beside one another;
+/// between them, turns of one role that take the same place are told as changed.
+pub(super) fn turns(from: &[Said], to: &[Said]) -> Vec<TurnChange> {
+    let (a, b): (Vec<_>, Vec<_>) =
+        (from.iter().map(|it| it.digest).collect(), to.iter().map(|it| it.digest).collect());
+    let mut changes = Vec::new();
+    for op in capture_diff_slices(Algorithm::Patience, &a, &b) {
+        match op {
+            DiffOp::Equal { old_index, new_index, len } => {
+                for at in 0..len {
+                    let (from, to) = (&from[old_index + at], &to[new_index + at]);
+                    let (from, to) = (from.turn.clone(), to.turn.clone());
+                    changes.push(TurnChange::Equal { from, to });
+                }
+            }
+            op => {
+                let (old, new) = (op.old_range(), op.new_range());
+                beside(&from[old], &to[new], &mut changes);
+            }
+        }
+    }
+    changes
+}
+
+/// Turns that differ: those of one role are paired in order.
+fn beside(from: &[Said], to: &[Said], changes: &mut Vec<TurnChange>) {
+    let mut rest: VecDeque<&Said> = to.iter().collect();
+    for old in from {
+        let same_role = |it: &&Said, role: Role| it.turn.role == role;
+        let Some(at) = rest.iter().position(|it| same_role(it, old.turn.role)) else {
+            changes.push(TurnChange::Lost(old.turn.clone()));
+            continue;
+        };
+        for passed in rest.drain(..at) {
+            changes.push(TurnChange::Gained(passed.turn.clone()));
+        }
+        if let Some(new) = rest.pop_front() {
+            let words = words(&old.turn.text, &new.turn.text);
+            let (from, to) = (old.turn.clone(), new.turn.clone());
+            changes.push(TurnChange::Changed { from, to, words });
+        }
+    }
+    changes.extend(rest.into_iter().map(|it| TurnChange::Gained(it.turn.clone())));
+}
+
+/// Two texts word by word: what is kept and lost makes up the first, what is kept and gained the
+/// second.
+pub(super) fn words(from: &str, to: &str) -> Vec<WordChange> {
+    let (a, b): (Vec<&str>, Vec<&str>) =
+        (from.split_word_bounds().collect(), to.split_word_bounds().collect());
+    let before = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let rest = a.len().min(b.len()) - before;
+    let behind = a.iter().rev().zip(b.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+    let (middle_a, middle_b) = (&a[before..a.len() - behind], &b[before..b.len() - behind]);
+    let mut changes = Vec::new();
+    push(&mut changes, &a[..before], WordChange::Kept);
+    if middle_a.len().max(middle_b.len()) > WORDS {
+        push(&mut changes, middle_a, WordChange::Lost);
+        push(&mut changes, middle_b, WordChange::Gained);
+    } else {
+        for op in capture_diff_slices(Algorithm::Myers, middle_a, middle_b) {
+            match op {
+                DiffOp::Equal { old_index, len, .. } => {
+                    push(&mut changes, &middle_a[old_index..old_index + len], WordChange::Kept);
+                }
+                op => {
+                    push(&mut changes, &middle_a[op.old_range()], WordChange::Lost);
+                    push(&mut changes, &middle_b[op.new_range()], WordChange::Gained);
+                }
+            }
+        }
+    }
+    push(&mut changes, &a[a.len() - behind..], WordChange::Kept);
+    changes
+}
+
+fn push(changes: &mut Vec<WordChange>, words: &[&str], kind: fn(String) -> WordChange) {
+    if words.is_empty() {
+        return;
+    }
+    match (changes.last_mut(), kind(words.concat())) {
+        (Some(WordChange::Kept(text)), WordChange::Kept(more))
+        | (Some(WordChange::Lost(text)), WordChange::Lost(more))
+        | (Some(WordChange::Gained(text)), WordChange::Gained(more)) => text.push_str(&more),
+        (_, change) => changes.push(change),
+    }
+}

@@ -1,0 +1,134 @@
+//! The first turn on a path for which something holds.
+
+use tine_core::commit::Held;
+use tine_store::{Content, Read, Turn};
+
+use super::known::Known;
+use super::{BisectQuery, Bisected, Predicate, rings};
+use crate::learned::Ledger;
+use crate::resolve;
+use crate::tree::Tree;
+use crate::views;
+use crate::{Call, Engine, Error, Result};
+
+/// What was found out about a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds here.
+    Holds,
+    /// It does not hold here.
+    DoesNot,
+    /// It cannot be told here.
+    Skip,
+}
+
+/// Why no first step was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoFirst {
+    /// It does not hold at the end.
+    Never,
+    /// Too many steps could not be told.
+    Skipped,
+}
+
+/// The first of some steps for which something holds, if it holds for all behind it: halves what
+/// is left at each test. Answers which one, and how many were tested.
+///
+/// ```
+/// use tine_engine::{Verdict, bisect_steps};
+/// let found = bisect_steps(100, |step| {
+///     Ok::<_, ()>(if step >= 42 { Verdict::Holds } else { Verdict::DoesNot })
+/// });
+/// let (first, tested) = found.unwrap().unwrap();
+/// assert_eq!(first, 42);
+/// assert!(tested <= 8);
+/// ```
+pub fn bisect_steps<E>(
+    steps: usize,
+    mut test: impl FnMut(usize) -> std::result::Result<Verdict, E>,
+) -> std::result::Result<std::result::Result<(usize, usize), NoFirst>, E> {
+    let mut tested = 0;
+    let mut skipped = std::collections::BTreeSet::new();
+    let Some(last) = steps.checked_sub(1) else {
+        return Ok(Err(NoFirst::Never));
+    };
+    tested += 1;
+    match test(last)? {
+        Verdict::Holds => {}
+        Verdict::DoesNot => return Ok(Err(NoFirst::Never)),
+        Verdict::Skip => return Ok(Err(NoFirst::Skipped)),
+    }
+    // It holds at `high`, and nowhere before `low`.
+    let (mut low, mut high) = (0, last);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let candidates = (middle..high).chain((low..middle).rev());
+        let Some(step) = candidates.into_iter().find(|step| !skipped.contains(step)) else {
+            return Ok(Err(NoFirst::Skipped));
+        };
+        tested += 1;
+        match test(step)? {
+            Verdict::Holds => high = step,
+            Verdict::DoesNot => low = step + 1,
+            Verdict::Skip => {
+                skipped.insert(step);
+            }
+        }
+    }
+    Ok(Ok((high, tested)))
+}
+
+impl Engine {
+    /// The first turn on a path for which something holds, and goes on to hold.
+    pub fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected> {
+        self.read(|records| {
+            let place = resolve::place(records, call, &query.at)?;
+            let tree = Tree::new(records, place.conversation.key);
+            let path = crate::path::shown(records, &place)?;
+            let found = match &query.predicate {
+                Predicate::Contains(text) => said(&path, text)?,
+                Predicate::Fact { .. } => bisect_steps(path.len(), |step| {
+                    holds(records, call, &tree, &path[step], &query.predicate)
+                })?,
+            };
+            let (first, tested) = found.map_err(|_| {
+                Error::invalid("it does not hold at the end of the path; nothing to find there")
+            })?;
+            let turn = views::turn_at(&tree, &place.conversation.id, path[first].loc)?;
+            Ok(Bisected { turn, path: path.len(), tested })
+        })
+    }
+}
+
+/// What was said stays said, so that the first turn which says it is the one.
+fn said(path: &[Turn], wanted: &str) -> Result<std::result::Result<(usize, usize), NoFirst>> {
+    if wanted.is_empty() {
+        return Err(Error::invalid("there is nothing to look for; give a piece of text"));
+    }
+    let says = |turn: &Turn| match &turn.content {
+        Content::Kept(body) => rings::said(body).contains(wanted),
+        Content::Purged(_) => false,
+    };
+    let first = path.iter().position(says);
+    Ok(first.map(|first| (first, first + 1)).ok_or(NoFirst::Never))
+}
+
+fn holds(
+    records: &dyn Read,
+    call: &Call,
+    tree: &Tree<'_>,
+    turn: &Turn,
+    predicate: &Predicate,
+) -> Result<Verdict> {
+    let Predicate::Fact { entity, field, value } = predicate else {
+        return Ok(Verdict::Skip);
+    };
+    let ledger = Ledger::new(records, &call.project);
+    let entity = ledger.standing_for(ledger.known_entity(*entity)?)?;
+    let known = Known::at(&ledger, tree, Some(turn.loc))?;
+    let holds = match known.state.held(entity.id, field) {
+        Some(Held::Value(held)) => value.is_none() || held.json == *value,
+        _ => false,
+    };
+    Ok(if holds { Verdict::Holds } else { Verdict::DoesNot })
+}

@@ -1,0 +1,284 @@
+//! Comparing: two turns, branches, commits, or stretches of turns.
+
+use tine_core::commit::{Facets, State};
+use tine_core::said::pieces;
+use tine_core::{CommitHash, ConversationId, Metadata, Reference};
+use tine_store::{Branch, Content, Conversation, Read, Turn, TurnLoc};
+
+use super::align::{self, Said};
+use super::book::{Book, Listed};
+use super::known::Known;
+use super::make::{head_of, state_at};
+use super::merging::fork_point;
+use super::window::Stretch;
+use super::{Diff, DiffQuery, DiffSide, DiffTurn, SeenDiff, answers, rings};
+use crate::append::digest_of;
+use crate::learned::Ledger;
+use crate::path::fetch;
+use crate::resolve;
+use crate::tree::Tree;
+use crate::{Call, Engine, Error, Result, TurnRef};
+
+/// Turns of one side whose words are compared at most.
+const COMPARED: u64 = 10_000;
+
+impl Engine {
+    /// Compares two turns, branches, commits or stretches of turns. Two commits are compared by
+    /// what they hold; no turn is read for that.
+    pub fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
+        let limit = self.page_limit(query.limit)?;
+        self.read(|records| {
+            let find = |name: &str| Side::find(records, call, query.conversation.as_ref(), name);
+            match (find(&query.from)?, find(&query.to)?) {
+                (Side::Commit(from), Side::Commit(to)) => {
+                    commits(records, call, &query, *from, *to)
+                }
+                (from, to) => {
+                    let from = from.line(records, call)?;
+                    let to = to.line(records, call)?;
+                    lines(records, call, &query, &from, &to, limit)
+                }
+            }
+        })
+    }
+}
+
+/// What one side of a comparison is.
+enum Side {
+    Line(Line),
+    Commit(Box<(tine_core::Commit, Listed)>),
+}
+
+/// A path, or a stretch of one.
+struct Line {
+    conversation: Conversation,
+    branch: Option<Branch>,
+    /// The turn behind which a stretch begins.
+    after: Option<Option<TurnLoc>>,
+    end: Option<TurnLoc>,
+}
+
+impl Side {
+    fn find(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Option<&ConversationId>,
+        name: &str,
+    ) -> Result<Side> {
+        let unknown = match Side::turn(records, call, conversation, name) {
+            Ok(line) => return Ok(Side::Line(line)),
+            Err(error @ (Error::NotFound { .. } | Error::Reference(_))) => error,
+            Err(error) => return Err(error),
+        };
+        let book = Book::new(records, &call.project);
+        if let Some((commit, listed)) = book.find(name)?
+            && conversation.is_none_or(|id| *id == commit.conversation)
+        {
+            return Ok(Side::Commit(Box::new((commit, listed))));
+        }
+        let Some((start, end)) = name.split_once("..") else {
+            return Err(unknown);
+        };
+        // Three dots, as others have them: from where the two part.
+        let (end, parted) = match end.strip_prefix('.') {
+            Some(end) => (end, true),
+            None => (end, false),
+        };
+        let after = Side::find(records, call, conversation, start)?.line(records, call)?;
+        let line = Side::find(records, call, conversation, end)?.line(records, call)?;
+        if after.conversation.key != line.conversation.key {
+            return Err(Error::invalid(format!("`{name}` spans two conversations")));
+        }
+        let tree = Tree::new(records, line.conversation.key);
+        let fork = fork_point(&tree, after.end, line.end)?;
+        if !parted && fork != after.end {
+            return Err(Error::invalid(format!(
+                "`{start}` does not lead to `{end}`; `{start}...{end}` begins where they part"
+            )));
+        }
+        Ok(Side::Line(Line { after: Some(fork), ..line }))
+    }
+
+    fn turn(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Option<&ConversationId>,
+        name: &str,
+    ) -> Result<Line> {
+        let wanted = TurnRef { conversation: conversation.cloned(), turn: Reference::parse(name)? };
+        let place = resolve::place(records, call, &wanted)?;
+        let branch = resolve::find_branch(records, call, place.conversation.key, name)?;
+        let (conversation, end) = (place.conversation, place.turn);
+        Ok(Line { conversation, branch, after: None, end })
+    }
+
+    /// The path that ends where a commit does.
+    fn line(self, records: &dyn Read, call: &Call) -> Result<Line> {
+        match self {
+            Side::Line(line) => Ok(line),
+            Side::Commit(found) => {
+                let (commit, listed) = *found;
+                let conversation = resolve::conversation(records, call, &commit.conversation)?;
+                let end = Book::new(records, &call.project).anchor(&listed)?;
+                Ok(Line { conversation, branch: None, after: None, end })
+            }
+        }
+    }
+}
+
+/// What is known at the end of a line; on a branch also what merges brought there.
+fn state(records: &dyn Read, call: &Call, line: &Line) -> Result<State> {
+    let tree = Tree::new(records, line.conversation.key);
+    let book = Book::new(records, &call.project);
+    match &line.branch {
+        Some(branch) => {
+            let graph = book.graph(&line.conversation.id)?;
+            let head = head_of(&book, &graph, &tree, branch)?;
+            Ok(state_at(&book, &tree, head.as_ref(), line.end)?.0)
+        }
+        None => {
+            let ledger = Ledger::new(records, &call.project);
+            Ok(Known::at(&ledger, &tree, line.end)?.state)
+        }
+    }
+}
+
+/// The shown turns of a line behind a turn.
+fn own(records: &dyn Read, line: &Line, common: Option<TurnLoc>) -> Result<Vec<Turn>> {
+    let tree = Tree::new(records, line.conversation.key);
+    let Some(end) = line.end else {
+        return Ok(Vec::new());
+    };
+    let stretch = match common {
+        Some(common) => Stretch::behind(&tree, common, end)?,
+        None => Stretch::to(&tree, end)?,
+    };
+    if stretch.turns() > COMPARED {
+        let (limit, given) = (COMPARED, stretch.turns());
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let what = "turns of one side of a comparison";
+        return Err(Error::TooLarge { what, limit: size(limit), given: size(given) });
+    }
+    let mut turns = Vec::new();
+    for turn in fetch(records, &stretch.locs())? {
+        if tree.is_shown(turn.loc)? {
+            turns.push(turn);
+        }
+    }
+    Ok(turns)
+}
+
+fn lines(
+    records: &dyn Read,
+    call: &Call,
+    query: &DiffQuery,
+    from: &Line,
+    to: &Line,
+    limit: usize,
+) -> Result<Diff> {
+    let tree = Tree::new(records, from.conversation.key);
+    let same = from.conversation.key == to.conversation.key;
+    let stretches = from.after.is_some() || to.after.is_some();
+    let common = match same && !stretches {
+        true => fork_point(&tree, from.end, to.end)?,
+        false => None,
+    };
+    let from_turns = own(records, from, from.after.unwrap_or(common))?;
+    let to_turns = own(records, to, to.after.unwrap_or(common))?;
+    let said = |turns: &[Turn]| turns.iter().map(said).collect::<Vec<_>>();
+    let mut changes = align::turns(&said(&from_turns), &said(&to_turns));
+    let left_out = changes.len().saturating_sub(limit) as u64;
+    changes.truncate(limit);
+    let (before, after) = (about(records, call, &from_turns)?, about(records, call, &to_turns)?);
+    let facts = answers::changes(&state(records, call, from)?, &state(records, call, to)?);
+    let hash = |loc: Option<TurnLoc>| match loc {
+        Some(loc) => Ok::<_, Error>(records.turn(loc)?.map(|turn| turn.hash)),
+        None => Ok(None),
+    };
+    let side = |name: &str, line: &Line, turns: &[Turn]| {
+        Ok::<_, Error>(DiffSide {
+            name: name.to_owned(),
+            conversation: line.conversation.id.clone(),
+            turn: hash(line.end)?,
+            commit: None,
+            turns: turns.len() as u64,
+            commits: Vec::new(),
+        })
+    };
+    Ok(Diff {
+        from: side(&query.from, from, &from_turns)?,
+        to: side(&query.to, to, &to_turns)?,
+        common: hash(common)?,
+        bases: Vec::new(),
+        changes,
+        left_out,
+        entities: SeenDiff::of(&before.entities, &after.entities),
+        keywords: SeenDiff::of(&before.keywords, &after.keywords),
+        topics: SeenDiff::of(&before.topics, &after.topics),
+        facts,
+    })
+}
+
+fn said(turn: &Turn) -> Said {
+    let text = match &turn.content {
+        Content::Kept(body) => pieces(body, &Metadata::default()).join("\n\n"),
+        Content::Purged(_) => String::new(),
+    };
+    let (id, hash, role) = (turn.id, turn.hash, turn.role);
+    Said { digest: digest_of(turn), turn: DiffTurn { id, hash, role, text } }
+}
+
+/// What turns are about, by their rings.
+fn about(records: &dyn Read, call: &Call, turns: &[Turn]) -> Result<Facets> {
+    let mut facets = Facets::default();
+    for turn in turns {
+        if let Some(found) = rings::of(records, &call.project, turn)? {
+            super::facets::see(&mut facets, turn, &found);
+        }
+    }
+    Ok(facets)
+}
+
+/// Two commits, by what they hold.
+fn commits(
+    records: &dyn Read,
+    call: &Call,
+    query: &DiffQuery,
+    (from, from_listed): (tine_core::Commit, Listed),
+    (to, to_listed): (tine_core::Commit, Listed),
+) -> Result<Diff> {
+    let book = Book::new(records, &call.project);
+    let graph = book.graph(&from.conversation)?;
+    let same = from.conversation == to.conversation;
+    let before_from = graph.before(from_listed.hash);
+    let before_to = match same {
+        true => graph.before(to_listed.hash),
+        false => book.graph(&to.conversation)?.before(to_listed.hash),
+    };
+    let only = |these: &std::collections::BTreeSet<CommitHash>,
+                others: &std::collections::BTreeSet<CommitHash>| {
+        these.difference(others).copied().collect::<Vec<_>>()
+    };
+    let side = |name: &str, commit: &tine_core::Commit, listed: &Listed, commits| DiffSide {
+        name: name.to_owned(),
+        conversation: commit.conversation.clone(),
+        turn: commit.window.map(|window| window.end),
+        commit: Some(listed.hash),
+        turns: commit.turns,
+        commits,
+    };
+    let bases = if same { graph.common(from_listed.hash, to_listed.hash) } else { Vec::new() };
+    let (a, b) = (from.facets.clone().unwrap_or_default(), to.facets.clone().unwrap_or_default());
+    Ok(Diff {
+        from: side(&query.from, &from, &from_listed, only(&before_from, &before_to)),
+        to: side(&query.to, &to, &to_listed, only(&before_to, &before_from)),
+        common: None,
+        bases,
+        changes: Vec::new(),
+        left_out: 0,
+        entities: SeenDiff::of(&a.entities, &b.entities),
+        keywords: SeenDiff::of(&a.keywords, &b.keywords),
+        topics: SeenDiff::of(&a.topics, &b.topics),
+        facts: answers::changes(&a.state, &b.state),
+    })
+}

@@ -1,0 +1,81 @@
+//! Saying a turn again elsewhere, with a note of where it comes from.
+
+use tine_core::json::{Json, object};
+use tine_core::{Message, Name, Status};
+use tine_store::{Content, Origin};
+
+use super::{Inject, Injected};
+use crate::append::{make_chain, refuse_purged};
+use crate::change::text;
+use crate::log::{Mutation, Receipt};
+use crate::resolve;
+use crate::views::Answered;
+use crate::{BranchView, Call, Engine, Error, Result, TurnView};
+
+impl Engine {
+    /// Says a turn from elsewhere at the end of a branch.
+    pub fn inject(&self, call: &Call, request: Inject) -> Result<Injected> {
+        let payload = |request: &Inject| {
+            object([
+                ("from_conversation_id", request.turn.conversation.as_ref().map(text).into()),
+                ("turn", request.turn.turn.as_str().into()),
+                ("conversation_id", text(&request.conversation)),
+                ("branch", request.branch.clone().into()),
+            ])
+        };
+        let (done, _) = self.mutate(call, "inject", request, payload, inject)?;
+        Ok(Injected { turn: self.answered_turn(call, done.turn)?, branch: done.branch })
+    }
+}
+
+struct Done {
+    turn: Answered<TurnView>,
+    branch: BranchView,
+}
+
+impl Receipt for Done {
+    fn to_json(&self) -> Json {
+        object([("turn_id", self.turn.to_json()), ("branch", self.branch.to_json())])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        Some(Done {
+            turn: Answered::from_json(json.get("turn_id")?)?,
+            branch: BranchView::from_json(json.get("branch")?)?,
+        })
+    }
+}
+
+fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<Done> {
+    let call = mutation.call;
+    let place = resolve::place(mutation.reader(), call, &request.turn)?;
+    let loc = place.turn_to_be("injected")?;
+    let source = tine_store::required(mutation.reader().turn(loc)?, || "a turn".to_owned())?;
+    let Content::Kept(body) = &source.content else {
+        return Err(Error::invalid("the turn was purged; there is nothing left to say again"));
+    };
+    let target = resolve::conversation(mutation.reader(), call, &request.conversation)?;
+    refuse_purged(&target)?;
+    let same = target.key == place.conversation.key;
+    mutation.open(target)?;
+    let name = request.branch.as_deref().unwrap_or(Name::main().as_str()).to_owned();
+    let branch = resolve::branch(mutation.reader(), call, mutation.key(), &name)?;
+    mutation.check_seen(Some(&branch), &branch.name)?;
+    if same {
+        mutation.depends_on(source.operation);
+    }
+    let message = Message {
+        role: source.role,
+        body: body.clone(),
+        tool_call_id: source.tool_call_id.clone(),
+        created_at: None,
+        status: Status::Complete,
+        metadata: source.metadata.clone(),
+    };
+    let origin = |_| Origin { derived_from: Some(source.id), ..Origin::default() };
+    let mut made = make_chain(mutation, branch.tip, &[message], origin)?.turns;
+    let turn = made.pop().expect("a chain of one message has one turn");
+    let moved = mutation.move_branch(&branch, Some(turn.loc))?;
+    mutation.fact("derived_from", text(&source.id));
+    Ok(Done { turn: mutation.answered_turn(turn.loc)?, branch: mutation.branch_view(&moved)? })
+}

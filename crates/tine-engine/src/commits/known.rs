@@ -1,0 +1,112 @@
+//! What is known at a turn: what the observations say whose turns lie on its path.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::commit::{Fact, Held, State, Value};
+use tine_core::facts::reduce::{Order, reduce, schema_version};
+use tine_core::facts::schema::Strategy;
+use tine_core::{EntityId, ObservationId, TurnId};
+use tine_store::{EntryKind, TurnLoc};
+
+use super::window::Stretch;
+use crate::Result;
+use crate::learned::{Ledger, keys, name};
+use crate::tree::Tree;
+
+/// What the observations on a path say.
+pub(super) struct Known {
+    pub state: State,
+    /// How deep the turn of each of these observations lies.
+    depths: BTreeMap<ObservationId, u32>,
+}
+
+impl Known {
+    /// What is known at a turn. Corrections that name no turn hold on every path.
+    pub(super) fn at(ledger: &Ledger<'_>, tree: &Tree<'_>, end: Option<TurnLoc>) -> Result<Known> {
+        let mut known = Known { state: State::default(), depths: BTreeMap::new() };
+        let Some(end) = end else {
+            return Ok(known);
+        };
+        let path = turns_of(tree, &Stretch::to(tree, end)?)?;
+        let mut entities = BTreeSet::new();
+        for (turn, depth) in &path {
+            for key in ledger.under(EntryKind::ObservationOfTurn, turn.as_bytes())? {
+                if let Some(id) = keys::observation_at_end(&key) {
+                    known.depths.insert(id, *depth);
+                    entities.insert(speaks_of(ledger, id)?);
+                }
+            }
+        }
+        for entity in entities.into_iter().flatten() {
+            known.learn(ledger, entity, &path)?;
+        }
+        Ok(known)
+    }
+
+    fn learn(
+        &mut self,
+        ledger: &Ledger<'_>,
+        id: EntityId,
+        path: &BTreeMap<TurnId, u32>,
+    ) -> Result<()> {
+        let entity = ledger.standing_for(ledger.known_entity(id)?)?;
+        if entity.slot.is_some() || entity.conversation.is_some() || entity.deleted_at.is_some() {
+            return Ok(());
+        }
+        let mut said = ledger.observations(entity.id)?;
+        said.retain(|one| match &one.turn {
+            Some(turn) => path.contains_key(turn),
+            None => one.retracts.is_some() || one.correction,
+        });
+        let schema = ledger.schema(&entity.entity_type, schema_version(&said))?;
+        let snapshot = reduce(&schema, Order::ObservedTime, &said);
+        let mut fact = Fact {
+            entity_type: entity.entity_type.clone(),
+            name: name(&schema, &snapshot.fields),
+            ..Fact::default()
+        };
+        for (field, json) in snapshot.fields {
+            let from = snapshot.provenance.get(&field).cloned().unwrap_or_default();
+            if schema.strategy(&field) == Strategy::MergedSet {
+                fact.sets.insert(field.clone());
+            }
+            fact.fields.insert(field, Held::Value(Value { json: Some(json), from }));
+        }
+        if !fact.fields.is_empty() {
+            self.state.facts.insert(entity.id, fact);
+        }
+        Ok(())
+    }
+
+    /// Whether an observation was made by a turn deeper than this.
+    pub(super) fn is_below(&self, observation: &ObservationId, depth: u32) -> bool {
+        self.depths.get(observation).is_some_and(|at| *at > depth)
+    }
+}
+
+/// The entity that an observation speaks of now.
+fn speaks_of(ledger: &Ledger<'_>, id: ObservationId) -> Result<Option<EntityId>> {
+    let moved = ledger.records.entry(ledger.project, EntryKind::Moved, &keys::observation(id))?;
+    let moved = moved.as_deref().and_then(crate::learned::parse);
+    let to = moved.and_then(|moved| crate::change::parsed(&moved, "to")).unwrap_or(id.entity);
+    Ok(ledger.entity(to)?.map(|entity| entity.id))
+}
+
+/// The turns of a stretch that are shown, with their depths; of halves also the whole.
+fn turns_of(tree: &Tree<'_>, stretch: &Stretch) -> Result<BTreeMap<TurnId, u32>> {
+    let mut found = BTreeMap::new();
+    for turn in crate::path::fetch(tree.records(), &stretch.locs())? {
+        if !tree.is_shown(turn.loc)? {
+            continue;
+        }
+        let mut half = turn.loc;
+        while turn.origin.part_of.is_some()
+            && let Some(split) = tree.split_with_half(half)?
+        {
+            found.insert(tree.turn(split.whole)?.id, turn.depth);
+            half = split.whole;
+        }
+        found.insert(turn.id, turn.depth);
+    }
+    Ok(found)
+}

@@ -1,0 +1,438 @@
+//! Making a commit: which turns, on which branch, on top of what.
+
+use std::collections::BTreeSet;
+
+use tine_core::commit::{Facets, State, Window};
+use tine_core::ids::check_key;
+use tine_core::json::{Json, object};
+use tine_core::{Commit, CommitHash};
+use tine_store::{Branch, EntryKind, TurnLoc};
+
+use super::book::{Book, Graph, Listed, key_head};
+use super::known::Known;
+use super::window::{Stretch, passes};
+use super::{CommitQuery, CommitView, NewCommit, WindowRef, facets};
+use crate::change::text;
+use crate::conversation::bad_cursor;
+use crate::log::{Mutation, Receipt};
+use crate::resolve;
+use crate::tree::Tree;
+use crate::{Call, Engine, Error, Listing, Page, Result, TurnRef};
+
+/// The longest message of a commit.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+impl Engine {
+    /// Seals a stretch of turns with what it is about and what is known at its end.
+    pub fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
+        self.check_words(&request.message, request.author.as_deref())?;
+        // A plan that is refused here may be one whose answer is known already.
+        if let Ok(window) = self.read(|records| Ok(plan(records, call, &request)?.stretch.locs())) {
+            self.prepare_rings(&call.project, &window)?;
+        }
+        let (hash, _) = self.mutate(call, "commit", request, payload, |mutation, request| {
+            let plan = plan(mutation.reader(), mutation.call, request)?;
+            mutation.open(plan.conversation.clone())?;
+            let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
+            plan.seal(mutation, request.message.clone(), author)
+        })?;
+        self.commit_by_hash(call, &hash.to_string())
+    }
+
+    pub(super) fn check_words(&self, message: &str, author: Option<&str>) -> Result<()> {
+        if message.trim().is_empty() {
+            return Err(Error::invalid("the commit needs a message: say what it is about"));
+        }
+        if message.len() > MESSAGE_BYTES {
+            let (limit, given) = (MESSAGE_BYTES, message.len());
+            return Err(Error::TooLarge { what: "bytes of a commit's message", limit, given });
+        }
+        if let Some(author) = author {
+            check_key("author", author, self.limits())?;
+        }
+        Ok(())
+    }
+
+    /// One commit, by its hash or a prefix of it.
+    pub fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
+        self.read(|records| {
+            let book = Book::new(records, &call.project);
+            let (commit, listed) = book.named(hash)?;
+            let heads = book.heads(&commit.conversation)?.remove(&listed.hash);
+            book.view(commit, &listed, heads.unwrap_or_default())
+        })
+    }
+
+    /// Commits, the newest first.
+    pub fn commits(
+        &self,
+        call: &Call,
+        query: CommitQuery,
+        page: Page,
+    ) -> Result<Listing<CommitView>> {
+        let limit = self.page_limit(page.limit)?;
+        let skip: usize = match &page.cursor {
+            Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor))?,
+            None => 0,
+        };
+        if query.branch.is_some() && query.conversation.is_none() {
+            return Err(Error::invalid("a branch is looked up in a conversation; name it too"));
+        }
+        self.read(|records| {
+            let book = Book::new(records, &call.project);
+            let mut listed = Vec::new();
+            for conversation in self.committed(records, call, &query)? {
+                let graph = book.graph(&conversation)?;
+                let wanted = match &query.branch {
+                    Some(branch) => on_branch(records, call, &graph, branch)?,
+                    None => graph.hashes(),
+                };
+                let heads = book.heads(&conversation)?;
+                for one in graph.listed.into_values().filter(|one| wanted.contains(&one.hash)) {
+                    let heads = heads.get(&one.hash).cloned().unwrap_or_default();
+                    listed.push((one, heads));
+                }
+            }
+            let order = |one: &Listed| (one.at, one.operation, one.hash);
+            listed.sort_by(|(a, _), (b, _)| order(b).cmp(&order(a)));
+            let more = listed.len() > skip.saturating_add(limit);
+            let next = more.then(|| (skip + limit).to_string());
+            let some = listed.into_iter().skip(skip).take(limit);
+            let items = some.map(|(one, heads)| book.view(book.commit(one.hash)?, &one, heads));
+            Ok(Listing { items: items.collect::<Result<_>>()?, next })
+        })
+    }
+
+    /// The conversations whose commits are asked for.
+    fn committed(
+        &self,
+        records: &dyn tine_store::Read,
+        call: &Call,
+        query: &CommitQuery,
+    ) -> Result<Vec<tine_core::ConversationId>> {
+        if let Some(id) = &query.conversation {
+            return Ok(vec![resolve::conversation(records, call, id)?.id]);
+        }
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = records.conversations(&call.project, after, self.limits().page_rows)?;
+            let Some(last) = page.last() else {
+                return Ok(found);
+            };
+            after = Some(last.key);
+            found.extend(page.into_iter().filter(|it| it.visibility.is_there()).map(|it| it.id));
+        }
+    }
+}
+
+/// The commits that the last one of a branch builds on, itself among them.
+fn on_branch(
+    records: &dyn tine_store::Read,
+    call: &Call,
+    graph: &Graph,
+    branch: &str,
+) -> Result<BTreeSet<CommitHash>> {
+    let owner = resolve::conversation(records, call, &graph.conversation)?;
+    let branch = resolve::branch(records, call, owner.key, branch)?;
+    let book = Book::new(records, &call.project);
+    let head = head_of(&book, graph, &Tree::new(records, owner.key), &branch)?;
+    Ok(head.map_or_else(BTreeSet::new, |head| graph.before(head.hash)))
+}
+
+fn payload(request: &NewCommit) -> Json {
+    let window = request.window.as_ref().map(|WindowRef { start, end }| {
+        Json::Array(vec![start.as_str().into(), end.as_str().into()])
+    });
+    object([
+        ("conversation_id", text(&request.conversation)),
+        ("branch", request.branch.clone().into()),
+        ("window", window.into()),
+        ("message", request.message.as_str().into()),
+        ("author", request.author.clone().into()),
+    ])
+}
+
+impl Receipt for CommitHash {
+    fn to_json(&self) -> Json {
+        text(self)
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        json.as_str()?.parse().ok()
+    }
+}
+
+/// What a commit will seal, and what it builds on.
+pub(super) struct Plan {
+    pub conversation: tine_store::Conversation,
+    pub branch: Branch,
+    pub stretch: Stretch,
+    pub parent: Option<Listed>,
+    /// The last turn that it or a commit before it covers.
+    pub anchor: Option<TurnLoc>,
+}
+
+fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Result<Plan> {
+    let conversation = resolve::conversation(records, call, &request.conversation)?;
+    if conversation.root.is_none() {
+        return Err(Error::invalid("the conversation was purged; there is nothing to commit"));
+    }
+    let tree = Tree::new(records, conversation.key);
+    let named = |turn: &tine_core::Reference| {
+        let wanted = TurnRef::within(request.conversation.clone(), turn.clone());
+        let loc = resolve::find(records, call, &wanted)?.turn;
+        let loc = loc.ok_or_else(|| {
+            Error::invalid("`root` is no turn; a window begins with the first turn behind it")
+        })?;
+        whole(&tree, loc)
+    };
+    let window = match &request.window {
+        Some(WindowRef { start, end }) => {
+            Some(Stretch::between(&tree, named(start)?, named(end)?)?)
+        }
+        None => None,
+    };
+    let end = window.as_ref().and_then(Stretch::last);
+    let branch = branch_of(records, call, &conversation, &tree, request, end)?;
+    let book = Book::new(records, &call.project);
+    let parent = head_of(&book, &book.graph(&conversation.id)?, &tree, &branch)?;
+    let covered = match &parent {
+        Some(listed) => book.anchor(listed)?,
+        None => None,
+    };
+    let stretch = match window {
+        Some(window) => window,
+        None => uncovered(&tree, &branch, covered)?,
+    };
+    stretch.check_size()?;
+    let anchor = match (stretch.last(), covered) {
+        // An older stretch, committed later, does not take the branch back.
+        (Some(end), Some(covered)) if passes(&tree, end, covered)? => Some(covered),
+        (Some(end), _) => Some(end),
+        (None, covered) => covered,
+    };
+    if stretch.is_empty() {
+        return Err(Error::invalid(format!(
+            "there is nothing to commit on `{}`: its last commit covers all of its turns",
+            branch.name
+        )));
+    }
+    Ok(Plan { conversation, branch, stretch, parent, anchor })
+}
+
+/// What no commit of a branch covers yet.
+pub(super) fn uncovered(
+    tree: &Tree<'_>,
+    branch: &Branch,
+    covered: Option<TurnLoc>,
+) -> Result<Stretch> {
+    match (branch.tip, covered) {
+        (Some(tip), Some(covered)) => Stretch::behind(tree, covered, tip),
+        (Some(tip), None) => Stretch::to(tree, tip),
+        (None, _) => Ok(Stretch { pieces: Vec::new() }),
+    }
+}
+
+/// The turn that a half is part of, unless the path below goes on from the half itself.
+fn whole(tree: &Tree<'_>, loc: TurnLoc) -> Result<TurnLoc> {
+    let mut loc = loc;
+    while let Some(split) = tree.split_with_half(loc)? {
+        loc = split.whole;
+    }
+    Ok(loc)
+}
+
+fn branch_of(
+    records: &dyn tine_store::Read,
+    call: &Call,
+    conversation: &tine_store::Conversation,
+    tree: &Tree<'_>,
+    request: &NewCommit,
+    end: Option<TurnLoc>,
+) -> Result<Branch> {
+    let holds = |branch: &Branch| match (branch.tip, end) {
+        (Some(tip), Some(end)) => passes(tree, end, tip),
+        (None, Some(_)) => Ok(false),
+        (_, None) => Ok(true),
+    };
+    if let Some(name) = &request.branch {
+        let branch = resolve::branch(records, call, conversation.key, name)?;
+        if !holds(&branch)? {
+            return Err(Error::invalid(format!(
+                "the window's end does not lie on the branch `{}`",
+                branch.name
+            )));
+        }
+        return Ok(branch);
+    }
+    let mut holding = Vec::new();
+    for branch in records.branches(conversation.key)? {
+        if holds(&branch)? {
+            if branch.name == tine_core::Name::main() {
+                return Ok(branch);
+            }
+            holding.push(branch);
+        }
+    }
+    match (holding.len(), end) {
+        (1, Some(_)) => Ok(holding.remove(0)),
+        (0, Some(_)) => Err(Error::invalid(
+            "the window's end lies on no branch; fork there first, and commit on that branch",
+        )),
+        (_, Some(_)) => {
+            let names = holding.iter().map(|it| it.name.to_string()).collect::<Vec<_>>();
+            Err(Error::invalid(format!(
+                "the window lies on several branches: {}; say which one is meant",
+                names.join(", ")
+            )))
+        }
+        (_, None) => resolve::branch(records, call, conversation.key, "main"),
+    }
+}
+
+/// The last commit of a branch whose turns still lie on it. A branch that has none begins with
+/// the last one before the place where it was forked.
+pub(super) fn head_of(
+    book: &Book<'_>,
+    graph: &Graph,
+    tree: &Tree<'_>,
+    branch: &Branch,
+) -> Result<Option<Listed>> {
+    let on_line = |listed: &Listed| match (book.anchor(listed)?, branch.tip) {
+        (Some(anchor), Some(tip)) => passes(tree, anchor, tip),
+        (anchor, _) => Ok(anchor.is_none()),
+    };
+    let mut at = book.head(&graph.conversation, &branch.id)?;
+    while let Some(listed) = at.and_then(|hash| graph.listed.get(&hash)) {
+        if on_line(listed)? {
+            return Ok(Some(listed.clone()));
+        }
+        at = listed.parents.first().copied();
+    }
+    let mut deepest: Option<(u32, &Listed)> = None;
+    for listed in graph.in_order() {
+        let before = listed.at <= branch.created_at || listed.branch == branch.id;
+        if !before || !on_line(listed)? {
+            continue;
+        }
+        let depth = book.anchor_depth(listed)?;
+        if deepest.is_none_or(|(known, _)| known <= depth) {
+            deepest = Some((depth, listed));
+        }
+    }
+    Ok(deepest.map(|(_, listed)| listed.clone()))
+}
+
+/// What is known on a branch at a turn: what its path tells, and what the commits before brought.
+pub(super) fn state_at(
+    book: &Book<'_>,
+    tree: &Tree<'_>,
+    head: Option<&Listed>,
+    at: Option<TurnLoc>,
+) -> Result<(State, Known)> {
+    let ledger = crate::learned::Ledger::new(book.records, book.project);
+    let known = Known::at(&ledger, tree, at)?;
+    let mut state = known.state.clone();
+    if let Some(listed) = head
+        && let Some(before) = book.commit(listed.hash)?.facets
+    {
+        let depth = book.anchor_depth(listed)?;
+        state.carry(&before.state, |observation| known.is_below(observation, depth));
+    }
+    Ok((state, known))
+}
+
+impl Plan {
+    /// Commits its turns on top of the commit before.
+    pub(super) fn seal(
+        &self,
+        mutation: &mut Mutation<'_>,
+        message: String,
+        author: String,
+    ) -> Result<CommitHash> {
+        let book = Book::new(mutation.reader(), &mutation.call.project);
+        let (state, _) = state_at(&book, &mutation.tree(), self.parent.as_ref(), self.anchor)?;
+        let facets = facets::of(mutation, &self.stretch, state)?;
+        let parents = self.parent.iter().map(|parent| parent.hash).collect();
+        self.write(mutation, parents, facets, message, author)
+    }
+
+    /// Writes the commit down, makes it the branch's last, and notes what it depends on.
+    pub(super) fn write(
+        &self,
+        mutation: &mut Mutation<'_>,
+        parents: Vec<CommitHash>,
+        facets: Facets,
+        message: String,
+        author: String,
+    ) -> Result<CommitHash> {
+        let tree = mutation.tree();
+        let ends = self.stretch.ends(&tree)?;
+        let anchor = match self.anchor {
+            Some(loc) => Some(tree.turn(loc)?.id),
+            None => None,
+        };
+        let created_at = self.after_parents(mutation, &parents)?;
+        let mut commit = Commit {
+            parents,
+            conversation: self.conversation.id.clone(),
+            root_hash: self.conversation.root_hash,
+            branch: self.branch.name.clone(),
+            message,
+            window: ends.map(|(start, end)| Window { start, end }),
+            turns: self.stretch.turns(),
+            facets: Some(facets),
+            author,
+            created_at,
+        };
+        let project = mutation.call.project.clone();
+        let (hash, sealed) = loop {
+            let sealed = commit.to_json().to_canonical();
+            let hash = CommitHash(tine_core::Digest::of(sealed.as_bytes()));
+            let taken = mutation.reader().entry(&project, EntryKind::Commit, &hash.0.0)?;
+            if taken.is_none() {
+                break (hash, sealed);
+            }
+            commit.created_at = commit.created_at.next();
+        };
+        mutation.records.put_entry(&project, EntryKind::Commit, &hash.0.0, &sealed)?;
+        let listed = Listed {
+            hash,
+            at: commit.created_at,
+            operation: mutation.seq(),
+            anchor,
+            branch: self.branch.id,
+            parents: commit.parents.clone(),
+        };
+        let id = self.conversation.id.clone();
+        mutation.set_entry(EntryKind::CommitListed, &listed.key(&id), Some(listed.to_json()))?;
+        let head = object([("commit", text(&hash))]);
+        mutation.set_entry(EntryKind::CommitHead, &key_head(&id, &self.branch.id), Some(head))?;
+        mutation.depends_on_turn(self.anchor)?;
+        mutation.depends_on_turn(self.stretch.last())?;
+        for parent in &commit.parents {
+            let book = Book::new(mutation.reader(), &project);
+            let before = book.commit(*parent)?;
+            if let Some(listed) = book.listed(*parent, &before)? {
+                mutation.depends_on(listed.operation);
+            }
+        }
+        mutation.fact("commit_hash", text(&hash));
+        Ok(hash)
+    }
+
+    /// Now; but never before a commit that this one builds on, whatever the clock says.
+    fn after_parents(
+        &self,
+        mutation: &Mutation<'_>,
+        parents: &[CommitHash],
+    ) -> Result<tine_core::Timestamp> {
+        let book = Book::new(mutation.reader(), &mutation.call.project);
+        let mut at = mutation.now;
+        for parent in parents {
+            at = at.max(book.commit(*parent)?.created_at.next());
+        }
+        Ok(at)
+    }
+}

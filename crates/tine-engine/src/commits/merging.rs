@@ -1,0 +1,512 @@
+//! Merging a branch into another, and deciding what a merge could not decide.
+
+use std::collections::BTreeSet;
+
+use tine_core::commit::{Facets, Held, State, Value, merge, merge_base_of};
+use tine_core::json::{Json, object};
+use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
+use tine_store::{Branch, Conversation, Origin, TurnLoc};
+
+use super::book::{Book, Graph, Listed};
+use super::known::Known;
+use super::make::{Plan, head_of, state_at, uncovered};
+use super::window::{Stretch, passes};
+use super::{
+    CommitView, Decision, MergeBranches, Merged, ResolveConflicts, Summary, SummaryLine, Take,
+    answers, facets, summary,
+};
+use crate::append::make_chain;
+use crate::change::{optional, text};
+use crate::learned::Ledger;
+use crate::log::{Mutation, Receipt};
+use crate::resolve;
+use crate::tree::Tree;
+use crate::{Call, Engine, Error, Result};
+
+impl Engine {
+    /// Brings what was learned on another branch to a branch: a commit with two parents. Turns
+    /// are never interleaved; what no rule decides is kept as a conflict.
+    pub fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
+        let message = request.message.as_deref().unwrap_or("Merge");
+        self.check_words(message, request.author.as_deref())?;
+        if let Summary::Text(words) = &request.summary
+            && words.trim().is_empty()
+        {
+            return Err(Error::invalid("the summary is empty; leave it out for none"));
+        }
+        self.prepare_merge(call, &request)?;
+        let (keep, dry_run) = (!request.dry_run, request.dry_run);
+        let (done, _) =
+            self.mutate_if(keep, call, "merge", request, payload, |mutation, request| {
+                Merge::begin(mutation, request)?.run(mutation, request)
+            })?;
+        let commit = match done.commit.filter(|_| keep) {
+            Some(hash) => Some(self.commit_by_hash(call, &hash.to_string())?),
+            None => None,
+        };
+        Ok(Merged {
+            commit,
+            up_to_date: done.commit.is_none(),
+            committed: if keep { done.committed } else { Vec::new() },
+            bases: done.bases,
+            changes: done.changes,
+            conflicts: done.conflicts,
+            summary: done.summary,
+            turn: done.turn.filter(|_| keep),
+            dry_run,
+        })
+    }
+
+    /// Rings of what the merge will commit, computed outside of its transaction.
+    fn prepare_merge(&self, call: &Call, request: &MergeBranches) -> Result<()> {
+        let turns = self.read(|records| {
+            let owner = resolve::conversation(records, call, &request.conversation)?;
+            let book = Book::new(records, &call.project);
+            let (graph, tree) = (book.graph(&owner.id)?, Tree::new(records, owner.key));
+            let mut turns = Vec::new();
+            for name in [Some(&request.from), request.into.as_ref()].into_iter().flatten() {
+                if let Some(branch) = resolve::find_branch(records, call, owner.key, name)? {
+                    turns.extend(new_turns(&book, &graph, &tree, &branch)?.0.locs());
+                }
+            }
+            Ok(turns)
+        })?;
+        self.prepare_rings(&call.project, &turns)
+    }
+
+    /// Decides conflicts of a branch, by a commit.
+    pub fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView> {
+        let message = request.message.as_deref().unwrap_or("Resolve conflicts");
+        self.check_words(message, request.author.as_deref())?;
+        if request.decisions.is_empty() {
+            return Err(Error::invalid("there is nothing to decide; name at least one field"));
+        }
+        let payload = |request: &ResolveConflicts| {
+            let decisions = request.decisions.iter().map(|one| {
+                let take = match &one.take {
+                    Take::Side(side) => Json::from(u64::try_from(*side).unwrap_or(u64::MAX)),
+                    Take::Value(value) => object([("value", value.clone())]),
+                    Take::Nothing => Json::Null,
+                };
+                object([
+                    ("entity_id", text(&one.entity)),
+                    ("field", one.field.as_str().into()),
+                    ("take", take),
+                ])
+            });
+            object([
+                ("conversation_id", text(&request.conversation)),
+                ("branch", request.branch.clone().into()),
+                ("decisions", Json::Array(decisions.collect())),
+                ("message", request.message.clone().into()),
+                ("author", request.author.clone().into()),
+            ])
+        };
+        let (hash, _) = self.mutate(call, "resolve", request, payload, decide)?;
+        self.commit_by_hash(call, &hash.to_string())
+    }
+}
+
+fn payload(request: &MergeBranches) -> Json {
+    let summary = match &request.summary {
+        Summary::None => Json::Null,
+        Summary::Made => true.into(),
+        Summary::Text(words) => words.as_str().into(),
+    };
+    object([
+        ("conversation_id", text(&request.conversation)),
+        ("from", request.from.as_str().into()),
+        ("into", request.into.clone().into()),
+        ("message", request.message.clone().into()),
+        ("author", request.author.clone().into()),
+        ("summary", summary),
+    ])
+}
+
+/// What came of a merge. A repeated call is told which commit it made; the rest is read there.
+#[derive(Default)]
+struct Done {
+    commit: Option<CommitHash>,
+    committed: Vec<CommitHash>,
+    bases: Vec<CommitHash>,
+    changes: Vec<super::FieldChange>,
+    conflicts: Vec<super::FieldConflict>,
+    summary: Vec<SummaryLine>,
+    turn: Option<TurnId>,
+}
+
+impl Receipt for Done {
+    fn to_json(&self) -> Json {
+        object([
+            ("commit", self.commit.as_ref().map(text).into()),
+            ("committed", Json::Array(self.committed.iter().map(text).collect())),
+            ("bases", Json::Array(self.bases.iter().map(text).collect())),
+            ("turn_id", self.turn.as_ref().map(text).into()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let hashes = |name: &str| -> Option<Vec<CommitHash>> {
+            json.get(name)?.as_array()?.iter().map(|hash| hash.as_str()?.parse().ok()).collect()
+        };
+        Some(Done {
+            commit: optional(json, "commit")?,
+            committed: hashes("committed")?,
+            bases: hashes("bases")?,
+            turn: optional(json, "turn_id")?,
+            ..Done::default()
+        })
+    }
+}
+
+/// What no commit of a branch covers yet, and the commit before it.
+fn new_turns(
+    book: &Book<'_>,
+    graph: &Graph,
+    tree: &Tree<'_>,
+    branch: &Branch,
+) -> Result<(Stretch, Option<Listed>)> {
+    let head = head_of(book, graph, tree, branch)?;
+    let covered = match &head {
+        Some(listed) => book.anchor(listed)?,
+        None => None,
+    };
+    Ok((uncovered(tree, branch, covered)?, head))
+}
+
+/// The last turn that two paths share.
+pub(super) fn fork_point(
+    tree: &Tree<'_>,
+    a: Option<TurnLoc>,
+    b: Option<TurnLoc>,
+) -> Result<Option<TurnLoc>> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return Ok(None);
+    };
+    let other = tree.pieces(b)?;
+    let mut last = None;
+    for piece in tree.pieces(a)? {
+        let Some(beside) = other.iter().find(|beside| beside.segment == piece.segment) else {
+            break;
+        };
+        last = Some(TurnLoc { segment: piece.segment, index: piece.to.min(beside.to) });
+    }
+    Ok(last)
+}
+
+/// A merge on its way.
+struct Merge {
+    conversation: Conversation,
+    target: Branch,
+    /// The branch that is merged, unless a commit was named.
+    source: Option<Branch>,
+    committed: Vec<CommitHash>,
+}
+
+impl Merge {
+    fn begin(mutation: &mut Mutation<'_>, request: &MergeBranches) -> Result<Merge> {
+        let call = mutation.call;
+        let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
+        if conversation.root.is_none() {
+            return Err(Error::invalid("the conversation was purged; there is nothing to merge"));
+        }
+        mutation.open(conversation.clone())?;
+        let into = request.into.as_deref().unwrap_or("main");
+        let target = resolve::branch(mutation.reader(), call, conversation.key, into)?;
+        mutation.check_seen(Some(&target), &target.name)?;
+        if target.tip.is_none() {
+            return Err(Error::invalid(format!(
+                "the branch `{}` has no turns to merge into; fork where you want to go on",
+                target.name
+            )));
+        }
+        let source =
+            resolve::find_branch(mutation.reader(), call, conversation.key, &request.from)?;
+        if source.as_ref().is_some_and(|source| source.id == target.id) {
+            return Err(Error::invalid("a branch is not merged into itself"));
+        }
+        Ok(Merge { conversation, target, source, committed: Vec::new() })
+    }
+
+    fn run(mut self, mutation: &mut Mutation<'_>, request: &MergeBranches) -> Result<Done> {
+        let Some(theirs) = self.theirs(mutation, request)? else {
+            return Ok(Done { committed: self.committed, ..Done::default() });
+        };
+        let target = self.target.clone();
+        let ours = self.sealed(mutation, &target)?;
+        let ours = ours.ok_or_else(|| {
+            Error::invalid(format!("nothing was said on `{}` yet", self.target.name))
+        })?;
+        let project = mutation.call.project.clone();
+        let book = Book::new(mutation.reader(), &project);
+        let graph = book.graph(&self.conversation.id)?;
+        let tree = mutation.tree();
+        let here = graph.before(ours.hash);
+        if here.contains(&theirs.hash) {
+            return Ok(Done { committed: self.committed, ..Done::default() });
+        }
+        let there = book.commit(theirs.hash)?.facets.ok_or_else(|| {
+            Error::invalid(format!(
+                "the facets of {} were erased with a turn; nobody can say what it knew",
+                theirs.hash.short()
+            ))
+        })?;
+        let (our_state, known) = state_at(&book, &tree, Some(&ours), self.target.tip)?;
+        let bases = graph.common(ours.hash, theirs.hash);
+        let fork = fork_point(&tree, self.target.tip, book.anchor(&theirs)?)?;
+        let base = base_state(&book, &graph, &tree, &bases, fork)?;
+        let mut merged = merge(&base, &our_state, &there.state);
+        let changes = answers::changes(&our_state, &merged);
+        merged.mark_brought(&known.state);
+        let mut brought = Facets::default();
+        for hash in graph.before(theirs.hash).difference(&here) {
+            if let Some(facets) = book.commit(*hash)?.facets {
+                brought.join(&facets);
+            }
+        }
+        let name = match &self.source {
+            Some(source) => source.name.to_string(),
+            None => theirs.hash.short(),
+        };
+        let own = graph.before(theirs.hash).difference(&here).copied().collect::<BTreeSet<_>>();
+        let lines = summary::lines(&book, &tree, &own, &brought, &changes)?;
+        let conflicts = answers::conflicts(&merged);
+        let words = match &request.summary {
+            Summary::None => None,
+            Summary::Made => Some(summary::text(&name, &lines)),
+            Summary::Text(words) => Some(words.clone()),
+        };
+        let turn = match words {
+            Some(words) => Some(self.say(mutation, &words, &theirs, &lines)?),
+            None => None,
+        };
+        let commit = self.write(mutation, request, (ours, theirs), merged, (&name, &brought))?;
+        mutation.fact("merged", name);
+        Ok(Done {
+            commit: Some(commit),
+            committed: self.committed,
+            bases,
+            changes,
+            conflicts,
+            summary: lines,
+            turn,
+        })
+    }
+
+    /// The commit that is merged; none when all of the other branch is here already.
+    fn theirs(
+        &mut self,
+        mutation: &mut Mutation<'_>,
+        request: &MergeBranches,
+    ) -> Result<Option<Listed>> {
+        let project = mutation.call.project.clone();
+        let Some(source) = self.source.clone() else {
+            let book = Book::new(mutation.reader(), &project);
+            let found = book
+                .find(&request.from)?
+                .filter(|(commit, _)| commit.conversation == self.conversation.id);
+            let (_, listed) = found.ok_or_else(|| Error::NotFound {
+                what: "branch or commit",
+                name: request.from.clone(),
+                advice: " in this conversation; `tine branch` and `tine commits` list them",
+            })?;
+            return Ok(Some(listed));
+        };
+        let book = Book::new(mutation.reader(), &project);
+        let (graph, tree) = (book.graph(&self.conversation.id)?, mutation.tree());
+        let here = match (source.tip, self.target.tip) {
+            (Some(tip), Some(end)) => passes(&tree, tip, end)?,
+            (None, _) => true,
+            (Some(_), None) => false,
+        };
+        let head = head_of(&book, &graph, &tree, &source)?;
+        if here && head.is_none() {
+            return Ok(None);
+        }
+        if here
+            && let (Some(head), Some(ours)) = (&head, head_of(&book, &graph, &tree, &self.target)?)
+            && graph.before(ours.hash).contains(&head.hash)
+        {
+            return Ok(None);
+        }
+        drop(tree);
+        self.sealed(mutation, &source)
+    }
+
+    /// The last commit of a branch, after what no commit covers was committed.
+    fn sealed(&mut self, mutation: &mut Mutation<'_>, branch: &Branch) -> Result<Option<Listed>> {
+        let project = mutation.call.project.clone();
+        let (stretch, head) = {
+            let book = Book::new(mutation.reader(), &project);
+            let graph = book.graph(&self.conversation.id)?;
+            new_turns(&book, &graph, &mutation.tree(), branch)?
+        };
+        if stretch.is_empty() {
+            return Ok(head);
+        }
+        stretch.check_size()?;
+        let anchor = stretch.last();
+        let plan = Plan {
+            conversation: self.conversation.clone(),
+            branch: branch.clone(),
+            stretch,
+            parent: head,
+            anchor,
+        };
+        let message = format!("Turns of `{}` before a merge", branch.name);
+        let author = mutation.call.actor.clone();
+        let hash = plan.seal(mutation, message, author)?;
+        self.committed.push(hash);
+        let book = Book::new(mutation.reader(), &project);
+        let commit = book.commit(hash)?;
+        book.listed(hash, &commit)
+    }
+
+    /// Says something at the end of the target branch.
+    fn say(
+        &mut self,
+        mutation: &mut Mutation<'_>,
+        words: &str,
+        theirs: &Listed,
+        lines: &[SummaryLine],
+    ) -> Result<TurnId> {
+        let from = lines.iter().map(|line| {
+            object([
+                ("line", line.text.as_str().into()),
+                ("turn_hash", line.turn.as_ref().map(text).into()),
+            ])
+        });
+        let data = object([
+            ("merged_commit", text(&theirs.hash)),
+            ("provenance", Json::Array(from.collect())),
+        ]);
+        let metadata = Metadata { custom_data: Some(data), ..Metadata::default() };
+        let message = Message { metadata, ..Message::text(Role::User, words) };
+        message
+            .check(mutation.engine.limits())
+            .map_err(|source| Error::Message { index: 0, source })?;
+        let origin = |_| Origin::default();
+        let made = make_chain(mutation, self.target.tip, &[message], origin)?.turns;
+        let Some(turn) = made.last() else {
+            return Err(Error::invalid("the summary could not be said"));
+        };
+        self.target = mutation.move_branch(&self.target, Some(turn.loc))?;
+        Ok(turn.id)
+    }
+
+    fn write(
+        &self,
+        mutation: &mut Mutation<'_>,
+        request: &MergeBranches,
+        (ours, theirs): (Listed, Listed),
+        merged: State,
+        (name, brought): (&str, &Facets),
+    ) -> Result<CommitHash> {
+        let stretch = {
+            let book = Book::new(mutation.reader(), &mutation.call.project);
+            uncovered(&mutation.tree(), &self.target, book.anchor(&ours)?)?
+        };
+        let mut facets = facets::of(mutation, &stretch, merged)?;
+        facets.join(brought);
+        facets.bound(facets::KEPT);
+        let plan = Plan {
+            conversation: self.conversation.clone(),
+            branch: self.target.clone(),
+            stretch,
+            anchor: self.target.tip,
+            parent: None,
+        };
+        let message = match &request.message {
+            Some(message) => message.clone(),
+            None => format!("Merge `{name}` into `{}`", self.target.name),
+        };
+        let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
+        plan.write(mutation, vec![ours.hash, theirs.hash], facets, message, author)
+    }
+}
+
+/// What was known where two sides parted.
+fn base_state(
+    book: &Book<'_>,
+    graph: &Graph,
+    tree: &Tree<'_>,
+    bases: &[CommitHash],
+    fork: Option<TurnLoc>,
+) -> Result<State> {
+    let mut states = Vec::new();
+    for hash in bases {
+        let Some(listed) = graph.listed.get(hash) else {
+            continue;
+        };
+        // Turns that both sides share behind their last common commit belong to the base.
+        let shared = match (book.anchor(listed)?, fork) {
+            (Some(anchor), Some(fork)) => passes(tree, anchor, fork)?,
+            (None, _) => true,
+            (Some(_), None) => false,
+        };
+        states.push(if shared {
+            state_at(book, tree, Some(listed), fork)?.0
+        } else {
+            book.commit(*hash)?.facets.map(|facets| facets.state).unwrap_or_default()
+        });
+    }
+    if states.is_empty() {
+        let ledger = Ledger::new(book.records, book.project);
+        return Ok(Known::at(&ledger, tree, fork)?.state);
+    }
+    Ok(merge_base_of(&states))
+}
+
+fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<CommitHash> {
+    let call = mutation.call;
+    let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
+    mutation.open(conversation.clone())?;
+    let name = request.branch.as_deref().unwrap_or(Name::main().as_str()).to_owned();
+    let branch = resolve::branch(mutation.reader(), call, conversation.key, &name)?;
+    mutation.check_seen(Some(&branch), &branch.name)?;
+    let (stretch, head, state) = {
+        let book = Book::new(mutation.reader(), &call.project);
+        let tree = mutation.tree();
+        let graph = book.graph(&conversation.id)?;
+        let (stretch, head) = new_turns(&book, &graph, &tree, &branch)?;
+        let (mut state, known) = state_at(&book, &tree, head.as_ref(), branch.tip)?;
+        for decision in &request.decisions {
+            settle(&mut state, decision)?;
+        }
+        state.mark_brought(&known.state);
+        (stretch, head, state)
+    };
+    let facets = facets::of(mutation, &stretch, state)?;
+    let parents = head.iter().map(|head| head.hash).collect();
+    let anchor = branch.tip;
+    let plan = Plan { conversation, branch, stretch, parent: head, anchor };
+    let message = request.message.clone().unwrap_or_else(|| "Resolve conflicts".to_owned());
+    let author = request.author.clone().unwrap_or_else(|| call.actor.clone());
+    plan.write(mutation, parents, facets, message, author)
+}
+
+fn settle(state: &mut State, decision: &Decision) -> Result<()> {
+    let Decision { entity, field, take } = decision;
+    let Some(Held::Conflict(conflict)) = state.held(*entity, field) else {
+        let open: Vec<String> =
+            state.conflicts().map(|(id, _, field, _)| format!("{id}.{field}")).collect();
+        let open = if open.is_empty() { "there are none".to_owned() } else { open.join(", ") };
+        return Err(Error::invalid(format!(
+            "{entity}.{field} is no conflict of this branch; conflicts: {open}"
+        )));
+    };
+    let value = match take {
+        Take::Value(value) => Value { json: Some(value.clone()), from: Vec::new() },
+        Take::Nothing => Value::ABSENT,
+        Take::Side(side) => {
+            let found = side.checked_sub(1).and_then(|side| conflict.sides.get(side));
+            found.cloned().ok_or_else(|| {
+                let sides = conflict.sides.len();
+                Error::invalid(format!("{entity}.{field} has sides 1 to {sides}, no side {side}"))
+            })?
+        }
+    };
+    let about = state.facts.get(entity).cloned().unwrap_or_default();
+    state.set(*entity, &about, field, value.json.is_some().then_some(Held::Value(value)));
+    Ok(())
+}

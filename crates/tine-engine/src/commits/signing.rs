@@ -1,0 +1,59 @@
+//! Who vouches for a commit. Keys stay with their holders; only signatures come here.
+
+use tine_core::json::object;
+use tine_store::EntryKind;
+
+use super::CommitView;
+use super::book::Book;
+use crate::change::text;
+use crate::resolve;
+use crate::{Call, Engine, Error, Result};
+
+impl Engine {
+    /// Keeps the signature of a commit's hash, if it is right.
+    pub fn sign_commit(
+        &self,
+        call: &Call,
+        commit: &str,
+        public_key: &str,
+        signature: &str,
+    ) -> Result<CommitView> {
+        let request = (commit.to_owned(), public_key.to_lowercase(), signature.to_lowercase());
+        let payload = |(commit, key, value): &(String, String, String)| {
+            object([
+                ("commit", commit.as_str().into()),
+                ("public_key", key.as_str().into()),
+                ("value", value.as_str().into()),
+            ])
+        };
+        self.mutate(call, "sign_commit", request, payload, |mutation, (name, key, value)| {
+            let book = Book::new(mutation.reader(), &mutation.call.project);
+            let (commit, listed) = book.named(name)?;
+            if !tine_core::sign::verify(key, value, &listed.hash.to_string()) {
+                return Err(Error::invalid(
+                    "the signature does not fit: sign the text of the commit's hash, `sha256:…`, \
+                     with Ed25519, and give key and signature in hexadecimal digits",
+                ));
+            }
+            if let Some(known) = book.view(commit.clone(), &listed, Vec::new())?.signature {
+                if known.public_key == *key {
+                    return Ok(());
+                }
+                let (what, name) = ("signature", known.public_key);
+                let advice = "; a commit has one";
+                return Err(Error::Exists { what, name, advice });
+            }
+            let owner =
+                resolve::conversation(mutation.reader(), mutation.call, &commit.conversation)?;
+            mutation.open(owner)?;
+            mutation.depends_on(listed.operation);
+            let record = object([
+                ("public_key", key.as_str().into()),
+                ("value", value.as_str().into()),
+                ("signed_at", text(&mutation.now)),
+            ]);
+            mutation.set_entry(EntryKind::CommitSignature, &listed.hash.0.0, Some(record))
+        })?;
+        self.commit_by_hash(call, commit)
+    }
+}

@@ -1,0 +1,139 @@
+//! What can be said about the other side of a merge, line by line with where it comes from.
+
+use std::collections::BTreeSet;
+
+use tine_core::CommitHash;
+use tine_core::commit::{Facets, Held};
+use tine_rings::Intent;
+
+use super::book::Book;
+use super::window::Stretch;
+use super::{FieldChange, SummaryLine, rings};
+use crate::Result;
+use crate::path::fetch;
+use crate::tree::Tree;
+
+/// Decisions that a summary quotes at most.
+const DECISIONS: usize = 20;
+
+/// Keywords that it names at most.
+const KEYWORDS: usize = 12;
+
+/// Decisions of the other side, what it knows differently, and what it was about.
+pub(super) fn lines(
+    book: &Book<'_>,
+    tree: &Tree<'_>,
+    commits: &BTreeSet<CommitHash>,
+    brought: &Facets,
+    changes: &[FieldChange],
+) -> Result<Vec<SummaryLine>> {
+    let mut lines = decisions(book, tree, commits)?;
+    for change in changes {
+        let name = change.name.as_deref().unwrap_or(&change.entity_type);
+        let field = &change.field;
+        let (text, from) = match &change.to {
+            Some(Held::Value(value)) => {
+                let said = value.json.as_ref().map_or_else(String::new, readable);
+                (format!("{name}: {field} is {said}"), value.from.first())
+            }
+            Some(Held::Conflict(conflict)) => {
+                let sides = conflict.sides.iter();
+                let sides = sides
+                    .map(|side| side.json.as_ref().map_or_else(|| "nothing".to_owned(), readable));
+                let sides = sides.collect::<Vec<_>>().join(" or ");
+                (format!("{name}: {field} is undecided: {sides}"), None)
+            }
+            None => (format!("{name}: {field} is gone"), None),
+        };
+        let turn = match from {
+            Some(observation) => turn_of(book, observation)?,
+            None => None,
+        };
+        lines.push(SummaryLine { text, turn });
+    }
+    let mut keywords: Vec<_> = brought.keywords.values().collect();
+    keywords.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
+    keywords.truncate(KEYWORDS);
+    if let Some(first) = keywords.first() {
+        let turn = first.at.as_ref().map(|at| at.turn);
+        let words = keywords.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>().join(", ");
+        lines.push(SummaryLine { text: format!("It was about: {words}"), turn });
+    }
+    Ok(lines)
+}
+
+fn turn_of(
+    book: &Book<'_>,
+    observation: &tine_core::ObservationId,
+) -> Result<Option<tine_core::TurnHash>> {
+    let ledger = crate::learned::Ledger::new(book.records, book.project);
+    let Some(turn) = ledger.observation(*observation)?.and_then(|one| one.turn) else {
+        return Ok(None);
+    };
+    let Some((_, loc)) = book.records.find_turn(book.project, &turn)? else {
+        return Ok(None);
+    };
+    Ok(book.records.turn(loc)?.map(|turn| turn.hash))
+}
+
+/// What was decided in the turns of these commits.
+fn decisions(
+    book: &Book<'_>,
+    tree: &Tree<'_>,
+    commits: &BTreeSet<CommitHash>,
+) -> Result<Vec<SummaryLine>> {
+    let mut found = Vec::new();
+    for hash in commits {
+        let commit = book.commit(*hash)?;
+        let Some(stretch) = Stretch::of_window(book.records, tree, &commit)? else {
+            continue;
+        };
+        for turn in fetch(book.records, &stretch.locs())? {
+            if !tree.is_shown(turn.loc)? {
+                continue;
+            }
+            let Some(about) = rings::of(book.records, book.project, &turn)? else {
+                continue;
+            };
+            if about.rings.intent == Intent::Decision {
+                let text = about.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                found.push((
+                    turn.depth,
+                    SummaryLine { text: clipped(&text), turn: Some(turn.hash) },
+                ));
+            }
+        }
+    }
+    found.sort_by_key(|(depth, _)| *depth);
+    found.truncate(DECISIONS);
+    Ok(found.into_iter().map(|(_, line)| line).collect())
+}
+
+/// Letters that a quoted decision has at most.
+const QUOTED: usize = 280;
+
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A value as people read it.
+fn readable(value: &tine_core::Json) -> String {
+    value.as_str().map_or_else(|| value.to_canonical(), str::to_owned)
+}
+
+/// The words of the turn that a merge adds.
+pub(super) fn text(name: &str, lines: &[SummaryLine]) -> String {
+    let mut text = format!("From the branch {name}:\n");
+    for line in lines {
+        text.push_str("- ");
+        text.push_str(&line.text);
+        if let Some(turn) = &line.turn {
+            text.push_str(&format!(" [{}]", turn.short()));
+        }
+        text.push('\n');
+    }
+    text.trim_end().to_owned()
+}
