@@ -309,8 +309,8 @@ pub(crate) fn keep(
     write_pieces(mutation, prepared, id)?;
     let json = record.to_json();
     ledger::set(mutation.records, &project, EntryKind::Source, id.as_bytes(), Some(&json))?;
-    mutation.fact("source_id", text(&id));
-    mutation.fact("content_hash", prepared.digest.to_hex());
+    mutation.fact_also("source_id", text(&id));
+    mutation.fact_also("content_hash", prepared.digest.to_hex());
     Ok((record, true))
 }
 
