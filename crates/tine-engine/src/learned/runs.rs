@@ -165,6 +165,11 @@ impl RunRecord {
         })
     }
 
+    /// Whether somebody works on it.
+    pub(super) fn is_leased(&self, now: Timestamp) -> bool {
+        self.view.status == RunStatus::Running && self.due > now
+    }
+
     /// Brings a run into the store, and into or out of the queue.
     pub(crate) fn write(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
         set(records, project, EntryKind::Run, self.view.id.as_bytes(), Some(&self.to_json()))
