@@ -320,6 +320,16 @@ impl OperationDetail {
             facts: json.get("facts")?.as_object()?.clone(),
         })
     }
+
+    /// The ids that it tells under a name: none, one or several.
+    pub(crate) fn told<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
+        let told = match self.facts.get(name) {
+            None => &[],
+            Some(Json::Array(several)) => several.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+        };
+        told.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
+    }
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -312,6 +312,20 @@ impl<'m> Mutation<'m> {
         self.facts.insert(name, value.into());
     }
 
+    /// One more fact of a name: the first stands alone, several are a list.
+    pub(crate) fn fact_also(&mut self, name: &str, value: impl Into<Json>) {
+        let value = value.into();
+        let told = match self.facts.remove(name) {
+            None => value,
+            Some(Json::Array(mut told)) => {
+                told.push(value);
+                Json::Array(told)
+            }
+            Some(first) => Json::Array(vec![first, value]),
+        };
+        self.facts.insert(name, told);
+    }
+
     /// A fact that matters only when something happened.
     pub(crate) fn fact_if_changed(&mut self, name: &str, value: impl Into<Json>) {
         if !self.changes.is_empty() {

@@ -32,7 +32,7 @@ impl Engine {
         let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
         let (purged, _) = self.mutate(call, "purge", request, payload, erase)?;
         // Also for a repeated call: the first one may have been cut off before this.
-        self.unindex(call, &purged.turns)?;
+        self.unindex(&call.project, &purged.turns)?;
         self.store().scrub().map_err(Error::NotSwept)?;
         Ok(purged)
     }
@@ -56,7 +56,7 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     for seq in &plan.operations {
         mutation.records.purge_operation(mutation.key(), *seq)?;
     }
-    plan.learned.erase(mutation)?;
+    plan.learned.erase(mutation.records, &mutation.call.project, mutation.now)?;
     if let Some(conversation) = plan.conversation.as_ref().filter(|_| plan.whole) {
         let gone = Conversation {
             root: None,
@@ -142,16 +142,23 @@ impl Plan {
             }
             PurgeTarget::Source(id) => return Plan::of_source(records, call, *id),
         };
-        if turns.iter().all(|turn| matches!(turn.content, Content::Purged(_)))
-            && (!whole || conversation.root.is_none())
-        {
-            return Err(Error::invalid("there is nothing left to purge: it was purged before"));
-        }
+        let plan = Plan::of_turns(records, call, conversation, turns, whole)?;
+        plan.refuse_done(&Ledger::new(records, &call.project))?;
+        Ok(plan)
+    }
+
+    fn of_turns(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Conversation,
+        turns: Vec<Turn>,
+        whole: bool,
+    ) -> Result<Self> {
         let (operations, told) = telling_operations(records, &conversation, &turns, whole)?;
         let holders = other_holders(records, &turns)?;
         let ledger = Ledger::new(records, &call.project);
         let ids = turns.iter().map(|turn| turn.id).collect();
-        let mut learned = erase::Plan::of_turns(&ledger, &ids, &told)?;
+        let mut learned = erase::Plan::of_turns(&ledger, ids, &told)?;
         if whole {
             learned.add_conversation(&ledger, &conversation.id)?;
         }
@@ -162,21 +169,40 @@ impl Plan {
     /// A turn that a source is the envelope of goes with it.
     fn of_source(records: &dyn Read, call: &Call, id: SourceId) -> Result<Self> {
         let ledger = Ledger::new(records, &call.project);
-        let source = ledger.known_source(id)?;
-        if source.purged {
+        let turn = match ledger.known_source(id)?.turn {
+            Some(turn) => records.find_turn(&call.project, &turn)?,
+            None => None,
+        };
+        let mut plan = match turn {
+            Some((key, loc)) => {
+                let turns = sharing_text(&Tree::new(records, key), loc)?;
+                let conversation = resolve::conversation_of(records, key)?;
+                Plan::of_turns(records, call, conversation, turns, false)?
+            }
+            None => Plan {
+                conversation: None,
+                whole: false,
+                turns: Vec::new(),
+                operations: Vec::new(),
+                holders: Vec::new(),
+                learned: erase::Plan::default(),
+            },
+        };
+        plan.learned.add_source(&ledger, id)?;
+        plan.refuse_done(&ledger)?;
+        Ok(plan)
+    }
+
+    fn refuse_done(&self, ledger: &Ledger<'_>) -> Result<()> {
+        let purged = |turn: &Turn| matches!(turn.content, Content::Purged(_));
+        let rooted = self.conversation.as_ref().is_some_and(|it| it.root.is_some());
+        if self.turns.iter().all(purged)
+            && !(self.whole && rooted)
+            && self.learned.is_done(ledger)?
+        {
             return Err(Error::invalid("there is nothing left to purge: it was purged before"));
         }
-        if let Some(turn) = source.turn {
-            return Plan::new(records, call, &PurgeTarget::Turn(crate::TurnRef::of(turn)));
-        }
-        Ok(Plan {
-            conversation: None,
-            whole: false,
-            turns: Vec::new(),
-            operations: Vec::new(),
-            holders: Vec::new(),
-            learned: erase::Plan::of_source(&ledger, id)?,
-        })
+        Ok(())
     }
 
     /// A word that stands for just what would go.
@@ -256,7 +282,7 @@ fn telling_operations(
         if let Detail::Kept(_) = &operation.detail
             && let Ok(known) = detail(&operation)
         {
-            sources.extend(erase::told_source(&known.facts));
+            sources.extend(known.told::<SourceId>("source_id"));
             let tells = known.changes.iter().any(|change| match change {
                 Change::Metadata { turn, .. } => ids.contains(turn),
                 Change::Conversation { field, .. } => {

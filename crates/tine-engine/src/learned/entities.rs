@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::facts::reduce::{schema_version, standing};
-use tine_core::facts::{Envelope, Observation, Order, Origin, Schema, envelope, reduce, schema};
+use tine_core::facts::{Observation, Order, Origin, Schema, reduce, schema};
 use tine_core::json::{Json, Object, object};
-use tine_core::{ConversationId, EntityId, ObservationId, SourceId, Timestamp};
+use tine_core::{ConversationId, EntityId, Limits, ObservationId, SourceId, Timestamp};
 use tine_store::{Content, EntryKind, KeyRange, required};
 
 use super::ledger::Ledger;
 use super::record::EntityRecord;
 use super::runs::without_bytes;
-use super::sources::{next_cursor, page_range, whole_text};
+use super::sources::{next_cursor, page_range, read};
 use super::{
     AsOf, Correct, EntityQuery, EntityView, Evidence, FieldProvenance, Merge, ObservationView,
     Separate, TimelineEntry, keys, turns,
@@ -152,7 +152,7 @@ impl Engine {
     ) -> Result<Vec<ObservationView>> {
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
-            let mut texts = Texts::new();
+            let mut texts = Texts::new(self.limits());
             let mut found = Vec::new();
             for id in ids {
                 if let Some(one) = ledger.observation(*id)? {
@@ -184,7 +184,7 @@ impl Engine {
                     advice: "",
                 });
             }
-            let mut texts = Texts::new();
+            let mut texts = Texts::new(self.limits());
             let mut found = Vec::new();
             for (name, value) in view.snapshot.fields.iter() {
                 if field.is_some_and(|field| field != name) {
@@ -542,42 +542,42 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The texts of sources that were read for one answer.
-type Texts = BTreeMap<SourceId, Option<String>>;
+/// The texts of sources that were read for one answer: those that spans in them count.
+struct Texts<'l> {
+    limits: &'l Limits,
+    read: BTreeMap<SourceId, Option<String>>,
+}
 
-/// The text that spans in a source count: of an envelope its content.
-fn spoken<'t>(
-    ledger: &Ledger<'_>,
-    texts: &'t mut Texts,
-    id: SourceId,
-) -> Result<Option<&'t String>> {
-    if let std::collections::btree_map::Entry::Vacant(place) = texts.entry(id) {
-        let text = match ledger.source(id)? {
-            Some(source) => match whole_text(ledger, &source) {
-                Ok(text) if envelope::is_envelope(&source.mime_type) => {
-                    let limits = tine_core::Limits::default();
-                    Envelope::parse(text.as_bytes(), &limits).ok().map(|it| it.content)
-                }
-                Ok(text) => Some(text),
-                Err(Error::Store(error)) => return Err(Error::Store(error)),
-                Err(_) => None,
-            },
-            None => None,
-        };
-        place.insert(text);
+impl<'l> Texts<'l> {
+    fn new(limits: &'l Limits) -> Self {
+        Texts { limits, read: BTreeMap::new() }
     }
-    Ok(texts.get(&id).and_then(Option::as_ref))
+
+    fn of(&mut self, ledger: &Ledger<'_>, id: SourceId) -> Result<Option<&str>> {
+        if !self.read.contains_key(&id) {
+            let text = match ledger.source(id)? {
+                Some(source) => match read(ledger, self.limits, &source) {
+                    Ok(reading) => Some(reading.text),
+                    Err(Error::Store(error)) => return Err(Error::Store(error)),
+                    Err(_) => None,
+                },
+                None => None,
+            };
+            self.read.insert(id, text);
+        }
+        Ok(self.read.get(&id).and_then(Option::as_deref))
+    }
 }
 
 fn evidence_view(
     ledger: &Ledger<'_>,
-    texts: &mut Texts,
+    texts: &mut Texts<'_>,
     one: Observation,
 ) -> Result<ObservationView> {
     let quote = match (&one.span, one.source) {
         (Some(span), Some(source)) => {
             let bounds = (usize::try_from(span.start), usize::try_from(span.end));
-            match (spoken(ledger, texts, source)?, bounds) {
+            match (texts.of(ledger, source)?, bounds) {
                 (Some(text), (Ok(start), Ok(end))) => text.get(start..end).map(str::to_owned),
                 _ => None,
             }
@@ -590,7 +590,7 @@ fn evidence_view(
 fn evidence(
     ledger: &Ledger<'_>,
     entity: &EntityRecord,
-    texts: &mut Texts,
+    texts: &mut Texts<'_>,
     id: ObservationId,
 ) -> Result<Evidence> {
     let mut one = required(ledger.observation(id)?, || format!("observation {id}"))?;

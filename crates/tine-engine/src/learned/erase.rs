@@ -1,24 +1,33 @@
 //! Erasure of what was learned from what is erased: bytes, observations, raw answers of models,
-//! and the names that nobody else has given. Digests stay.
+//! notes on relationships, and the names that nobody else has given. Digests stay.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use tine_core::facts::observation::purged_form;
+use tine_core::facts::{Endpoint, Schema, identity};
 use tine_core::json::{Json, Object};
-use tine_core::{ConversationId, Digest, EntityId, ObservationId, SourceId, TurnId};
-use tine_store::{EntryKind, required};
+use tine_core::{
+    ConversationId, Digest, EntityId, InterpretationId, ObservationId, ProjectId, SourceId,
+    Timestamp, TurnId,
+};
+use tine_store::{ConversationKey, Detail, EntryKind, KeyRange, Write, required};
 
-use super::ledger::{Ledger, set};
-use super::record::{EntityRecord, SourceRecord};
+use super::facts::FACTS_MIME;
+use super::keys::Edge;
+use super::ledger::{Ledger, OBSERVATIONS_READ, set};
+use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
 use super::runs::RunRecord;
 use super::{RunStatus, keys};
-use crate::Result;
-use crate::change::{Change, optional};
-use crate::log::Mutation;
+use crate::change::{Change, OperationDetail};
+use crate::log::PROJECT_LOG;
 use crate::undo::detail;
+use crate::{Result, census};
 
 /// What goes of what was learned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
+    /// The turns that it was learned from.
+    pub turns: BTreeSet<TurnId>,
     pub sources: BTreeSet<SourceId>,
     pub observations: BTreeSet<ObservationId>,
 }
@@ -27,43 +36,42 @@ impl Plan {
     /// What was learned from turns, of all sources that their conversation's log tells of.
     pub(crate) fn of_turns(
         ledger: &Ledger<'_>,
-        turns: &BTreeSet<TurnId>,
+        turns: BTreeSet<TurnId>,
         told: &BTreeSet<SourceId>,
     ) -> Result<Plan> {
-        let mut plan = Plan::default();
-        for turn in turns {
+        let mut plan = Plan { turns, ..Plan::default() };
+        for turn in &plan.turns {
             for key in ledger.under(EntryKind::ObservationOfTurn, turn.as_bytes())? {
                 plan.observations.extend(keys::observation_at_end(&key));
             }
         }
-        let of_runs: Vec<SourceId> = plan
-            .observations
-            .iter()
-            .map(|id| Ok(ledger.observation(*id)?.and_then(|one| one.source)))
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .flatten()
-            .collect();
-        for id in told.iter().chain(&of_runs) {
-            let source = ledger.source(*id)?;
-            if source.is_some_and(|source| source.turn.is_some_and(|turn| turns.contains(&turn))) {
-                plan.sources.insert(*id);
+        let mut read = told.clone();
+        let mut sent = BTreeSet::new();
+        for id in &plan.observations {
+            let source = ledger.observation(*id)?.and_then(|one| one.source);
+            read.extend(source);
+            sent.extend(source);
+        }
+        for id in read {
+            let Some(source) = ledger.source(id)? else {
+                continue;
+            };
+            let of_turn = source.turn.is_some_and(|turn| plan.turns.contains(&turn));
+            // What a caller structured repeats what was said.
+            if of_turn || (source.mime_type == FACTS_MIME && sent.contains(&id)) {
+                plan.add_source(ledger, id)?;
             }
         }
         Ok(plan)
     }
 
-    /// What was learned from a source.
-    pub(crate) fn of_source(ledger: &Ledger<'_>, id: SourceId) -> Result<Plan> {
-        let mut plan = Plan { sources: BTreeSet::from([id]), ..Plan::default() };
-        for key in ledger.under(EntryKind::RunOfSource, id.as_bytes())? {
-            if let Some(run) = keys::run_at_end(&key)
-                && let Some(run) = ledger.run(run)?
-            {
-                plan.observations.extend(run.view.observations);
-            }
+    /// A source with all that was learned from it.
+    pub(crate) fn add_source(&mut self, ledger: &Ledger<'_>, id: SourceId) -> Result<()> {
+        self.sources.insert(id);
+        for run in runs_over(ledger, id)? {
+            self.observations.extend(run.view.observations);
         }
-        Ok(plan)
+        Ok(())
     }
 
     /// The observations of a conversation's own entity: they hold its titles.
@@ -80,126 +88,288 @@ impl Plan {
         Ok(())
     }
 
-    /// Erases it all. Entries of the project's own log that repeat a name go with it.
-    pub(crate) fn erase(&self, mutation: &mut Mutation<'_>) -> Result<()> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.turns.is_empty() && self.sources.is_empty() && self.observations.is_empty()
+    }
+
+    /// Whether the bytes of all its sources are gone already.
+    pub(crate) fn is_done(&self, ledger: &Ledger<'_>) -> Result<bool> {
+        for id in &self.sources {
+            if ledger.source(*id)?.is_some_and(|source| !source.purged) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Erases it all. Entries of logs that repeat a name or a note go with it.
+    pub(crate) fn erase(
+        &self,
+        records: &mut dyn Write,
+        project: &ProjectId,
+        now: Timestamp,
+    ) -> Result<()> {
         for id in &self.observations {
-            erase_observation(mutation, *id)?;
+            erase_observation(records, project, *id)?;
         }
         for id in &self.sources {
-            erase_source(mutation, *id)?;
+            erase_source(records, project, *id, now)?;
         }
-        let entities: BTreeSet<EntityId> = self.observations.iter().map(|id| id.entity).collect();
+        let nameless = self.forget_names(records, project)?;
+        let mut ends: BTreeSet<Endpoint> = self.turns.iter().copied().map(Endpoint::Turn).collect();
+        ends.extend(self.sources.iter().copied().map(Endpoint::Source));
+        ends.extend(nameless.iter().copied().map(Endpoint::Entity));
+        let ledger = Ledger::new(&*records, project);
+        let mut runs = BTreeSet::new();
+        for id in &self.sources {
+            runs.extend(runs_over(&ledger, *id)?.into_iter().map(|run| run.view.id));
+        }
+        for id in self.entities() {
+            let message = ledger.entity(id)?.is_some_and(|entity| entity.slot.is_some());
+            ends.extend(message.then_some(Endpoint::Entity(id)));
+        }
+        let log = ConversationId::from_stored(PROJECT_LOG);
+        let related = records.entries(project, EntryKind::Relationship, &KeyRange::default(), 1)?;
+        if related.is_empty() && records.conversation(project, &log)?.is_none() {
+            return Ok(());
+        }
+        let told = Told { nameless, ends, runs };
+        told.erase_notes(records, project)?;
+        told.erase_in_logs(records, project)
+    }
+
+    fn entities(&self) -> BTreeSet<EntityId> {
+        self.observations.iter().map(|id| id.entity).collect()
+    }
+
+    /// Takes the names away that nothing says any more; answers whose.
+    fn forget_names(
+        &self,
+        records: &mut dyn Write,
+        project: &ProjectId,
+    ) -> Result<BTreeSet<EntityId>> {
         let mut nameless = BTreeSet::new();
-        for id in entities {
-            if forget_name(mutation, id)? {
+        for id in self.entities() {
+            for entity in unnamed(&Ledger::new(&*records, project), id)? {
+                let (id, left) = (entity.id, EntityRecord { key: Json::Null, ..entity });
+                set(records, project, EntryKind::Entity, id.as_bytes(), Some(&left.to_json()))?;
                 nameless.insert(id);
             }
         }
-        forget_in_project_log(mutation, &nameless)
+        Ok(nameless)
     }
 }
 
-fn erase_observation(mutation: &mut Mutation<'_>, id: ObservationId) -> Result<()> {
-    let project = mutation.call.project.clone();
-    let key = keys::observation(id);
-    let Some(one) = mutation.ledger().observation(id)? else {
+fn runs_over(ledger: &Ledger<'_>, id: SourceId) -> Result<Vec<RunRecord>> {
+    let keys = ledger.under(EntryKind::RunOfSource, id.as_bytes())?;
+    let runs = keys.iter().filter_map(|key| ledger.run(keys::run_at_end(key)?).transpose());
+    runs.collect()
+}
+
+fn erase_observation(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    id: ObservationId,
+) -> Result<()> {
+    let Some(one) = Ledger::new(&*records, project).observation(id)? else {
         return Ok(());
     };
-    let text = mutation.reader().entry(&project, EntryKind::Observation, &key)?;
-    let text = required(text, || format!("observation {id}"))?;
     // What it retracts stays retracted; a version of a slot holds nothing of its own.
     if one.retracts.is_some() || (one.fields.is_empty() && one.turn.is_some()) {
         return Ok(());
     }
-    for (field, value) in one.fields.iter() {
-        if let Some(at) = value.as_str().and_then(tine_core::facts::schema::moment) {
-            let key = keys::dated(at, id, field);
-            mutation.records.delete_entry(&project, EntryKind::Dated, &key)?;
-        }
-    }
-    let left = tine_core::facts::observation::purged_form(&Digest::of(text.as_bytes()));
-    mutation.records.put_entry(&project, EntryKind::Observation, &key, &left.to_canonical())?;
-    Ok(())
+    let key = keys::observation(id);
+    let text = records.entry(project, EntryKind::Observation, &key)?;
+    let text = required(text, || format!("observation {id}"))?;
+    let left = purged_form(&Digest::of(text.as_bytes()));
+    set(records, project, EntryKind::Observation, &key, Some(&left))
 }
 
-fn erase_source(mutation: &mut Mutation<'_>, id: SourceId) -> Result<()> {
-    let project = mutation.call.project.clone();
-    let Some(source) = mutation.ledger().source(id)? else {
+fn erase_source(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    id: SourceId,
+    now: Timestamp,
+) -> Result<()> {
+    let ledger = Ledger::new(&*records, project);
+    let Some(source) = ledger.source(id)? else {
         return Ok(());
     };
-    mutation.records.delete_pieces(&project, &id)?;
+    let runs = runs_over(&ledger, id)?;
+    records.delete_pieces(project, &id)?;
     let left = SourceRecord { purged: true, original_filename: None, ..source };
-    set(mutation.records, &project, EntryKind::Source, id.as_bytes(), Some(&left.to_json()))?;
-    for key in mutation.ledger().under(EntryKind::RunOfSource, id.as_bytes())? {
-        let run = required(keys::run_at_end(&key), || format!("a run over {id}"))?;
-        if let Some(run) = mutation.ledger().run(run)? {
-            erase_run(mutation, run)?;
-        }
+    set(records, project, EntryKind::Source, id.as_bytes(), Some(&left.to_json()))?;
+    for run in runs {
+        erased(run, now).write(records, project)?;
     }
     Ok(())
 }
 
 /// A run without what was said in it. One that had not ended will not.
-fn erase_run(mutation: &mut Mutation<'_>, mut run: RunRecord) -> Result<()> {
+fn erased(mut run: RunRecord, now: Timestamp) -> RunRecord {
     let view = &mut run.view;
-    view.detail.remove("request");
-    view.detail.remove("response");
+    for told in ["request", "response", "agent"] {
+        view.detail.remove(told);
+    }
     view.detail.insert("purged", true.into());
     view.notes.clear();
+    view.unknown_fields.clear();
     if view.status.is_open() {
         view.status = RunStatus::Failed;
-        view.finished_at = Some(mutation.now);
+        view.finished_at = Some(now);
+    }
+    if view.status == RunStatus::Failed {
         view.error = Some("its source was purged".to_owned());
     }
-    run.write(mutation.records, &mutation.call.project)
+    run
 }
 
-/// Takes an entity's name away when nothing says it any more; answers whether it did.
-fn forget_name(mutation: &mut Mutation<'_>, id: EntityId) -> Result<bool> {
-    let ledger = mutation.ledger();
+/// The entities that are the same as one, itself included, and whose names nothing says any more.
+fn unnamed(ledger: &Ledger<'_>, id: EntityId) -> Result<Vec<EntityRecord>> {
     let Some(entity) = ledger.entity(id)? else {
-        return Ok(false);
+        return Ok(Vec::new());
     };
-    let named = ledger.own_observations(id, 0, super::ledger::OBSERVATIONS_READ)?;
-    if entity.key.is_null() || entity.conversation.is_some() || !named.is_empty() {
-        return Ok(false);
-    }
-    let left = EntityRecord { key: Json::Null, ..entity };
-    let project = mutation.call.project.clone();
-    set(mutation.records, &project, EntryKind::Entity, id.as_bytes(), Some(&left.to_json()))?;
-    Ok(true)
-}
-
-fn forget_in_project_log(mutation: &mut Mutation<'_>, nameless: &BTreeSet<EntityId>) -> Result<()> {
-    if nameless.is_empty() {
-        return Ok(());
-    }
-    let log = ConversationId::from_stored(crate::log::PROJECT_LOG);
-    let Some(log) = mutation.reader().conversation(&mutation.call.project, &log)? else {
-        return Ok(());
-    };
-    let mut telling = Vec::new();
-    mutation.reader().operations(log.key, 1, u64::MAX, &mut |operation| {
-        let tells = detail(&operation).is_ok_and(|known| {
-            known.changes.iter().any(|change| match change {
-                Change::Entry { kind: EntryKind::Entity, key, .. } => {
-                    keys::entity_at_end(key).is_some_and(|id| nameless.contains(&id))
-                }
-                _ => false,
-            })
-        });
-        if tells {
-            telling.push(operation.seq);
+    let mut same = vec![ledger.standing_for(entity)?];
+    let mut given = Vec::new();
+    let mut schemas: BTreeMap<u32, Schema> = BTreeMap::new();
+    let mut at = 0;
+    while let Some(entity) = same.get(at) {
+        for one in ledger.own_observations(entity.id, 0, OBSERVATIONS_READ)? {
+            if one.retracts.is_some() {
+                continue;
+            }
+            let version = one.schema_version;
+            if let std::collections::btree_map::Entry::Vacant(place) = schemas.entry(version) {
+                place.insert(ledger.schema(&one.entity_type, version)?);
+            }
+            given.extend(schemas.get(&version).and_then(|it| identity::key(it, &one.fields)));
         }
-        Ok(true)
-    })?;
-    for seq in telling {
-        mutation.records.purge_operation(log.key, seq)?;
+        for key in ledger.under(EntryKind::MergedInto, entity.id.as_bytes())? {
+            let merged = keys::entity_at_end(&key).map(|id| ledger.entity(id)).transpose()?;
+            let merged = merged.flatten();
+            same.extend(merged.filter(|it| same.iter().all(|known| known.id != it.id)));
+        }
+        at += 1;
     }
-    Ok(())
+    same.retain(|it| !it.key.is_null() && it.conversation.is_none() && !given.contains(&it.key));
+    Ok(same)
 }
 
-/// The source that an entry of a log tells of.
-pub(crate) fn told_source(facts: &Object) -> Option<SourceId> {
-    optional(&Json::Object(facts.clone()), "source_id").flatten()
+/// What must not be told any more.
+struct Told {
+    nameless: BTreeSet<EntityId>,
+    /// Whatever was noted of relationships at these ends.
+    ends: BTreeSet<Endpoint>,
+    /// Whatever was noted of relationships by these runs.
+    runs: BTreeSet<InterpretationId>,
+}
+
+impl Told {
+    fn at_ends(&self, edge: &Edge) -> bool {
+        self.ends.contains(&edge.source) || self.ends.contains(&edge.target)
+    }
+
+    fn erase_notes(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
+        let ledger = Ledger::new(&*records, project);
+        let mut noted = Vec::new();
+        for end in &self.ends {
+            for key in ledger.under(EntryKind::Relationship, &end.to_bytes())? {
+                noted.extend(Edge::from_key(&key));
+            }
+            for key in ledger.under(EntryKind::RelationshipTo, &end.to_bytes())? {
+                noted.extend(Edge::from_key_at_target(&key));
+            }
+        }
+        for edge in noted {
+            erase_note(records, project, &edge.key())?;
+        }
+        Ok(())
+    }
+
+    /// A note can be told in any log of the project.
+    fn erase_in_logs(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
+        let mut after = None;
+        loop {
+            let page = census::page(&*records, project, after)?;
+            for conversation in &page.conversations {
+                self.erase_in_log(records, project, conversation.key)?;
+            }
+            match page.last {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn erase_in_log(
+        &self,
+        records: &mut dyn Write,
+        project: &ProjectId,
+        log: ConversationKey,
+    ) -> Result<()> {
+        let mut telling = Vec::new();
+        let mut notes = Vec::new();
+        records.operations(log, 1, u64::MAX, &mut |operation| {
+            let entry = r#""record":"entry""#;
+            if matches!(&operation.detail, Detail::Kept(text) if text.contains(entry))
+                && let Ok(known) = detail(&operation)
+                && self.tells(&known, &mut notes)
+            {
+                telling.push(operation.seq);
+            }
+            Ok(true)
+        })?;
+        for seq in telling {
+            records.purge_operation(log, seq)?;
+        }
+        for (key, note) in notes {
+            let here = Ledger::new(&*records, project).entry(EntryKind::Relationship, &key)?;
+            if here == Some(note) {
+                erase_note(records, project, &key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an entry of a log tells what must not be told; `notes` are what its run noted.
+    fn tells(&self, known: &OperationDetail, notes: &mut Vec<(Vec<u8>, Json)>) -> bool {
+        let runs = known.told::<InterpretationId>("interpretation_id");
+        let by_run = runs.iter().any(|run| self.runs.contains(run));
+        let mut tells = false;
+        for change in &known.changes {
+            match change {
+                Change::Entry { kind: EntryKind::Entity, key, .. } => {
+                    let id = keys::entity_at_end(key);
+                    tells |= id.is_some_and(|id| self.nameless.contains(&id));
+                }
+                Change::Entry { kind: EntryKind::Relationship, key, before, after } => {
+                    if !before.iter().chain(after).any(is_noted) {
+                        continue;
+                    }
+                    let at_ends = Edge::from_key(key).is_some_and(|edge| self.at_ends(&edge));
+                    tells |= by_run || at_ends;
+                    notes.extend(after.clone().filter(|_| by_run).map(|it| (key.clone(), it)));
+                }
+                _ => {}
+            }
+        }
+        tells
+    }
+}
+
+/// Whether something was noted of a relationship.
+fn is_noted(relationship: &Json) -> bool {
+    let noted = relationship.get("metadata").and_then(Json::as_object);
+    noted.is_some_and(|noted| !noted.is_empty())
+}
+
+fn erase_note(records: &mut dyn Write, project: &ProjectId, key: &[u8]) -> Result<()> {
+    let known = Ledger::new(&*records, project).entry(EntryKind::Relationship, key)?;
+    let Some(known) = known.filter(is_noted) else {
+        return Ok(());
+    };
+    let known = RelationshipRecord::from_json(&known);
+    let known = required(known, || "a relationship".to_owned())?;
+    let left = RelationshipRecord { metadata: Json::Object(Object::new()), ..known };
+    set(records, project, EntryKind::Relationship, key, Some(&left.to_json()))
 }

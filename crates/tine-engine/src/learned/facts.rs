@@ -17,7 +17,7 @@ use crate::resolve;
 use crate::{Call, Engine, Error, Outcome, Result, TurnRef};
 
 /// The mime type of what a caller structured.
-const FACTS_MIME: &str = "application/vnd.tine.facts+json";
+pub(super) const FACTS_MIME: &str = "application/vnd.tine.facts+json";
 
 /// The name under which a caller's own work is logged.
 const AGENT: &str = "agent";
@@ -42,7 +42,7 @@ impl Engine {
             interpretation: receipt.run,
             entities: receipt.entities,
             relationships,
-            unknown_fields: receipt.unknown_fields,
+            unknown_fields: self.interpretation(call, receipt.run)?.unknown_fields,
             warnings: receipt.warnings,
             replayed: replay.replayed,
         })
@@ -113,6 +113,7 @@ pub(super) struct StoreReceipt {
     pub run: InterpretationId,
     pub entities: Vec<StoredFact>,
     pub relationships: Vec<(super::keys::Edge, bool)>,
+    /// What callers called fields is content: a repeated call finds it in the run.
     pub unknown_fields: Vec<String>,
     pub warnings: Vec<String>,
 }
@@ -138,7 +139,6 @@ impl Receipt for StoreReceipt {
             ("run", text(&self.run)),
             ("entities", Json::Array(self.entities.iter().map(fact).collect())),
             ("relationships", Json::Array(self.relationships.iter().map(related).collect())),
-            ("unknown_fields", texts(&self.unknown_fields)),
             ("warnings", texts(&self.warnings)),
         ])
     }
@@ -170,7 +170,7 @@ impl Receipt for StoreReceipt {
             run: parsed(json, "run")?,
             entities: entities.map(fact).collect::<Option<_>>()?,
             relationships: relationships.map(related).collect::<Option<_>>()?,
-            unknown_fields: texts("unknown_fields")?,
+            unknown_fields: Vec::new(),
             warnings: texts("warnings")?,
         })
     }
@@ -214,7 +214,7 @@ pub(super) fn store(
     let observations = receipt.entities.iter().map(|fact| fact.observation).collect();
     let unknown = receipt.unknown_fields.clone();
     completed(mutation, run, source.id, AGENT, detail, observations, unknown)?;
-    mutation.fact("interpretation_id", text(&run));
+    mutation.fact_also("interpretation_id", text(&run));
     Ok(receipt)
 }
 

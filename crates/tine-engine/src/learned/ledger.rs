@@ -16,6 +16,7 @@ use tine_store::{EntryKind, KeyRange, Read, StoreError, Write, required};
 
 use super::keys::{self, Edge};
 use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
+use super::runs;
 use crate::change::{Change, parsed};
 use crate::log::Mutation;
 use crate::{Error, Result};
@@ -65,6 +66,11 @@ impl<'r> Ledger<'r> {
                 found.map_or_else(damaged(what), |found| Ok(Some(found)))
             }
         }
+    }
+
+    /// An entry as it is; one that cannot be read is none.
+    pub(crate) fn entry(&self, kind: EntryKind, key: &[u8]) -> Result<Option<Json>> {
+        Ok(self.records.entry(self.project, kind, key)?.as_deref().and_then(parse))
     }
 
     pub(crate) fn entity(&self, id: EntityId) -> Result<Option<EntityRecord>> {
@@ -342,45 +348,59 @@ pub(crate) fn set(
     key: &[u8],
     value: Option<&Json>,
 ) -> Result<()> {
-    let before = records.entry(project, kind, key)?;
-    let old = before.as_deref().and_then(parse);
-    for look_up in look_ups(kind, key, old.as_ref()) {
-        records.delete_entry(project, look_up.0, &look_up.1)?;
-    }
-    match value {
-        Some(value) => records.put_entry(project, kind, key, &value.to_canonical())?,
-        None if before.is_some() => records.delete_entry(project, kind, key)?,
-        None => {}
-    }
-    for (kind, key, text) in look_ups(kind, key, value) {
-        records.put_entry(project, kind, &key, &text)?;
-    }
-    Ok(())
+    let before = before(records, project, kind, key)?;
+    replace(records, project, (kind, key), before.as_ref(), value)
 }
 
-/// Writes an entry that is known not to be there, together with its look-ups.
-fn add(
-    records: &mut dyn Write,
+/// An entry as it is; one that cannot be read is `null`.
+fn before(
+    records: &dyn Write,
     project: &ProjectId,
     kind: EntryKind,
     key: &[u8],
-    value: &Json,
+) -> Result<Option<Json>> {
+    let before = records.entry(project, kind, key)?;
+    Ok(before.map(|text| parse(&text).unwrap_or(Json::Null)))
+}
+
+/// The same for an entry of which is known how it is.
+fn replace(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    (kind, key): (EntryKind, &[u8]),
+    before: Option<&Json>,
+    after: Option<&Json>,
 ) -> Result<()> {
-    records.put_entry(project, kind, key, &value.to_canonical())?;
-    for (kind, key, text) in look_ups(kind, key, Some(value)) {
+    let led = before.map_or_else(Vec::new, |before| look_ups(kind, key, before));
+    let leading = after.map_or_else(Vec::new, |after| look_ups(kind, key, after));
+    for (kind, key, _) in led.iter().filter(|it| !leading.contains(it)) {
+        records.delete_entry(project, *kind, key)?;
+    }
+    match after {
+        Some(after) => records.put_entry(project, kind, key, &after.to_canonical())?,
+        None if before.is_some() => records.delete_entry(project, kind, key)?,
+        None => {}
+    }
+    let new = leading.into_iter().filter(|it| !led.contains(it));
+    put_look_ups(records, project, new)
+}
+
+fn put_look_ups(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    look_ups: impl IntoIterator<Item = LookUp>,
+) -> Result<()> {
+    for (kind, key, text) in look_ups {
         records.put_entry(project, kind, &key, &text)?;
     }
     Ok(())
 }
 
 /// A look-up: its kind, its key and its text.
-type LookUp = (EntryKind, Vec<u8>, String);
+pub(crate) type LookUp = (EntryKind, Vec<u8>, String);
 
 /// The look-ups that an entry has.
-fn look_ups(kind: EntryKind, key: &[u8], value: Option<&Json>) -> Vec<LookUp> {
-    let Some(value) = value else {
-        return Vec::new();
-    };
+pub(crate) fn look_ups(kind: EntryKind, key: &[u8], value: &Json) -> Vec<LookUp> {
     let none = String::new;
     match kind {
         EntryKind::Entity => {
@@ -388,10 +408,14 @@ fn look_ups(kind: EntryKind, key: &[u8], value: Option<&Json>) -> Vec<LookUp> {
             entity.map_or_else(Vec::new, |entity| entity_look_ups(&entity))
         }
         EntryKind::Moved => {
-            let to: Option<EntityId> =
-                value.get("to").and_then(Json::as_str).and_then(|to| to.parse().ok());
+            let to: Option<EntityId> = parsed(value, "to");
             let found = to.map(|to| (EntryKind::MovedHere, keys::entity_and(to, key), none()));
             found.into_iter().collect()
+        }
+        EntryKind::Observation => {
+            let one =
+                keys::observation_at_end(key).and_then(|id| Observation::from_json(id, value));
+            one.map_or_else(Vec::new, |one| observation_look_ups(&one))
         }
         EntryKind::Relationship => {
             let edge = Edge::from_key(key);
@@ -405,8 +429,22 @@ fn look_ups(kind: EntryKind, key: &[u8], value: Option<&Json>) -> Vec<LookUp> {
             });
             found.into_iter().collect()
         }
+        EntryKind::Run => {
+            let id = keys::run_at_end(key);
+            id.map_or_else(Vec::new, |id| runs::look_ups(id, value))
+        }
         _ => Vec::new(),
     }
+}
+
+fn observation_look_ups(one: &Observation) -> Vec<LookUp> {
+    let about = one.turn.map(|turn| keys::observation_of_turn(&turn, one.id));
+    let about = about.map(|key| (EntryKind::ObservationOfTurn, key, String::new()));
+    let dates = one.fields.iter().filter_map(|(field, value)| {
+        let key = keys::dated(moment(value.as_str()?)?, one.id, field);
+        Some((EntryKind::Dated, key, String::new()))
+    });
+    about.into_iter().chain(dates).collect()
 }
 
 fn entity_look_ups(entity: &EntityRecord) -> Vec<LookUp> {
@@ -435,17 +473,16 @@ pub(crate) fn put_observation(
     text: &str,
 ) -> Result<()> {
     records.put_entry(project, EntryKind::Observation, &keys::observation(one.id), text)?;
-    if let Some(turn) = &one.turn {
-        let key = keys::observation_of_turn(turn, one.id);
-        records.put_entry(project, EntryKind::ObservationOfTurn, &key, "")?;
+    put_look_ups(records, project, observation_look_ups(one))
+}
+
+/// What seals an observation: its bytes, or the digest that an erasure left.
+pub(crate) fn sealed(text: &str) -> Option<Digest> {
+    let json = parse(text)?;
+    match json.get("purged") {
+        Some(purged) => purged.as_str().and_then(|text| text.parse().ok()),
+        None => Some(Digest::of(text.as_bytes())),
     }
-    for (field, value) in one.fields.iter() {
-        if let Some(at) = value.as_str().and_then(moment) {
-            let key = keys::dated(at, one.id, field);
-            records.put_entry(project, EntryKind::Dated, &key, "")?;
-        }
-    }
-    Ok(())
 }
 
 impl Mutation<'_> {
@@ -494,12 +531,11 @@ impl Mutation<'_> {
         after: Option<Json>,
     ) -> Result<()> {
         let project = &self.call.project;
-        let before = self.records.entry(project, kind, key)?;
-        let before = before.as_deref().and_then(parse);
+        let before = before(self.records, project, kind, key)?;
         if before == after {
             return Ok(());
         }
-        set(self.records, project, kind, key, after.as_ref())?;
+        replace(self.records, project, (kind, key), before.as_ref(), after.as_ref())?;
         self.changed(Change::Entry { kind, key: key.to_vec(), before, after });
         Ok(())
     }
@@ -509,8 +545,8 @@ impl Mutation<'_> {
         if let Some(known) = self.ledger().entity(entity.id)? {
             return Ok(known);
         }
-        let (project, key) = (&self.call.project, *entity.id.as_bytes());
-        add(self.records, project, EntryKind::Entity, &key, &entity.to_json())?;
+        let at = (EntryKind::Entity, entity.id.as_bytes().as_slice());
+        replace(self.records, &self.call.project, at, None, Some(&entity.to_json()))?;
         Ok(entity)
     }
 
@@ -528,7 +564,8 @@ impl Mutation<'_> {
         };
         let (key, json) = (edge.key(), record.to_json());
         if structural {
-            add(self.records, &self.call.project, EntryKind::Relationship, &key, &json)?;
+            let at = (EntryKind::Relationship, key.as_slice());
+            replace(self.records, &self.call.project, at, None, Some(&json))?;
         } else {
             self.set_entry(EntryKind::Relationship, &key, Some(json))?;
         }

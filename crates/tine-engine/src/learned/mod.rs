@@ -37,7 +37,7 @@ pub use requests::*;
 pub use runs::{Interpreters, RULES};
 
 pub(crate) use entities::name;
-pub(crate) use ledger::{Ledger, parse, put_observation, set};
+pub(crate) use ledger::{Ledger, parse, put_observation, sealed, set};
 pub(crate) use record::{EntityRecord, SourceRecord};
 pub(crate) use relations::references_to;
 pub(crate) use runs::RunRecord;

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tine_core::json::{Json, Object, object};
-use tine_core::{Digest, InterpretationId, ObservationId, SourceId, Timestamp};
+use tine_core::{Digest, InterpretationId, ObservationId, ProjectId, SourceId, Timestamp};
 use tine_interpret::{Interpreter, Kind};
 use tine_store::{EntryKind, Read, Write, required};
 
-use super::ledger::{Ledger, parse};
+use super::ledger::{Ledger, LookUp, parse, set};
 use super::sources::{next_cursor, page_range};
 use super::{
     ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
@@ -165,36 +165,28 @@ impl RunRecord {
         })
     }
 
-    /// Brings a run into the store, and into or out of the queue.
-    pub(crate) fn write(
-        &self,
-        records: &mut dyn Write,
-        project: &tine_core::ProjectId,
-    ) -> Result<()> {
-        let id = self.view.id;
-        let before = records.entry(project, EntryKind::Run, id.as_bytes())?;
-        let before = before.as_deref().and_then(parse);
-        let before = before.and_then(|json| RunRecord::from_json(id, &json));
-        match &before {
-            None => {
-                let key = keys::run_of_source(self.view.source, id);
-                records.put_entry(project, EntryKind::RunOfSource, &key, "")?;
-            }
-            Some(before) if before.view.status.is_open() => {
-                let key = keys::run_queued(before.due, id);
-                records.delete_entry(project, EntryKind::RunQueued, &key)?;
-            }
-            Some(_) => {}
-        }
-        let json = self.to_json().to_canonical();
-        records.put_entry(project, EntryKind::Run, id.as_bytes(), &json)?;
-        if self.view.status.is_open() {
-            let key = keys::run_queued(self.due, id);
-            let asked = &self.view.interpreter;
-            records.put_entry(project, EntryKind::RunQueued, &key, asked)?;
-        }
-        Ok(())
+    /// Whether somebody works on it.
+    pub(super) fn is_leased(&self, now: Timestamp) -> bool {
+        self.view.status == RunStatus::Running && self.due > now
     }
+
+    /// Brings a run into the store, and into or out of the queue.
+    pub(crate) fn write(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
+        set(records, project, EntryKind::Run, self.view.id.as_bytes(), Some(&self.to_json()))
+    }
+}
+
+/// A run under its source, and in the queue as long as it waits or works.
+pub(super) fn look_ups(id: InterpretationId, run: &Json) -> Vec<LookUp> {
+    let of_source = parsed(run, "source_id")
+        .map(|source| (EntryKind::RunOfSource, keys::run_of_source(source, id), String::new()));
+    let status = run.get("status").and_then(Json::as_str).and_then(RunStatus::parse);
+    let open = status.is_some_and(RunStatus::is_open);
+    let asked = run.get("interpreter").and_then(Json::as_str);
+    let queued = parsed(run, "due").zip(asked).filter(|_| open);
+    let queued = queued
+        .map(|(due, asked)| (EntryKind::RunQueued, keys::run_queued(due, id), asked.to_owned()));
+    of_source.into_iter().chain(queued).collect()
 }
 
 impl Ledger<'_> {
@@ -249,7 +241,7 @@ pub(crate) fn queue(
         requested_by: mutation.call.actor.clone(),
     };
     run.write(mutation.records, &mutation.call.project)?;
-    mutation.fact("interpretation_id", text(&id));
+    mutation.fact_also("interpretation_id", text(&id));
     Ok(id)
 }
 

@@ -7,7 +7,10 @@ use tine_core::facts::{Envelope, envelope};
 use tine_core::hash::Hasher;
 use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
-use tine_core::{Digest, InterpretationId, Message, ProjectId, SourceId, TurnId};
+use tine_core::{
+    Digest, InterpretationId, Limits, Message, ProjectId, SourceId, Timestamp, TurnId,
+};
+use tine_interpret::{Material, Subject};
 use tine_store::{EntryKind, KeyRange, PIECE_BYTES, required};
 
 use super::ledger::{self, Ledger};
@@ -309,8 +312,8 @@ pub(crate) fn keep(
     write_pieces(mutation, prepared, id)?;
     let json = record.to_json();
     ledger::set(mutation.records, &project, EntryKind::Source, id.as_bytes(), Some(&json))?;
-    mutation.fact("source_id", text(&id));
-    mutation.fact("content_hash", prepared.digest.to_hex());
+    mutation.fact_also("source_id", text(&id));
+    mutation.fact_also("content_hash", prepared.digest.to_hex());
     Ok((record, true))
 }
 
@@ -338,8 +341,36 @@ fn write_pieces(mutation: &mut Mutation<'_>, prepared: &Prepared, id: SourceId) 
     Ok(())
 }
 
+/// What there is to read in a source.
+pub(super) struct Reading {
+    /// What is interpreted, and what spans count: of an envelope its content.
+    pub text: String,
+    subject: Subject,
+    pub said_at: Timestamp,
+}
+
+impl Reading {
+    pub(super) fn material(&self) -> Material<'_> {
+        Material { text: &self.text, subject: self.subject, said_at: Some(self.said_at) }
+    }
+}
+
+pub(super) fn read(ledger: &Ledger<'_>, limits: &Limits, source: &SourceRecord) -> Result<Reading> {
+    let text = whole_text(ledger, source)?;
+    if !envelope::is_envelope(&source.mime_type) {
+        return Ok(Reading { text, subject: Subject::Document, said_at: source.stored_at });
+    }
+    let envelope = Envelope::parse(text.as_bytes(), limits)
+        .map_err(|error| Error::Unsupported(error.to_string()))?;
+    Ok(Reading {
+        text: envelope.content,
+        subject: Subject::Turn(envelope.role),
+        said_at: envelope.timestamp.unwrap_or(source.stored_at),
+    })
+}
+
 /// The text of a source that is to be interpreted.
-pub(crate) fn whole_text(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<String> {
+fn whole_text(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<String> {
     if source.purged {
         return Err(Error::Unsupported(format!("the bytes of {} were purged", source.id)));
     }

@@ -65,9 +65,13 @@ impl Engine {
                 Some(self.finish_turn(call, TurnReceipt { run: None, ..turn }, replay, false)?)
             }
         };
+        let mut parts = receipt.parts;
+        if let Some(run) = parts.interpretation.filter(|_| replay.replayed) {
+            parts.unknown_fields = self.interpretation(call, run)?.unknown_fields;
+        }
         Ok(StoredTogether {
             turn,
-            parts: receipt.parts,
+            parts,
             replayed: replay.replayed,
             undone: replay.undone,
             rehearsed: rehearse,

@@ -6,18 +6,17 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tine_core::facts::envelope;
-use tine_core::facts::{Endpoint, Envelope, Observation, Origin, Relation, identity};
+use tine_core::facts::{Endpoint, Observation, Origin, Relation, identity};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
-use tine_interpret::{Account, Failure, Finding, Interpreter, Kind, Material, Subject};
+use tine_interpret::{Account, Failure, Finding, Interpreter, Kind};
 use tine_store::{EntryKind, KeyRange, required};
 
 use super::keys::{self, Edge};
 use super::ledger::Ledger;
 use super::record::{EntityRecord, SourceRecord};
 use super::runs::{RunRecord, bytes_from, bytes_json, keep_prompt, kind_name};
-use super::sources::whole_text;
+use super::sources::read;
 use super::{InterpretationView, RunStatus, turns};
 use crate::log::Mutation;
 use crate::{Call, Engine, Error, Result};
@@ -42,13 +41,6 @@ enum Claim {
     Mine(Box<RunRecord>),
     Elsewhere,
     Ended,
-}
-
-/// What is read out of a source before a run.
-struct Reading {
-    text: String,
-    subject: Subject,
-    said_at: Option<Timestamp>,
 }
 
 impl Engine {
@@ -80,16 +72,24 @@ impl Engine {
     pub(crate) fn run_now(&self, call: &Call, id: InterpretationId) -> Result<()> {
         let since = Instant::now();
         loop {
-            match self.claim(call, id)? {
-                Claim::Mine(run) => return self.carry_out(call, *run),
-                Claim::Ended => return Ok(()),
-                Claim::Elsewhere if since.elapsed() > LONGEST_WAIT => {
-                    return Err(Error::Unsupported(format!(
-                        "{id} is still at work elsewhere; ask for it later"
-                    )));
-                }
-                Claim::Elsewhere => std::thread::sleep(Duration::from_millis(20)),
+            let run = self.read(|records| Ledger::new(records, &call.project).known_run(id))?;
+            if !run.view.status.is_open() {
+                return Ok(());
             }
+            if !run.is_leased(self.now()) {
+                self.interpreter(Some(&run.view.interpreter))?;
+                match self.claim(call, id)? {
+                    Claim::Mine(run) => return self.carry_out(call, *run),
+                    Claim::Ended => return Ok(()),
+                    Claim::Elsewhere => {}
+                }
+            }
+            if since.elapsed() > LONGEST_WAIT {
+                return Err(Error::Unsupported(format!(
+                    "{id} is still at work elsewhere; ask for it later"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -105,14 +105,22 @@ impl Engine {
 
     fn due(&self, call: &Call) -> Result<Vec<InterpretationId>> {
         let now = self.now();
-        let range = KeyRange {
-            to: Some(keys::run_queued(now.next(), InterpretationId::from_bytes([0; 16]))),
-            ..KeyRange::default()
-        };
+        let to = Some(keys::run_queued(now.next(), InterpretationId::from_bytes([0; 16])));
         self.read(|records| {
-            let found = records.entries(&call.project, EntryKind::RunQueued, &range, CANDIDATES)?;
-            let known = found.iter().filter(|entry| self.interpreters().knows(&entry.text));
-            Ok(known.filter_map(|entry| keys::run_at_end(&entry.key)).collect())
+            let mut range = KeyRange { to: to.clone(), ..KeyRange::default() };
+            loop {
+                let found =
+                    records.entries(&call.project, EntryKind::RunQueued, &range, CANDIDATES)?;
+                let known = found.iter().filter(|entry| self.interpreters().knows(&entry.text));
+                let known: Vec<_> =
+                    known.filter_map(|entry| keys::run_at_end(&entry.key)).collect();
+                match found.last() {
+                    Some(last) if known.is_empty() && found.len() == CANDIDATES => {
+                        range = KeyRange { to: to.clone(), ..KeyRange::behind(&[], &last.key) };
+                    }
+                    _ => return Ok(known),
+                }
+            }
         })
     }
 
@@ -124,7 +132,7 @@ impl Engine {
             if !run.view.status.is_open() {
                 return Ok(Claim::Ended);
             }
-            if run.view.status == RunStatus::Running && run.due > now {
+            if run.is_leased(now) {
                 return Ok(Claim::Elsewhere);
             }
             if run.view.attempts == MOST_ATTEMPTS {
@@ -153,7 +161,8 @@ impl Engine {
             self.read(|records| Ledger::new(records, &call.project).known_source(run.view.source))?;
         let began = Instant::now();
         let mut account = Account::default();
-        let reading = self.read(|records| read(&Ledger::new(records, &call.project), &source));
+        let reading =
+            self.read(|records| read(&Ledger::new(records, &call.project), self.limits(), &source));
         let found = match &reading {
             Err(error) => Err(Failure { message: error.to_string(), transient: false }),
             Ok(reading) => self.with_lease(call, &run, || {
@@ -162,7 +171,7 @@ impl Engine {
         };
         let input = reading.as_ref().ok().map(|reading| Digest::of(reading.text.as_bytes()));
         let ended = Ended {
-            said_at: reading.ok().and_then(|reading| reading.said_at),
+            said_at: reading.ok().map(|reading| reading.said_at),
             detail: detail(&*interpreter, input, &account, began.elapsed()),
             prompt: account.prompt.clone(),
             notes: account.notes.clone(),
@@ -227,7 +236,11 @@ impl Engine {
                 let hash = keep_prompt(mutation, prompt)?;
                 run.view.detail.insert("prompt_hash", hash.to_hex().into());
             }
-            match &ended.found {
+            let found = match is_shown(mutation, source)? {
+                true => ended.found.as_deref().map_err(|failure| failure.message.as_str()),
+                false => Err("its turn is not shown any more"),
+            };
+            match found {
                 Ok(findings) => {
                     run.view.status = RunStatus::Completed;
                     let made = Landing { run: &run.view, source, ended };
@@ -236,9 +249,9 @@ impl Engine {
                     run.view.unknown_fields = made.unknown_fields;
                     run.view.notes.extend(made.notes);
                 }
-                Err(failure) => {
+                Err(why) => {
                     run.view.status = RunStatus::Failed;
-                    run.view.error = Some(failure.message.clone());
+                    run.view.error = Some(why.to_owned());
                 }
             }
             run.owner = None;
@@ -256,7 +269,7 @@ impl Engine {
         let interpreter = self.interpreter(Some(&run.interpreter))?;
         let reading = self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
-            read(&ledger, &ledger.known_source(run.source)?)
+            read(&ledger, self.limits(), &ledger.known_source(run.source)?)
         })?;
         let response = run.detail.get("response").and_then(bytes_from);
         let found = interpreter.replay(&reading.material(), response.as_deref());
@@ -275,31 +288,9 @@ struct Ended {
     kind: Kind,
 }
 
-impl Reading {
-    fn material(&self) -> Material<'_> {
-        Material { text: &self.text, subject: self.subject, said_at: self.said_at }
-    }
-}
-
 fn after(now: Timestamp, time: Duration) -> Timestamp {
     let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     Timestamp::from_millis(now.as_millis().saturating_add(millis))
-}
-
-/// What there is to interpret in a source: of an envelope its content.
-fn read(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<Reading> {
-    let text = whole_text(ledger, source)?;
-    if !envelope::is_envelope(&source.mime_type) {
-        let (subject, said_at) = (Subject::Document, Some(source.stored_at));
-        return Ok(Reading { text, subject, said_at });
-    }
-    let envelope = Envelope::parse(text.as_bytes(), &tine_core::Limits::default())
-        .map_err(|error| Error::Unsupported(error.to_string()))?;
-    Ok(Reading {
-        text: envelope.content,
-        subject: Subject::Turn(envelope.role),
-        said_at: Some(envelope.timestamp.unwrap_or(source.stored_at)),
-    })
 }
 
 /// The log that a run over a source enters: that of the source's conversation, if it has one.
@@ -313,6 +304,17 @@ pub(super) fn open_log_of(mutation: &mut Mutation<'_>, source: &SourceRecord) ->
         return mutation.depends_on_turn(Some(loc));
     }
     mutation.open_project_log()
+}
+
+/// Whether the turn that a source is the envelope of is still shown, if it has one.
+fn is_shown(mutation: &Mutation<'_>, source: &SourceRecord) -> Result<bool> {
+    let Some(turn) = &source.turn else {
+        return Ok(true);
+    };
+    match mutation.reader().find_turn(&mutation.call.project, turn)? {
+        Some((_, loc)) => mutation.tree().is_shown(loc),
+        None => Ok(true),
+    }
 }
 
 fn detail(

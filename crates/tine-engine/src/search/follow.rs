@@ -17,7 +17,7 @@ use tine_store::{
 
 use crate::change::Change;
 use crate::undo::detail;
-use crate::{Call, Engine, Error, Refreshed, Result};
+use crate::{Engine, Error, Refreshed, Result};
 
 /// Operations of one batch at most.
 const BATCH_OPERATIONS: usize = 16_384;
@@ -64,9 +64,9 @@ impl Engine {
     }
 
     /// Takes erased turns out of the index at once.
-    pub(crate) fn unindex(&self, call: &Call, turns: &[TurnId]) -> Result<()> {
+    pub(crate) fn unindex(&self, project: &ProjectId, turns: &[TurnId]) -> Result<()> {
         let locs = self.read(|records| {
-            let found = turns.iter().map(|turn| records.find_turn(&call.project, turn));
+            let found = turns.iter().map(|turn| records.find_turn(project, turn));
             let found = found.collect::<Stored<Vec<_>>>()?;
             Ok(found.into_iter().flatten().map(|(_, loc)| loc).collect::<Vec<_>>())
         })?;

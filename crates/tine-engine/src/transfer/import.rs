@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use tine_core::hash::{root_hash, turn_hash};
-use tine_core::{Limits, Name, OperationHash, ProjectId, TurnHash, TurnId};
+use tine_core::{Limits, Name, OperationHash, ProjectId, Timestamp, TurnHash, TurnId};
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, HiddenBy, Operation, Problem,
     Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
@@ -18,6 +18,7 @@ use tine_store::{
 
 use super::learned::Brought;
 use super::{BundleRecord, Imported};
+use crate::learned::erase;
 use crate::log::{PROJECT_LOG, seal};
 use crate::tree::hide;
 use crate::verify::check;
@@ -56,7 +57,12 @@ impl Engine {
 
     fn import_one(&self, bundle: Bundle, imported: &mut Imported) -> Result<()> {
         bundle.verify()?;
-        let added = self.write(move |records| bundle.store(records))?;
+        let (project, now) = (bundle.conversation.project.clone(), self.now());
+        let (added, erased) = self.write(move |records| bundle.store(records, now))?;
+        if let Some(turns) = erased {
+            self.unindex(&project, &turns)?;
+            self.store().scrub().map_err(Error::NotSwept)?;
+        }
         imported.conversations += added.conversations;
         imported.extended += added.extended;
         imported.unchanged += added.unchanged;
@@ -73,7 +79,7 @@ struct Bundle {
     splits: Vec<(TurnId, TurnId, TurnId, u64)>,
     hidden: Vec<(TurnId, HiddenBy, u64)>,
     branches: Vec<(Branch, Option<TurnId>)>,
-    bookmarks: Vec<(Name, TurnId, tine_core::Timestamp)>,
+    bookmarks: Vec<(Name, TurnId, Timestamp)>,
     operations: Vec<Operation>,
     brought: Brought,
 }
@@ -259,14 +265,21 @@ impl Bundle {
         Ok(())
     }
 
-    /// Adds what is missing. The caller's transaction makes it all or nothing.
-    fn store(&self, records: &mut dyn Write) -> Result<Imported> {
+    /// Adds what is missing. The caller's transaction makes it all or nothing. Answers the turns
+    /// that were erased as well, if anything was.
+    fn store(
+        &self,
+        records: &mut dyn Write,
+        now: Timestamp,
+    ) -> Result<(Imported, Option<Vec<TurnId>>)> {
         let wanted = &self.conversation;
         if records.project(&wanted.project)?.is_none() {
             let (id, created_at) = (wanted.project.clone(), wanted.created_at);
             records.insert_project(&Project { id, created_at })?;
         }
         let mut imported = Imported::default();
+        let mut erases = false;
+        let mut erased = erase::Plan::default();
         let (key, known) = match records.conversation(&wanted.project, &wanted.id)? {
             None => {
                 imported.conversations = 1;
@@ -275,19 +288,24 @@ impl Bundle {
             Some(present) => {
                 let Some(known) = self.ahead_of(records, &present)? else {
                     imported.unchanged = 1;
-                    return Ok(imported);
+                    return Ok((imported, None));
                 };
                 imported.extended = 1;
+                erases = present.root.is_some() && wanted.root.is_none();
                 let next = Conversation { key: present.key, ..wanted.clone() };
                 records.update_conversation(&next)?;
                 (present.key, known)
             }
         };
-        let locs = self.store_turns(records, key, known, &mut imported.turns)?;
-        imported.operations = self.store_operations(records, key, known)?;
+        let locs = self.store_turns(records, key, known, &mut imported.turns, &mut erased)?;
+        imported.operations = self.store_operations(records, key, known, &mut erases)?;
         self.store_state(records, key, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
-        self.brought.store(records, &wanted.project, owned)?;
+        self.brought.store(records, &wanted.project, owned, &mut erased)?;
+        if !erased.is_empty() {
+            erases = true;
+            erased.erase(records, &wanted.project, now)?;
+        }
         let stored = Conversation { key, ..wanted.clone() };
         if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match imported.extended {
@@ -296,7 +314,8 @@ impl Bundle {
             };
             return Err(Error::Invalid(format!("{what}: {record}: {why}")));
         }
-        Ok(imported)
+        let turns = erases.then(|| erased.turns.into_iter().collect());
+        Ok((imported, turns))
     }
 
     /// How many operations are here already, if the bundle has more; `None` if it has not.
@@ -328,6 +347,7 @@ impl Bundle {
         records: &mut dyn Write,
         key: ConversationKey,
         known: u64,
+        erases: &mut bool,
     ) -> Result<u64> {
         let mut added = 0;
         for operation in &self.operations {
@@ -351,6 +371,7 @@ impl Bundle {
             }
             if matches!((&here.detail, &operation.detail), (Detail::Kept(_), Detail::Purged(_))) {
                 records.purge_operation(key, operation.seq)?;
+                *erases = true;
             }
         }
         Ok(added)
@@ -362,6 +383,7 @@ impl Bundle {
         key: ConversationKey,
         known: u64,
         added: &mut u64,
+        erased: &mut erase::Plan,
     ) -> Result<HashMap<TurnId, (TurnLoc, u32)>> {
         let mut locs: HashMap<TurnId, (TurnLoc, u32)> = HashMap::new();
         for BundleTurn { parent, turn } in &self.turns {
@@ -377,7 +399,9 @@ impl Bundle {
                     let why = "it says something else than the turn of the same id that is here";
                     return Err(Error::Invalid(format!("turn {}: {why}", turn.id)));
                 }
-                carry_forward(records, &here, turn)?;
+                if carry_forward(records, &here, turn)? {
+                    erased.turns.insert(turn.id);
+                }
                 locs.insert(turn.id, (loc, here.depth));
                 continue;
             }
@@ -451,15 +475,19 @@ impl Bundle {
     }
 }
 
-/// What may change of a turn that is here already.
-fn carry_forward(records: &mut dyn Write, here: &Turn, there: &Turn) -> Result<()> {
+/// What may change of a turn that is here already; answers whether it was erased.
+fn carry_forward(records: &mut dyn Write, here: &Turn, there: &Turn) -> Result<bool> {
     match (&here.content, &there.content) {
-        (Content::Kept(_), Content::Purged(digest)) => Ok(records.purge_turn(here.loc, digest)?),
-        (Content::Kept(_), Content::Kept(_)) if here.metadata != there.metadata => {
-            Ok(records.set_metadata(here.loc, &there.metadata)?)
+        (Content::Kept(_), Content::Purged(digest)) => {
+            records.purge_turn(here.loc, digest)?;
+            return Ok(true);
         }
-        _ => Ok(()),
+        (Content::Kept(_), Content::Kept(_)) if here.metadata != there.metadata => {
+            records.set_metadata(here.loc, &there.metadata)?;
+        }
+        _ => {}
     }
+    Ok(false)
 }
 
 /// Where the next child of a turn goes: the first in its parent's segment, others in a new one.

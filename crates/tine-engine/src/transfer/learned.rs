@@ -12,9 +12,9 @@ use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, So
 use tine_store::{EntryKind, PIECE_BYTES, Read, Write, required};
 
 use super::BundleRecord;
-use crate::change::{Change, OperationDetail, optional};
+use crate::change::{Change, OperationDetail};
 use crate::learned::{
-    EntityRecord, Ledger, RunRecord, SourceRecord, keys, parse, put_observation, set,
+    EntityRecord, Ledger, RunRecord, SourceRecord, erase, keys, parse, put_observation, sealed, set,
 };
 use crate::{Error, Result};
 
@@ -45,9 +45,8 @@ impl Told {
                 _ => {}
             }
         }
-        let facts = Json::Object(known.facts);
-        self.sources.extend(optional::<SourceId>(&facts, "source_id").flatten());
-        self.runs.extend(optional::<InterpretationId>(&facts, "interpretation_id").flatten());
+        self.sources.extend(known.told::<SourceId>("source_id"));
+        self.runs.extend(known.told::<InterpretationId>("interpretation_id"));
     }
 
     /// Hands out the entries, sorted by kind and key, and then the bytes of the sources.
@@ -158,13 +157,15 @@ impl Brought {
         records: &mut dyn Write,
         project: &ProjectId,
         owned: bool,
+        erased: &mut erase::Plan,
     ) -> Result<()> {
         for (kind, key, text) in &self.entries {
             let present = records.entry(project, *kind, key)?;
             if present.as_ref() == Some(text) {
                 continue;
             }
-            self.entry(records, project, owned, (*kind, key, text), present.as_deref())?;
+            let entry = (*kind, key.as_slice(), text.as_str());
+            self.entry(records, project, owned, entry, present.as_deref(), erased)?;
         }
         Ok(())
     }
@@ -176,6 +177,7 @@ impl Brought {
         owned: bool,
         (kind, key, text): (EntryKind, &[u8], &str),
         present: Option<&str>,
+        erased: &mut erase::Plan,
     ) -> Result<()> {
         let name = || format!("{} {}", kind.as_str(), crate::change::hex(key));
         let json = || damaged(parse(text), name);
@@ -201,13 +203,16 @@ impl Brought {
                     }
                 }
             }
-            EntryKind::Observation => match json()?.get("purged") {
-                Some(_) => Ok(records.put_entry(project, kind, key, text)?),
-                None => Err(Error::Invalid(format!(
-                    "{}: another observation of the same id is here",
-                    name()
-                ))),
-            },
+            EntryKind::Observation => {
+                if present.and_then(sealed) != sealed(text) {
+                    let why = "another observation of the same id is here";
+                    return Err(Error::Invalid(format!("{}: {why}", name())));
+                }
+                if json()?.get("purged").is_some() {
+                    erased.observations.insert(damaged(keys::observation_at_end(key), name)?);
+                }
+                Ok(())
+            }
             EntryKind::Source if present.is_none() => {
                 let id = damaged(keys::source_at_end(key), name)?;
                 let source = damaged(SourceRecord::from_json(id, &json()?), name)?;
@@ -216,16 +221,16 @@ impl Brought {
             }
             EntryKind::Source if is_purged(&json()?) && !present.is_some_and(is_purged_text) => {
                 let id = damaged(keys::source_at_end(key), name)?;
-                records.delete_pieces(project, &id)?;
-                set(records, project, kind, key, Some(&json()?))
+                erased.add_source(&Ledger::new(&*records, project), id)
             }
             EntryKind::Run => {
                 let id = damaged(keys::run_at_end(key), name)?;
                 let run = damaged(RunRecord::from_json(id, &json()?), name)?;
                 let known = present.and_then(parse);
                 let known = known.and_then(|json| RunRecord::from_json(id, &json));
-                // One that has ended here stays as it ended.
-                if known.is_none_or(|known| known.view.status.is_open()) {
+                // One that has ended here stays as it ended, unless what was said in it is gone.
+                let purged = run.view.detail.get("purged").is_some();
+                if known.is_none_or(|known| purged || known.view.status.is_open()) {
                     run.write(records, project)?;
                 }
                 Ok(())

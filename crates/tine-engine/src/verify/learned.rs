@@ -10,7 +10,7 @@ use tine_store::{EntryKind, KeyRange, Problem, Read};
 use super::Checker;
 use crate::census::damage;
 use crate::expected::Expected;
-use crate::learned::{Ledger, keys, parse};
+use crate::learned::{Ledger, keys, parse, sealed};
 use crate::{Engine, Result};
 
 /// Entries that are read at once.
@@ -62,15 +62,6 @@ pub(crate) fn not_as_told(
         }
     }
     Ok(found)
-}
-
-/// What seals an observation: its bytes, or the digest that an erasure left.
-fn sealed(text: &str) -> Option<Digest> {
-    let json = parse(text)?;
-    match json.get("purged") {
-        Some(purged) => purged.as_str().and_then(|text| text.parse().ok()),
-        None => Some(Digest::of(text.as_bytes())),
-    }
 }
 
 impl Engine {

@@ -2,9 +2,16 @@
 
 use std::sync::Arc;
 
-use tine_core::facts::envelope;
-use tine_engine::{EntityQuery, Interpret, NewSource, Page, PurgeTarget, RunStatus, StoreTurn};
+use tine_core::json::{Json, object};
+use tine_core::{ConversationId, EntityId, ProjectId, TurnId, facts::envelope};
+use tine_engine::{
+    BundleRecord, Call, End, EntityQuery, Interpret, Interpreters, NewFact, NewRelationship,
+    NewSource, Page, PurgeTarget, RunStatus, StoreFacts, StoreTogether, StoreTurn,
+};
+use tine_interpret::{About, Account, Failure, Finding, Interpreter, Kind, Material};
+use tine_store::{Detail, MemoryStore};
 
+use super::{fact, runs, transfer};
 use crate::purge::{gone, purge};
 use crate::world::{World, bot, for_each_store, user};
 
@@ -103,6 +110,212 @@ fn a_purged_conversation_takes_its_envelopes_and_its_titles_along() {
         purge(world, PurgeTarget::Conversation(talk));
         gone(world, NAME);
         gone(world, "quentzalia");
+        world.verified();
+    });
+}
+
+fn purge_turn(world: &World, turn: TurnId) -> tine_engine::Purged {
+    purge(world, PurgeTarget::Turn(world.turn(turn)))
+}
+
+/// The one person that is known.
+fn person(world: &World) -> EntityId {
+    let query = EntityQuery { entity_type: Some("person".into()), ..EntityQuery::default() };
+    let people = world.engine.entities(&world.call, query, Page::default());
+    people.expect("people").items[0].id
+}
+
+#[test]
+fn a_log_tells_of_every_source_and_run_of_one_store() {
+    for_each_store(|world| {
+        let turn = StoreTurn {
+            interpret: Interpret::Queue,
+            ..StoreTurn::new("chat", "1", user(&format!("Ask Dr. {NAME}.")))
+        };
+        let request = StoreTogether {
+            turn: Some(turn),
+            source: Some(NewSource {
+                interpret: Interpret::Queue,
+                ..runs::source("text/plain", "Flight AB 123")
+            }),
+            facts: Some(StoreFacts {
+                entities: vec![fact("person", r#"{"name":"Ada"}"#)],
+                ..StoreFacts::default()
+            }),
+            rehearse: false,
+        };
+        let done = world.engine.store_together(&world.call, request).expect("a store");
+        let told = |kind: &str| {
+            let is = |it: &&BundleRecord| matches!(it, BundleRecord::Entry { kind: of, .. } if of.as_str() == kind);
+            world.export().iter().filter(is).count()
+        };
+        assert_eq!((told("source"), told("interpretation")), (2, 3));
+        purge_turn(world, done.turn.expect("a turn").turn.id);
+        gone(world, NAME);
+        world.verified();
+    });
+}
+
+#[test]
+fn a_source_is_purged_although_its_turn_was_and_no_log_tells_of_it() {
+    for_each_store(|world| {
+        let body = format!(r#"{{"content":"Ask {NAME}.","conversation_id":"chat","turn_id":"7"}}"#);
+        let other = World::over(Arc::new(MemoryStore::new()), None);
+        let kept = runs::keep(&other, runs::source(envelope::MIME, body));
+        let mut brought = other.export();
+        for record in &mut brought {
+            if let BundleRecord::Operation { detail, .. } = record {
+                *detail = Detail::Purged(detail.digest());
+            }
+        }
+        world.engine.import(None, &mut brought.into_iter().map(Ok)).expect("an import");
+        purge_turn(world, kept.turn.expect("a turn").turn.id);
+        let done = purge(world, PurgeTarget::Source(kept.source.id));
+        assert_eq!(done.sources, [kept.source.id]);
+        gone(world, NAME);
+        world.verified();
+    });
+}
+
+#[test]
+fn what_was_sent_as_facts_goes_with_the_turn_that_said_them() {
+    for_each_store(|world| {
+        let said = world.store("chat", "1", user("x")).turn.id;
+        let facts = vec![
+            NewFact {
+                turn: Some(said.into()),
+                ..fact("person", &format!(r#"{{"name":"{NAME}"}}"#))
+            },
+            fact("task", r#"{"title":"wash vorobrandt's car","due":"2031-07-19"}"#),
+        ];
+        let kept = world.facts(facts);
+        let done = purge_turn(world, said);
+        assert_eq!(done.sources, [kept.source.id]);
+        for word in [NAME, "quentzalia", "vorobrandt", "2031-07-19"] {
+            gone(world, word);
+        }
+        let dates = world.engine.timeline(&world.call, None, None, Page::default());
+        assert!(dates.expect("a timeline").items.is_empty());
+        world.verified();
+    });
+}
+
+#[test]
+fn a_name_is_forgotten_when_only_retractions_and_other_fields_are_left() {
+    for_each_store(|world| {
+        let first = tell(world, "1");
+        let other = NewFact {
+            entity: Some(person(world)),
+            ..fact("person", r#"{"email":"x@example.org"}"#)
+        };
+        world.facts(vec![other]);
+        world.engine.undo(&world.call, &first.conversation, None).expect("the run taken back");
+        purge_turn(world, first.turn.id);
+        gone(world, "quentzalia");
+        world.verified();
+    });
+}
+
+#[test]
+fn a_name_is_forgotten_where_it_leads_to_what_was_brought() {
+    for_each_store(|world| {
+        let told = tell(world, "1");
+        let brought = transfer::records(world, &world.call, "chat");
+        let elsewhere = ProjectId::from_stored("elsewhere");
+        let mut brought = brought.into_iter().map(Ok);
+        world.engine.import(Some(&elsewhere), &mut brought).expect("an import");
+        purge_turn(world, told.turn.id);
+        let there = World {
+            call: Call::by("tester").in_project(elsewhere),
+            engine: world.engine.clone(),
+            folder: None,
+        };
+        purge_turn(&there, told.turn.id);
+        gone(world, NAME);
+        gone(world, "quentzalia");
+        world.verified();
+    });
+}
+
+/// An interpreter that repeats what it read, and fails.
+struct Blabs;
+
+impl Interpreter for Blabs {
+    fn about(&self) -> About {
+        About {
+            name: "blabs".to_owned(),
+            version: "1".to_owned(),
+            kind: Kind::Model,
+            provider: None,
+            model: None,
+            parameters: Json::Null,
+            seed: None,
+        }
+    }
+
+    fn interpret(&self, said: &Material<'_>, _: &mut Account) -> Result<Vec<Finding>, Failure> {
+        Err(Failure { message: format!("no facts in `{}`", said.text), transient: false })
+    }
+
+    fn replay(&self, said: &Material<'_>, _: Option<&[u8]>) -> Result<Vec<Finding>, Failure> {
+        self.interpret(said, &mut Account::default())
+    }
+}
+
+#[test]
+fn a_purged_run_keeps_neither_its_error_nor_what_its_agent_told() {
+    for_each_store(|world| {
+        let known = Interpreters::rules().with(Arc::new(Blabs)).by_default("blabs");
+        let engine = world.engine.clone().with_interpreters(known.expect("it is there"));
+        let blabbing = World { engine, call: world.call.clone(), folder: None };
+        let failed = tell(&blabbing, "1").turn.id;
+        let unknown = fact("person", r#"{"name":"Ada","vorobrandt_years":7}"#);
+        let facts = StoreFacts {
+            entities: vec![NewFact { turn: Some(failed.into()), ..unknown }],
+            agent: object([("note", format!("asked {NAME}").into())]),
+            ..StoreFacts::default()
+        };
+        let call = world.call.clone().with_key("k");
+        let first = world.engine.store_facts(&call, facts.clone()).expect("facts");
+        let again = world.engine.store_facts(&call, facts.clone()).expect("the same again");
+        assert_eq!(first.unknown_fields, ["person.vorobrandt_years"]);
+        assert_eq!(again.unknown_fields, first.unknown_fields);
+        purge_turn(world, failed);
+        gone(world, NAME);
+        gone(world, "vorobrandt");
+        let after = world.engine.store_facts(&call, facts).expect("still the same");
+        assert!(after.replayed && after.unknown_fields.is_empty());
+        world.verified();
+    });
+}
+
+#[test]
+fn what_was_noted_of_relationships_goes_with_their_ends_and_with_their_source() {
+    for_each_store(|world| {
+        let said = world.store("chat", "1", user("x")).turn.id;
+        let noted = |source: End, target: End, note: &str| NewRelationship {
+            relation: "REFERS_TO".to_owned(),
+            source,
+            target,
+            metadata: object([("note", format!("{NAME} {note}").into())]),
+        };
+        let facts = StoreFacts {
+            entities: vec![
+                NewFact { turn: Some(said.into()), ..fact("person", r#"{"name":"Ada"}"#) },
+                fact("person", r#"{"name":"Bob"}"#),
+            ],
+            relationships: vec![noted(End::InCall(0), End::InCall(1), "one")],
+            ..StoreFacts::default()
+        };
+        let kept = world.engine.store_facts(&world.call, facts).expect("facts");
+        let ada = End::Entity(kept.entities[0].entity);
+        let by_hand = noted(End::Turn(said.into()), ada, "two");
+        world.engine.create_relationship(&world.call, by_hand).expect("a relationship");
+        purge_turn(world, said);
+        gone(world, NAME);
+        let log = ConversationId::from_stored("~project");
+        let log = world.engine.operations(&world.call, &log, Page::default()).expect("a log");
+        assert!(!format!("{:?}", log.items).contains(NAME), "the log still tells it");
         world.verified();
     });
 }

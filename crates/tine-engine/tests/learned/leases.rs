@@ -257,6 +257,83 @@ fn a_run_of_an_interpreter_that_is_not_here_waits_for_somebody_who_has_it() {
 }
 
 #[test]
+fn runs_of_interpreters_that_are_not_here_do_not_keep_others_waiting() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let clock = Arc::new(StepClock::at(beginning()));
+    let told = Told { version: "1", work: || Ok(Vec::new()) };
+    let knows = engine(Arc::clone(&store), clock.clone(), 1, told);
+    for n in 0..150 {
+        queued(&knows, &n.to_string());
+    }
+    let entropy = Arc::new(FixedEntropy::new(2));
+    let ignorant = Engine::with(store, clock.clone(), entropy, Limits::default());
+    later(&clock, 1);
+    let run = queued(&ignorant, "150");
+    assert_eq!(ignorant.run_next().expect("work"), Some(run));
+}
+
+#[test]
+fn a_run_that_nobody_here_can_do_is_not_begun_by_whoever_waits_for_it() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let clock = Arc::new(StepClock::at(beginning()));
+    let told = Told { version: "1", work: || Ok(vec![a_person("Ada")]) };
+    let knows = engine(Arc::clone(&store), clock.clone(), 1, told);
+    let run = queued(&knows, "1");
+    let entropy = Arc::new(FixedEntropy::new(2));
+    let ignorant = Engine::with(store, clock, entropy, Limits::default());
+    let call = Call::by("tester");
+    let refused = ignorant.await_interpretation(&call, run).expect_err("it is not here");
+    assert_eq!(refused.kind(), tine_core::Kind::Invalid);
+    let view = ignorant.interpretation(&call, run).expect("a run");
+    assert_eq!((view.status, view.attempts), (RunStatus::Queued, 0));
+    knows.await_interpretation(&call, run).expect("it is there");
+    let done = ignorant.await_interpretation(&call, run).expect("it has ended");
+    assert_eq!((done.status, done.attempts), (RunStatus::Completed, 1));
+}
+
+#[test]
+fn what_was_found_in_a_turn_that_is_not_shown_any_more_does_not_land() {
+    for store in [true, false] {
+        let folder = TempFolder::new();
+        let store: Arc<dyn Store> = match store {
+            true => Arc::new(MemoryStore::new()),
+            false => Arc::new(EmbeddedStore::open(folder.path()).expect("a store")),
+        };
+        let clock = Arc::new(StepClock::at(beginning()));
+        let told = Told { version: "1", work: || Ok(vec![a_person("Ada")]) };
+        let engine = engine(store, clock, 1, told);
+        let run = queued(&engine, "1");
+        let call = Call::by("tester");
+        let talk = tine_core::ConversationId::from_stored("chat");
+        engine.undo(&call, &talk, None).expect("the turn is taken back");
+        assert_eq!(engine.run_pending().expect("work"), 1);
+        let view = engine.interpretation(&call, run).expect("a run");
+        let why = "its turn is not shown any more";
+        assert_eq!((view.status, view.error.as_deref()), (RunStatus::Failed, Some(why)));
+        assert!(names(&engine).is_empty());
+    }
+}
+
+#[test]
+fn an_envelope_that_was_taken_in_is_read_within_the_same_limits() {
+    let limits = Limits { json_depth: 400, ..Limits::default() };
+    let clock = Arc::new(ManualClock::new(start(), 1));
+    let store = Arc::new(MemoryStore::new());
+    let engine = Engine::with(store, clock, Arc::new(FixedEntropy::new(1)), limits);
+    let world = World { engine, call: Call::by("tester"), folder: None };
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    let text = "I need to call Maria Lopez tomorrow.";
+    let body = format!(r#"{{"content":"{text}","turn_id":"1","more":{deep}}}"#);
+    let source = runs::source(tine_core::facts::envelope::MIME, body);
+    let kept = runs::keep(&world, NewSource { interpret: Interpret::Wait, ..source });
+    let run = kept.interpretation.expect("a run");
+    assert_eq!((run.status, run.error.as_deref()), (RunStatus::Completed, None));
+    let person = run.observations[0].entity;
+    let found = world.engine.field_provenance(&world.call, person, None).expect("evidence");
+    assert!(found[0].evidence[0].observation.quote.is_some());
+}
+
+#[test]
 fn findings_that_do_not_fit_are_noted_and_the_others_land() {
     let clock = Arc::new(StepClock::at(beginning()));
     let finding = |entity_type: &str, name: &str, value: Json| {

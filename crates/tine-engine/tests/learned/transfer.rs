@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use tine_core::{ConversationId, ProjectId};
-use tine_engine::{BundleRecord, Call, EntityQuery, Interpret, Merge, NewSource, Page, StoreTurn};
+use tine_engine::{
+    BundleRecord, Call, EntityQuery, Interpret, Merge, NewSource, Page, PurgeTarget, SearchQuery,
+    StoreFacts, StoreTogether, StoreTurn,
+};
 use tine_store::MemoryStore;
 
-use super::fact;
+use super::{fact, runs};
+use crate::purge::{gone, purge};
 use crate::world::{World, bot, for_each_store, user};
 
-fn records(world: &World, call: &Call, id: &str) -> Vec<BundleRecord> {
+pub(super) fn records(world: &World, call: &Call, id: &str) -> Vec<BundleRecord> {
     let mut found = Vec::new();
     let id = ConversationId::from_stored(id);
     let mut keep = |record| {
@@ -144,5 +148,62 @@ fn a_bundle_whose_facts_were_changed_is_refused() {
             refused.expect_err("a change that is found");
             assert!(other.engine.projects().expect("projects")[0].created_at.is_none());
         }
+    });
+}
+
+#[test]
+fn a_purge_that_is_brought_leaves_nothing_here_either() {
+    const SECRET: &str = "Quentzalia Vorobrandt";
+    for_each_store(|world| {
+        let other = World::seeded(Arc::new(MemoryStore::new()), 77);
+        let text = format!("I need to call Dr. {SECRET} by 2031-07-19.");
+        let request =
+            StoreTurn { interpret: Interpret::Wait, ..StoreTurn::new("chat", "1", user(&text)) };
+        let told = other.engine.store_turn(&other.call, request).expect("a turn");
+        let bring = || {
+            let brought = records(&other, &other.call, "chat");
+            world.engine.import(None, &mut brought.into_iter().map(Ok)).expect("an import");
+        };
+        bring();
+        let search = || world.engine.search(&world.call, SearchQuery::of("vorobrandt"));
+        assert_eq!(search().expect("a search").hits.len(), 1);
+        purge(&other, PurgeTarget::Turn(other.turn(told.turn.id)));
+        bring();
+        for word in [SECRET, "quentzalia", "2031-07-19"] {
+            gone(world, word);
+        }
+        let dates = world.engine.timeline(&world.call, None, None, Page::default());
+        assert!(dates.expect("a timeline").items.is_empty());
+        assert!(search().expect("a search").hits.is_empty());
+        world.verified();
+    });
+}
+
+#[test]
+fn what_was_purged_here_stays_so_when_it_comes_whole() {
+    for_each_store(|world| {
+        let other = World::seeded(Arc::new(MemoryStore::new()), 77);
+        let request = StoreTogether {
+            turn: Some(StoreTurn::new("chat", "1", user("See the ticket."))),
+            source: Some(runs::source("text/plain", "Flight AB 123")),
+            facts: Some(StoreFacts {
+                entities: vec![fact("person", r#"{"name":"Ada"}"#)],
+                ..StoreFacts::default()
+            }),
+            rehearse: false,
+        };
+        let done = other.engine.store_together(&other.call, request).expect("a store");
+        let bring = || {
+            let brought = records(&other, &other.call, "chat");
+            world.engine.import(None, &mut brought.into_iter().map(Ok))
+        };
+        bring().expect("an import");
+        let (ticket, _) = done.parts.source.expect("a source");
+        purge(world, PurgeTarget::Source(ticket));
+        other.store("chat", "2", user("And now?"));
+        assert_eq!(bring().expect("it goes on").extended, 1);
+        assert!(world.engine.source(&world.call, ticket).expect("what is left").purged);
+        gone(world, "Flight AB 123");
+        world.verified();
     });
 }
