@@ -218,8 +218,9 @@ fn is_old(context: &RequestContext<RoleServer>) -> bool {
 
 impl From<Refusal> for ErrorData {
     fn from(refusal: Refusal) -> Self {
-        let message = refusal.message().to_owned();
-        match refusal.kind() {
+        let kind = refusal.kind();
+        let message = refusal.into_message();
+        match kind {
             Kind::NotFound => ErrorData::resource_not_found(message, None),
             Kind::Internal | Kind::Corrupt => ErrorData::internal_error(message, None),
             kind => {
@@ -285,7 +286,7 @@ impl ServerHandler for Tine {
             return crate::conformance::call(self, request, context).await;
         }
         if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
-            return Err(ErrorData::invalid_params(refusal.message().to_owned(), None));
+            return Err(ErrorData::invalid_params(refusal.into_message(), None));
         }
         let name = request.name.to_string();
         let result = match self.run_tool(request, &context).await {

@@ -13,7 +13,7 @@ use tine_engine::{
 
 use super::store::{metadata, wait};
 use super::{Asked, Effect, Spec, arguments, typed};
-use crate::answer::{Answer, Cuts, Rows, lean, list_or_null};
+use crate::answer::{Answer, Cuts, Rows, count, lean, list_or_null};
 use crate::arguments::{end, entity, source, strict_object, times};
 use crate::forms;
 use crate::refusal::Refusal;
@@ -251,9 +251,8 @@ arguments!(SourceArguments {
 pub(super) fn listed(name: &str, what: &str, rows: Rows, more: Value) -> Answer {
     let text = match rows.items.len() {
         0 => format!("No {what}."),
-        1 => format!("1 {}.", what.strip_suffix('s').unwrap_or(what)),
-        count if rows.next.is_some() => format!("{count} {what}; there are more."),
-        count => format!("{count} {what}."),
+        number if rows.next.is_some() => format!("{}; there are more.", count(number, what)),
+        number => format!("{}.", count(number, what)),
     };
     let mut answer = Answer::new(text, more).recorded();
     answer.data.insert(name.to_owned(), rows.items.into());
@@ -293,11 +292,11 @@ fn retrieve_entity_snapshot(
     };
     let found = asked.engine.entity(&asked.call, id, as_of)?;
     let text = format!(
-        "{} {}: {} fields from {} observations.",
+        "{} {}: {} from {}.",
         found.entity_type,
         found.name.as_deref().filter(|name| name.len() <= 80).unwrap_or("without a name"),
-        found.snapshot.fields.len(),
-        found.snapshot.observations
+        count(found.snapshot.fields.len(), "fields"),
+        count(found.snapshot.observations, "observations")
     );
     let mut cuts = Cuts::new(asked.room.text_bytes());
     let mut form = forms::entity(found, &mut cuts);
@@ -449,9 +448,10 @@ fn reinterpret(asked: &Asked, arguments: ReinterpretArguments) -> Result<Answer,
         runs = wait(asked, &ids)?;
     }
     let found: usize = runs.iter().map(|run| run.observations.len()).sum();
+    let done = count(runs.len(), "runs");
     let text = match waited {
-        true => format!("{} runs done, {found} observations.", runs.len()),
-        false => format!("{} runs queued; list_interpretations tells how they go.", runs.len()),
+        true => format!("{done} done, {}.", count(found, "observations")),
+        false => format!("{done} queued; list_interpretations tells how they go."),
     };
     let mut cuts = Cuts::new(500);
     let shown = runs.iter().take(RUNS_SHOWN);
