@@ -291,13 +291,10 @@ fn retrieve_entity_snapshot(
         stored: times("at_stored", arguments.at_stored.as_deref())?,
     };
     let found = asked.engine.entity(&asked.call, id, as_of)?;
-    let text = format!(
-        "{} {}: {} from {}.",
-        found.entity_type,
-        found.name.as_deref().filter(|name| name.len() <= 80).unwrap_or("without a name"),
-        count(found.snapshot.fields.len(), "fields"),
-        count(found.snapshot.observations, "observations")
-    );
+    // Names and types are words of whoever recorded them: they stand in the fields alone.
+    let fields = count(found.snapshot.fields.len(), "fields");
+    let observations = count(found.snapshot.observations, "observations");
+    let text = format!("{}: {fields} from {observations}.", found.id);
     let mut cuts = Cuts::new(asked.room.text_bytes());
     let mut form = forms::entity(found, &mut cuts);
     form["cut"] = cuts.into_field();
@@ -513,7 +510,7 @@ fn retrieve_source(asked: &Asked, arguments: SourceArguments) -> Result<Answer, 
             used, found.size_bytes
         )]);
     }
-    let text = format!("Source {id}: {}, {} bytes.", found.mime_type, found.size_bytes);
+    let text = format!("Source {id}: {} bytes.", found.size_bytes);
     Ok(Answer::new(text, lean(form)).recorded())
 }
 
