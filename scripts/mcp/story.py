@@ -255,6 +255,7 @@ async def resources(host, old_tip, person, source, text):
         raise AssertionError("there is no such conversation")
     except MCPError as error:
         assert error.code == (-32602 if MODERN else -32002), error
+        assert error.data["uri"] == "tine://conversation/nowhere", error
 
 
 async def following(host, updates):

@@ -231,6 +231,15 @@ impl From<Refusal> for ErrorData {
     }
 }
 
+/// An error that says which resource it is about.
+fn error_about(mut error: ErrorData, uri: &str) -> ErrorData {
+    let data = error.data.get_or_insert_with(|| serde_json::json!({}));
+    if let Some(members) = data.as_object_mut() {
+        members.insert("uri".to_owned(), uri.into());
+    }
+    error
+}
+
 impl ServerHandler for Tine {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
@@ -324,11 +333,12 @@ impl ServerHandler for Tine {
         if let Some(found) = crate::conformance::read(&request.uri) {
             return Ok(found.into());
         }
-        let reach = reach(&context);
+        let (reach, uri) = (reach(&context), request.uri);
+        let asked = uri.clone();
         let read = self
-            .blocking(move |engine, options| resources::read(engine, options, &reach, &request.uri))
-            .await?;
-        Ok(read.into())
+            .blocking(move |engine, options| resources::read(engine, options, &reach, &asked))
+            .await;
+        read.map(Into::into).map_err(|error| error_about(error, &uri))
     }
 
     fn accepted_subscription_filter(
