@@ -141,6 +141,15 @@ impl Room {
     }
 }
 
+/// So many of something, as people say it.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    match (number, what.strip_suffix("ies"), what.strip_suffix('s')) {
+        (1, Some(stem), _) => format!("1 {stem}y"),
+        (1, None, Some(stem)) => format!("1 {stem}"),
+        _ => format!("{number} {what}"),
+    }
+}
+
 /// Bytes of a value on the wire.
 pub(crate) fn size(value: &Value) -> usize {
     value.to_string().len()

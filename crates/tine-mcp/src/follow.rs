@@ -38,6 +38,8 @@ pub(crate) struct Followers {
     subscribed: Arc<Subscribed>,
     /// Where those begin whom the SDK has promised news already.
     promised: Arc<Mutex<Promised>>,
+    /// Whether the host has said its last word.
+    over: Arc<watch::Sender<bool>>,
 }
 
 /// A host is told that it is listened to before [`Followers::listen`] begins: what happens
@@ -113,12 +115,22 @@ impl Followers {
     pub(crate) fn new(engine: Engine) -> Self {
         let (end, _) = watch::channel(0);
         let shared = Arc::new(Shared { engine, end, looking: AtomicBool::new(false) });
-        Followers { shared, subscribed: Arc::default(), promised: Arc::default() }
+        Followers::of(shared)
     }
 
     pub(crate) fn for_another(&self) -> Self {
-        let shared = Arc::clone(&self.shared);
-        Followers { shared, subscribed: Arc::default(), promised: Arc::default() }
+        Followers::of(Arc::clone(&self.shared))
+    }
+
+    fn of(shared: Arc<Shared>) -> Self {
+        let (subscribed, promised, over) = (Arc::default(), Arc::default(), Arc::default());
+        Followers { shared, subscribed, promised, over }
+    }
+
+    /// Ends what the host listens to, as it will hear nothing any more: the SDK waits for calls
+    /// that are not answered yet.
+    pub(crate) fn end(&self) {
+        self.over.send_replace(true);
     }
 
     /// Notes where somebody begins who is about to be told so.
@@ -155,9 +167,11 @@ impl Followers {
         let from = self.promised();
         let mut place = self.begin().await?;
         place.at = from.unwrap_or(place.at);
+        let mut over = self.over.subscribe();
         loop {
             let entries = tokio::select! {
                 () = context.cancelled() => return Ok(()),
+                _ = over.wait_for(|over| *over) => return Ok(()),
                 entries = place.next() => entries?,
             };
             if !reach.holds() {
@@ -266,8 +280,7 @@ impl Followers {
             shared.looking.store(false, Ordering::Relaxed);
             // Somebody may have come while the last look was taken.
             if shared.end.receiver_count() > 0 {
-                let (subscribed, promised) = (Arc::default(), Arc::default());
-                Followers { shared: Arc::clone(&shared), subscribed, promised }.look();
+                Followers::of(Arc::clone(&shared)).look();
             }
         });
     }

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -67,7 +67,14 @@ impl Http {
             *full.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             return full;
         }
-        self.service.handle(request).await
+        let ends_session = request.method() == Method::DELETE;
+        let mut response = self.service.handle(request).await;
+        // There is nothing left to be done, and hosts report a session that was only "accepted"
+        // to be ended as one that was not.
+        if ends_session && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        response
     }
 }
 

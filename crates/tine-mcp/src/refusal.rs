@@ -33,8 +33,12 @@ impl Refusal {
         self.kind
     }
 
-    pub(crate) fn message(&self) -> &str {
-        &self.error.message
+    /// As an error of the protocol, which has no field for what to do next.
+    pub(crate) fn into_message(self) -> String {
+        match self.next {
+            Some(next) => format!("{}; {next}", self.error.message),
+            None => self.error.message.clone(),
+        }
     }
 
     /// As the result of a tool.

@@ -218,8 +218,9 @@ fn is_old(context: &RequestContext<RoleServer>) -> bool {
 
 impl From<Refusal> for ErrorData {
     fn from(refusal: Refusal) -> Self {
-        let message = refusal.message().to_owned();
-        match refusal.kind() {
+        let kind = refusal.kind();
+        let message = refusal.into_message();
+        match kind {
             Kind::NotFound => ErrorData::resource_not_found(message, None),
             Kind::Internal | Kind::Corrupt => ErrorData::internal_error(message, None),
             kind => {
@@ -228,6 +229,15 @@ impl From<Refusal> for ErrorData {
             }
         }
     }
+}
+
+/// An error that says which resource it is about.
+fn error_about(mut error: ErrorData, uri: &str) -> ErrorData {
+    let data = error.data.get_or_insert_with(|| serde_json::json!({}));
+    if let Some(members) = data.as_object_mut() {
+        members.insert("uri".to_owned(), uri.into());
+    }
+    error
 }
 
 impl ServerHandler for Tine {
@@ -285,7 +295,7 @@ impl ServerHandler for Tine {
             return crate::conformance::call(self, request, context).await;
         }
         if let Err(refusal) = tools::find(&request.name, &chosen(&self.options, &context)) {
-            return Err(ErrorData::invalid_params(refusal.message().to_owned(), None));
+            return Err(ErrorData::invalid_params(refusal.into_message(), None));
         }
         let name = request.name.to_string();
         let result = match self.run_tool(request, &context).await {
@@ -323,11 +333,12 @@ impl ServerHandler for Tine {
         if let Some(found) = crate::conformance::read(&request.uri) {
             return Ok(found.into());
         }
-        let reach = reach(&context);
+        let (reach, uri) = (reach(&context), request.uri);
+        let asked = uri.clone();
         let read = self
-            .blocking(move |engine, options| resources::read(engine, options, &reach, &request.uri))
-            .await?;
-        Ok(read.into())
+            .blocking(move |engine, options| resources::read(engine, options, &reach, &asked))
+            .await;
+        read.map(Into::into).map_err(|error| error_about(error, &uri))
     }
 
     fn accepted_subscription_filter(

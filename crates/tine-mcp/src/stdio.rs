@@ -56,7 +56,11 @@ pub async fn serve_lines(
     let (into, sdk_reads) = tokio::io::duplex(PIPE_BYTES);
     let (sdk_writes, out_of) = tokio::io::duplex(PIPE_BYTES);
     let (complain, complaints) = mpsc::channel(16);
-    let reading = tokio::spawn(hand_on(read, into, complain));
+    let followers = tine.followers.clone();
+    let reading = tokio::spawn(async move {
+        hand_on(read, into, complain).await;
+        followers.end();
+    });
     let writing = tokio::spawn(write_out(out_of, complaints, write));
     let transport =
         AsyncRwTransport::new_server(sdk_reads, sdk_writes).with_max_line_length(LINE_BYTES);

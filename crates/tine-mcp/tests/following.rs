@@ -12,8 +12,9 @@ use rmcp::service::{NotificationContext, PeerRequestOptions};
 use rmcp::{ClientHandler, ClientServiceExt, RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tine_engine::Engine;
-use tine_mcp::{Options, Tine, Toolset};
+use tine_mcp::{Options, Tine, Toolset, serve_lines};
 use tine_store::MemoryStore;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
 use crate::harness::{ERAS, Era, host, lifecycle};
@@ -51,6 +52,33 @@ async fn a_host_of_the_new_era_listens() {
         other => panic!("{other:?}"),
     }
     heard.cancel().await.expect("an end");
+}
+
+#[tokio::test]
+async fn whoever_closes_the_input_while_listening_is_answered_at_once() {
+    let tine = Tine::new(Engine::new(MemoryStore::new()), Options::default());
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (input, output) = tokio::io::split(ours);
+    let served = tokio::spawn(serve_lines(tine, input, output));
+    let (read, mut write) = tokio::io::split(theirs);
+    let mut lines = BufReader::new(read).lines();
+    let listen = json!({ "jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": {
+        "notifications": { "resourcesListChanged": true },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+        },
+    } });
+    write.write_all(format!("{listen}\n").as_bytes()).await.expect("a line");
+    let heard = lines.next_line().await.expect("a line").expect("an answer");
+    assert!(heard.contains("subscriptions/acknowledged"), "{heard}");
+    write.shutdown().await.expect("an end");
+    let last = lines.next_line().await.expect("a line").expect("an answer");
+    let last: Value = serde_json::from_str(&last).expect("JSON");
+    assert_eq!(last["id"], 7, "{last}");
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+    served.await.expect("a task").expect("a good end");
 }
 
 /// A client that notes what it is told.

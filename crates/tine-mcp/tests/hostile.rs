@@ -15,7 +15,8 @@ async fn unknown_tools_are_errors_of_the_protocol_that_name_the_known_ones() {
     let host = host(Era::Stateless).await;
     for name in ["rm_rf", "", "test_simple_text", "store\n", "../store"] {
         let error = host.raw(name, json!({})).await.expect_err("no such tool").to_string();
-        assert!(error.contains("-32602") || error.contains("tool"), "{error}");
+        assert!(error.contains("-32602"), "{error}");
+        assert!(error.contains("the tools here are: store_conversation_turn, store,"), "{error}");
     }
     host.call("get_tree", json!({})).await;
 }

@@ -213,6 +213,20 @@ async fn without_a_token_where_one_is_needed_nothing_is_said() {
 }
 
 #[tokio::test]
+async fn a_session_that_was_ended_is_over() {
+    let served = serve(false).await;
+    let own = served.address.to_string();
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
+    let begun = raw(&served, &head, &initialize()).await;
+    let id = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("an id");
+    let end = format!("DELETE /mcp HTTP/1.1\r\nHost: {own}\r\nMcp-Session-Id: {id}\r\n");
+    assert!(raw(&served, &end, "").await.starts_with("HTTP/1.1 204"));
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }).to_string();
+    let over = raw(&served, &format!("{head}Mcp-Session-Id: {id}\r\n"), &ping).await;
+    assert!(over.starts_with("HTTP/1.1 404"), "{over}");
+}
+
+#[tokio::test]
 async fn odd_requests_over_http_get_an_answer() {
     let served = serve(false).await;
     let own = served.address.to_string();

@@ -46,6 +46,7 @@ async fn every_schema_is_plain_and_every_hint_is_given() {
         let output = Value::Object(tool.output_schema.expect("an output schema").as_ref().clone());
         scan(name, &output);
         assert_eq!(output["type"], "object", "{name}");
+        assert_eq!(output.get("required"), None, "{name}: a refusal has other fields");
         let hints = tool.annotations.expect("hints");
         assert_eq!(hints.destructive_hint, Some(false), "{name}: nothing is ever lost");
         assert_eq!(hints.open_world_hint, Some(false), "{name}");

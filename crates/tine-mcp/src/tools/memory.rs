@@ -13,7 +13,7 @@ use tine_engine::{
 
 use super::store::{metadata, wait};
 use super::{Asked, Effect, Spec, arguments, typed};
-use crate::answer::{Answer, Cuts, Rows, lean, list_or_null};
+use crate::answer::{Answer, Cuts, Rows, count, lean, list_or_null};
 use crate::arguments::{end, entity, source, strict_object, times};
 use crate::forms;
 use crate::refusal::Refusal;
@@ -251,9 +251,8 @@ arguments!(SourceArguments {
 pub(super) fn listed(name: &str, what: &str, rows: Rows, more: Value) -> Answer {
     let text = match rows.items.len() {
         0 => format!("No {what}."),
-        1 => format!("1 {}.", what.strip_suffix('s').unwrap_or(what)),
-        count if rows.next.is_some() => format!("{count} {what}; there are more."),
-        count => format!("{count} {what}."),
+        number if rows.next.is_some() => format!("{}; there are more.", count(number, what)),
+        number => format!("{}.", count(number, what)),
     };
     let mut answer = Answer::new(text, more).recorded();
     answer.data.insert(name.to_owned(), rows.items.into());
@@ -292,13 +291,10 @@ fn retrieve_entity_snapshot(
         stored: times("at_stored", arguments.at_stored.as_deref())?,
     };
     let found = asked.engine.entity(&asked.call, id, as_of)?;
-    let text = format!(
-        "{} {}: {} fields from {} observations.",
-        found.entity_type,
-        found.name.as_deref().filter(|name| name.len() <= 80).unwrap_or("without a name"),
-        found.snapshot.fields.len(),
-        found.snapshot.observations
-    );
+    // Names and types are words of whoever recorded them: they stand in the fields alone.
+    let fields = count(found.snapshot.fields.len(), "fields");
+    let observations = count(found.snapshot.observations, "observations");
+    let text = format!("{}: {fields} from {observations}.", found.id);
     let mut cuts = Cuts::new(asked.room.text_bytes());
     let mut form = forms::entity(found, &mut cuts);
     form["cut"] = cuts.into_field();
@@ -449,9 +445,10 @@ fn reinterpret(asked: &Asked, arguments: ReinterpretArguments) -> Result<Answer,
         runs = wait(asked, &ids)?;
     }
     let found: usize = runs.iter().map(|run| run.observations.len()).sum();
+    let done = count(runs.len(), "runs");
     let text = match waited {
-        true => format!("{} runs done, {found} observations.", runs.len()),
-        false => format!("{} runs queued; list_interpretations tells how they go.", runs.len()),
+        true => format!("{done} done, {}.", count(found, "observations")),
+        false => format!("{done} queued; list_interpretations tells how they go."),
     };
     let mut cuts = Cuts::new(500);
     let shown = runs.iter().take(RUNS_SHOWN);
@@ -513,7 +510,7 @@ fn retrieve_source(asked: &Asked, arguments: SourceArguments) -> Result<Answer, 
             used, found.size_bytes
         )]);
     }
-    let text = format!("Source {id}: {}, {} bytes.", found.mime_type, found.size_bytes);
+    let text = format!("Source {id}: {} bytes.", found.size_bytes);
     Ok(Answer::new(text, lean(form)).recorded())
 }
 

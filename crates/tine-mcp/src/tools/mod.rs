@@ -202,10 +202,9 @@ fn described(spec: &Spec) -> Tool {
     for (name, kind) in spec.output {
         properties.insert((*name).to_owned(), json!({ "type": kind }));
     }
+    // None of them is required: a refusal has others, and some hosts check it all the same.
     let mut output = Map::new();
     output.insert("type".to_owned(), "object".into());
-    let required: Vec<&str> = spec.output.iter().map(|(name, _)| *name).collect();
-    output.insert("required".to_owned(), required.into());
     output.insert("properties".to_owned(), Value::Object(properties));
     let hints = ToolAnnotations::new()
         .read_only(spec.effect == Effect::Reads)

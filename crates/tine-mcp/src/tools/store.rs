@@ -17,7 +17,7 @@ use tine_engine::{
 use tine_formats::redact;
 
 use super::{Asked, Effect, Spec, arguments, typed};
-use crate::answer::{Answer, Cuts, lean, list_or_null};
+use crate::answer::{Answer, Cuts, count, lean, list_or_null};
 use crate::arguments::{
     conversation, end, entity, message, reference, source, strict, strict_object, times,
 };
@@ -525,9 +525,9 @@ fn together(
         text.push_str(&format!(" source {source};"));
     }
     text.push_str(&format!(
-        " {} entities, {} relationships.",
-        parts.entities.len(),
-        parts.relationships.len()
+        " {}, {}.",
+        count(parts.entities.len(), "entities"),
+        count(parts.relationships.len(), "relationships")
     ));
     if done.rehearsed {
         return Ok(Answer::new(text, data));
@@ -593,9 +593,9 @@ fn stored_facts(asked: &Asked, call: &Call, request: StoreFacts) -> Result<Answe
     });
     let related: Vec<Value> = related.collect();
     let mut text = format!(
-        "Stored {} entities, {} relationships.",
-        done.entities.len(),
-        done.relationships.len()
+        "Stored {}, {}.",
+        count(done.entities.len(), "entities"),
+        count(done.relationships.len(), "relationships")
     );
     if !done.unknown_fields.is_empty() {
         text.push_str(&format!(

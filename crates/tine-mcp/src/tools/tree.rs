@@ -13,7 +13,7 @@ use tine_formats::{redact, render, view};
 use super::memory::listed;
 use super::store::{Speaker, conversation_of, messages};
 use super::{Asked, Effect, Spec, arguments, typed};
-use crate::answer::{Answer, Cuts, lean, list_or_null, size};
+use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
 use crate::arguments::{content, reference, references, strict, times};
 use crate::forms;
 use crate::refusal::Refusal;
@@ -302,7 +302,7 @@ fn window(
     let query = WindowQuery { turn, branch, before: AROUND, after: AROUND };
     let found = asked.engine.window(&asked.call, query)?;
     let mut cuts = Cuts::new(asked.room.text_bytes() / 3);
-    let text = format!("{} turns around {around}.", found.turns.len());
+    let text = format!("{} around {around}.", count(found.turns.len(), "turns"));
     let turns: Vec<_> = found.turns.into_iter().map(|turn| forms::turn(turn, &mut cuts)).collect();
     Ok(Answer::new(
         text,
@@ -347,7 +347,7 @@ fn rendered(
     }
     let id = conversation.map_or_else(|| path.conversation.to_string(), |id| id.to_string());
     let turns_cut = form.get("turns_cut").and_then(Value::as_u64).unwrap_or(0);
-    let text = format!("{} turns rendered, {turns_cut} cut.", path.turns.len());
+    let text = format!("{} rendered, {turns_cut} cut.", count(path.turns.len(), "turns"));
     let mut form = lean(form);
     form["conversation_id"] = id.into();
     if turns_cut > 0 {

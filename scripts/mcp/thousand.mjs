@@ -1,0 +1,45 @@
+// A thousand turns stored one after another, over standard input and output, by one client: how
+// long it takes, and that no answer grows with the conversation.
+//
+//     thousand.mjs TINE        (the store is that of TINE_STORE)
+
+import assert from 'node:assert/strict';
+import process from 'node:process';
+
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+
+const TURNS = 1000;
+const client = new Client({ name: 'thousand', version: '1' });
+await client.connect(
+  new StdioClientTransport({
+    command: process.argv[2],
+    args: ['mcp', '--project', 'thousand'],
+    env: { TINE_STORE: process.env.TINE_STORE },
+  }),
+);
+const bytes = [];
+const begun = performance.now();
+for (let turn = 1; turn <= TURNS; turn += 1) {
+  // Of equal length everywhere, so that only what the server adds could grow.
+  const turn_id = String(turn).padStart(6, '0');
+  const result = await client.callTool({
+    name: 'store_conversation_turn',
+    arguments: {
+      conversation_id: 'long',
+      turn_id,
+      role: turn % 2 ? 'user' : 'assistant',
+      content: `What was said in turn ${turn_id}, about as long as people write in a chat.`,
+      idempotency_key: `conversation-long-${turn_id}-1`,
+    },
+  });
+  assert.equal(result.structuredContent?.outcome, 'created', JSON.stringify(result));
+  bytes.push(JSON.stringify(result).length);
+}
+const seconds = (performance.now() - begun) / 1000;
+// The answers about an even and an odd turn differ by the name of the role.
+assert.ok(bytes.at(-1) <= bytes[9], `${bytes[9]} bytes at first, ${bytes.at(-1)} at last`);
+const whole = await client.callTool({ name: 'get_tree', arguments: { conversation_id: 'long' } });
+assert.equal(whole.structuredContent.total, TURNS);
+await client.close();
+console.log(`${TURNS} turns in ${seconds.toFixed(1)} s; answer 10: ${bytes[9]} bytes, answer ${TURNS}: ${bytes.at(-1)}`);
