@@ -5,6 +5,7 @@ mod facts;
 mod hashes;
 mod ids;
 mod json;
+mod merging;
 mod messages;
 mod references;
 mod texts;

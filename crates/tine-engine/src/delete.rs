@@ -2,9 +2,10 @@
 
 use tine_core::json::{Json, object};
 use tine_core::{Name, TurnId};
-use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
+use tine_store::{Bookmark, Branch, Conversation, HiddenBy, Read, TurnLoc};
 
 use crate::change::{Change, text};
+use crate::commits::upkeep;
 use crate::learned::{self, step};
 use crate::log::{Mutation, Receipt};
 use crate::resolve::{self, Place};
@@ -90,7 +91,11 @@ impl Plan {
     }
 
     /// Refuses when something from elsewhere points at what would go.
-    fn refuse_referenced(&self, mutation: &Mutation<'_>) -> Result<()> {
+    fn refuse_referenced(
+        &self,
+        mutation: &Mutation<'_>,
+        conversation: &Conversation,
+    ) -> Result<()> {
         let mut turns = Vec::new();
         for run in &self.runs {
             mutation.reader().turns(run.segment, run.from, run.to, &mut |turn| {
@@ -98,7 +103,8 @@ impl Plan {
                 Ok(true)
             })?;
         }
-        let references = learned::references_to(&mutation.ledger(), &turns, &[])?;
+        let mut references = learned::references_to(&mutation.ledger(), &turns, &[])?;
+        references.extend(upkeep::covering(mutation.reader(), conversation, &self.runs)?);
         if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
     }
 
@@ -143,7 +149,7 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     let plan = Plan::new(mutation.reader(), &place, request.mode)?;
     let answer = plan.answer(mutation.reader(), &place, false)?;
     if !request.force {
-        plan.refuse_referenced(mutation)?;
+        plan.refuse_referenced(mutation, &place.conversation)?;
     }
     mutation.open(place.conversation)?;
     mutation.depends_on_all(plan.depends_on.iter().copied());

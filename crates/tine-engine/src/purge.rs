@@ -11,6 +11,7 @@ use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::append::digest_of;
 use crate::change::{Change, ConversationField, parsed, text};
+use crate::commits::upkeep;
 use crate::learned::{Ledger, erase};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
@@ -65,6 +66,7 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
             ..conversation.clone()
         };
         mutation.records.update_conversation(&gone)?;
+        upkeep::erase_messages(mutation.records, &mutation.call.project, &conversation.id)?;
     }
     let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
     mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));

@@ -755,6 +755,9 @@ fn summary(operation: &Operation) -> String {
                 None => "a relationship removed".to_owned(),
             },
             Change::Entry { kind: EntryKind::Schema, .. } => "a schema".to_owned(),
+            Change::Entry { kind: EntryKind::CommitListed, .. } => "a commit".to_owned(),
+            Change::Entry { kind: EntryKind::CommitSignature, .. } => "a signature".to_owned(),
+            Change::Entry { kind: EntryKind::CommitHead, .. } => continue,
             Change::Entry { .. } => "an entity changed".to_owned(),
             Change::Conversation { before, .. }
                 if *before == visibility_json(Visibility::Undone) =>

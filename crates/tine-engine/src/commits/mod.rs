@@ -29,6 +29,7 @@ mod requests;
 mod rings;
 mod signing;
 mod summary;
+pub(crate) mod upkeep;
 mod window;
 
 pub use answers::*;

@@ -1,7 +1,7 @@
 //! Rings: what a turn is about, computed when somebody asks and kept from then on.
 
 use tine_core::json::{Json, object};
-use tine_core::{Body, ProjectId};
+use tine_core::{Body, Digest, ProjectId};
 use tine_interpret::rules::Rules;
 use tine_interpret::{Account, Interpreter, Material, Subject};
 use tine_rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
@@ -42,7 +42,7 @@ impl Engine {
                     if kept(records, project, &turn)?.is_none()
                         && let Some(rings) = computed(&turn)
                     {
-                        missing.push((turn.id, to_json(&rings).to_canonical()));
+                        missing.push((turn.id, sealed(turn.id.as_bytes(), &rings)));
                     }
                 }
                 Ok(missing)
@@ -86,7 +86,7 @@ pub(super) fn keep(
     let Some(rings) = computed(turn) else {
         return Ok(None);
     };
-    let text = to_json(&rings).to_canonical();
+    let text = sealed(turn.id.as_bytes(), &rings);
     records.put_entry(project, EntryKind::Rings, turn.id.as_bytes(), &text)?;
     Ok(Some(rings))
 }
@@ -97,7 +97,8 @@ fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<T
         return Ok(None);
     };
     let found = records.entry(project, EntryKind::Rings, turn.id.as_bytes())?;
-    let found = found.as_deref().and_then(parse).and_then(|json| from_json(&json));
+    let found = found.as_deref().and_then(|text| unsealed(turn.id.as_bytes(), text));
+    let found = found.and_then(|json| from_json(&json));
     let found = found.filter(|(by, ..)| *by == extractor());
     Ok(found.map(|(extractor, rings, names)| TurnRings {
         extractor,
@@ -105,6 +106,28 @@ fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<T
         names,
         text: said(body),
     }))
+}
+
+/// Digits of the digest before rings that are kept.
+const SEAL: usize = 16;
+
+fn seal(turn: &[u8], text: &str) -> String {
+    Digest::of(&[turn, text.as_bytes()].concat()).to_hex()[..SEAL].to_owned()
+}
+
+/// Rings as they are kept: whatever is flipped in them is noticed.
+fn sealed(turn: &[u8], rings: &TurnRings) -> String {
+    let text = to_json(rings).to_canonical();
+    seal(turn, &text) + &text
+}
+
+/// Rings that were kept, if they are as they were.
+pub(super) fn unsealed(turn: &[u8], kept: &str) -> Option<Json> {
+    let (digits, text) = kept.split_at_checked(SEAL)?;
+    if seal(turn, text) != digits {
+        return None;
+    }
+    parse(text)
 }
 
 fn computed(turn: &Turn) -> Option<TurnRings> {

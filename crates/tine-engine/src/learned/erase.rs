@@ -19,6 +19,7 @@ use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
 use super::runs::RunRecord;
 use super::{RunStatus, keys};
 use crate::change::{Change, OperationDetail};
+use crate::commits::upkeep;
 use crate::log::PROJECT_LOG;
 use crate::undo::detail;
 use crate::{Result, census};
@@ -115,6 +116,7 @@ impl Plan {
         for id in &self.sources {
             erase_source(records, project, *id, now)?;
         }
+        upkeep::erase(records, project, &self.turns, &self.observations)?;
         let nameless = self.forget_names(records, project)?;
         let mut ends: BTreeSet<Endpoint> = self.turns.iter().copied().map(Endpoint::Turn).collect();
         ends.extend(self.sources.iter().copied().map(Endpoint::Source));

@@ -18,6 +18,7 @@ use tine_store::{
 
 use super::learned::Brought;
 use super::{BundleRecord, Imported};
+use crate::commits::upkeep;
 use crate::learned::erase;
 use crate::log::{PROJECT_LOG, seal};
 use crate::tree::hide;
@@ -302,6 +303,7 @@ impl Bundle {
         self.store_state(records, key, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
         self.brought.store(records, &wanted.project, owned, &mut erased)?;
+        erases |= upkeep::bring(records, &wanted.project, &wanted.id, &self.brought.entries)?;
         if !erased.is_empty() {
             erases = true;
             erased.erase(records, &wanted.project, now)?;

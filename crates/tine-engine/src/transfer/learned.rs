@@ -13,6 +13,7 @@ use tine_store::{EntryKind, PIECE_BYTES, Read, Write, required};
 
 use super::BundleRecord;
 use crate::change::{Change, OperationDetail};
+use crate::commits::upkeep;
 use crate::learned::{
     EntityRecord, Ledger, RunRecord, SourceRecord, erase, keys, parse, put_observation, sealed, set,
 };
@@ -91,6 +92,10 @@ impl Told {
     /// Follows what the log tells of to all that it rests on.
     fn everything(&mut self, ledger: &Ledger<'_>) -> Result<BTreeSet<(EntryKind, Vec<u8>)>> {
         let mut wanted = self.changed.clone();
+        for (_, key) in self.changed.iter().filter(|(kind, _)| *kind == EntryKind::CommitListed) {
+            let commit = upkeep::commit_of_listed(key);
+            wanted.extend(commit.map(|commit| (EntryKind::Commit, commit)));
+        }
         let mut ends = BTreeSet::new();
         for id in &self.observed {
             wanted.insert((EntryKind::Observation, keys::observation(*id)));
@@ -247,6 +252,7 @@ impl Brought {
             | EntryKind::Relationship
             | EntryKind::Source
             | EntryKind::Prompt => Ok(()),
+            kind if upkeep::is_commit_kind(kind) => Ok(()),
             _ => Err(Error::Invalid(format!("{}: a look-up is made, not brought", name()))),
         }
     }

@@ -9,6 +9,7 @@ use tine_store::{EntryKind, KeyRange, Problem, Read};
 
 use super::Checker;
 use crate::census::damage;
+use crate::commits::upkeep;
 use crate::expected::Expected;
 use crate::learned::{Ledger, keys, parse, sealed};
 use crate::{Engine, Result};
@@ -25,6 +26,9 @@ impl Checker<'_> {
     pub(super) fn learned(&mut self, expected: &Expected) -> Result<()> {
         let project = &self.conversation.project;
         for Problem { record, why } in not_as_told(self.records, project, expected)? {
+            self.problem(record, why);
+        }
+        for Problem { record, why } in upkeep::check(self.records, &self.conversation, expected)? {
             self.problem(record, why);
         }
         Ok(())
@@ -53,7 +57,8 @@ pub(crate) fn not_as_told(
     }
     for ((kind, key), value) in &expected.entries {
         // Others are changed from several logs.
-        let own = [EntryKind::Entity, EntryKind::Moved, EntryKind::Schema].contains(kind);
+        let own = [EntryKind::Entity, EntryKind::Moved, EntryKind::Schema].contains(kind)
+            || upkeep::is_commit_kind(*kind);
         let present = records.entry(project, *kind, key)?;
         let present = present.as_deref().and_then(parse);
         if own && expected.complete && present != *value {
@@ -84,6 +89,10 @@ impl Engine {
                 Err(error) => damage(error)?,
             };
             problems.push(found);
+        }
+        match self.read(|records| upkeep::check_rings(records, project)) {
+            Ok(found) => problems.extend(found),
+            Err(error) => problems.push(damage(error)?),
         }
         let Some(observed) = observed else {
             return Ok(sources);

@@ -10,6 +10,7 @@
 
 mod making;
 mod merging;
+mod upkeep;
 
 use tine_core::json::{Json, Object};
 use tine_core::{ConversationId, EntityId, Reference, TurnId};
