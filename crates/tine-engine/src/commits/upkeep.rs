@@ -60,7 +60,9 @@ pub(crate) fn erase(
     let mut places: BTreeMap<ConversationKey, Vec<Piece>> = BTreeMap::new();
     let mut words: Vec<String> = observations.iter().map(ToString::to_string).collect();
     for id in turns {
-        records.delete_entry(project, EntryKind::Rings, id.as_bytes())?;
+        if records.entry(project, EntryKind::Rings, id.as_bytes())?.is_some() {
+            records.delete_entry(project, EntryKind::Rings, id.as_bytes())?;
+        }
         let Some((owner, loc)) = records.find_turn(project, id)? else {
             continue;
         };
