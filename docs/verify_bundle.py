@@ -81,7 +81,7 @@ def operation_hash(operation, conversation_id, previous):
 class Bundle:
     def __init__(self):
         self.problems, self.ended, self.before = [], False, hashlib.sha256()
-        self.conversations = self.turns = self.operations = self.purged = 0
+        self.conversations = self.turns = self.operations = self.commits = self.purged = 0
         self.observed, self.sources = {}, {}
 
     def check(self, what, key, stated, expected):
@@ -107,6 +107,7 @@ class Bundle:
         self.finish_conversation()
         self.conversations += 1
         self.conversation_id, self.hashes, self.previous, self.seq = record["conversation_id"], {}, None, 0
+        self.parents = {}
         if "purged" not in record:
             root = {"config": record["config"], "system_prompt": record["system_prompt"]}
             self.check(f"{what} {self.conversation_id}", "root_hash", record["root_hash"], sha256(root))
@@ -116,6 +117,7 @@ class Bundle:
         what, parent = f"{what} {record['turn_id']}", record["parent_id"]
         parent_hash = None if parent is None else self.hashes.get(parent, "an unknown turn")
         self.hashes[record["turn_id"]] = record["turn_hash"]
+        self.parents[record["turn_hash"]] = record["parent_turn_hash"]
         self.check(what, "parent_turn_hash", record["parent_turn_hash"], parent_hash)
         if "purged" in record:
             self.purged += 1
@@ -140,10 +142,24 @@ class Bundle:
         if kind == "observation":
             stated = self.observed.pop(f"obs_{key[:32]}_{key[32:]}", "told of by no operation")
             self.check(what, "digest", stated, value.get("purged") or sha256(value)[7:])
+        elif kind == "commit":
+            self.commit(what, key, value)
         elif kind == "prompt":
             self.check(what, "key", key, hashlib.sha256(value.encode()).hexdigest())
         elif kind == "source" and not value.get("purged"):
             self.sources["src_" + key] = (value["content_hash"], hashlib.sha256())
+
+    def commit(self, what, key, commit):
+        self.commits += 1
+        if not commit.get("purged"):                # else its facets are gone, and with them its hash
+            self.check(what, "commit_hash", "sha256:" + key, sha256(commit))
+        self.check(what, "conversation_id", commit["conversation_id"], self.conversation_id)
+        window, turns = commit["turn_window"], 0
+        at = window and window["end_turn_hash"]
+        while at is not None and at in self.parents:
+            turns += 1
+            at = None if at == window["start_turn_hash"] else self.parents[at]
+        self.check(what, "turn_count", commit["turn_count"], turns)
 
     def on_piece(self, record, what):
         self.sources[record["source_id"]][1].update(base64.b64decode(record["bytes"], validate=True))
@@ -170,7 +186,8 @@ def main(path):
     if not bundle.ended:
         bundle.problems.append(f"line {number + 1}: the end line is missing: the file is cut off")
     print("\n".join(bundle.problems) or f"ok: {bundle.conversations} conversations, {bundle.turns} turns, "
-          f"{bundle.operations} operations" + (f" ({bundle.purged} turns purged)" if bundle.purged else ""))
+          f"{bundle.operations} operations" + (f", {bundle.commits} commits" if bundle.commits else "")
+          + (f" ({bundle.purged} turns purged)" if bundle.purged else ""))
     return 1 if bundle.problems else 0
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 //! | one side changes the budget, the other the city: no conflict; a deletion stays deleted | `merging::sides_that_change_different_fields_never_conflict` |
 //! | what no rule decides is a conflict, carried on until it is decided | `merging::a_conflict_is_kept_until_somebody_decides_it` |
 
+mod comparing;
 mod making;
 mod merging;
 mod upkeep;

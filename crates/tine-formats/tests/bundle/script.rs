@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use tine_core::Json;
 use tine_core::json::{Object, object};
+use tine_engine::{Append, Call, Engine, MergeBranches, NewCommit, NewConversation, Summary};
+use tine_store::MemoryStore;
 
 use super::sample::{self, change, place};
 
@@ -69,6 +71,71 @@ fn found(holding: &str, edit: impl FnOnce(&mut Object), names: &[&str]) {
     assert_eq!(said.lines().count(), names.len(), "{said}");
     for (said, name) in said.lines().zip(names) {
         assert!(said.contains(name), "{said}\nwanted: {name}");
+    }
+}
+
+/// A conversation with two commits and a merge, as an engine made it.
+fn committed() -> Vec<u8> {
+    let engine = Engine::new(MemoryStore::new());
+    let call = Call::by("tester");
+    let talk = engine.create_conversation(&call, NewConversation::named("trip").unwrap()).unwrap();
+    let say = |branch: &str, parent: Option<tine_core::TurnId>, text: &str| {
+        let message = tine_core::Message::text(tine_core::Role::User, text);
+        let request = Append::to(talk.id.clone(), vec![message]);
+        let request = match parent {
+            Some(parent) => request.under(parent.into(), branch),
+            None => request,
+        };
+        engine.append(&call, request).unwrap().turns[0].0.id
+    };
+    let first = say("main", None, "Plan a trip to Tokyo.");
+    engine.commit(&call, NewCommit::of(talk.id.clone(), "Research \"complete\"")).unwrap();
+    say("side", Some(first), "Or to Kyoto?");
+    let merge = MergeBranches {
+        conversation: talk.id.clone(),
+        from: "side".to_owned(),
+        into: None,
+        message: None,
+        author: None,
+        summary: Summary::Made,
+        dry_run: false,
+    };
+    engine.merge(&call, merge).unwrap();
+    let mut records = Vec::new();
+    let mut keep = |record| {
+        records.push(record);
+        Ok(())
+    };
+    engine.export(&call, &talk.id, &mut keep).unwrap();
+    sample::write(&records).unwrap().0
+}
+
+#[test]
+fn the_script_recomputes_commits_and_names_those_that_were_changed() {
+    let bundle = committed();
+    let (content, said) = run(&bundle);
+    assert!(content, "{said}");
+    assert!(said.contains("3 commits"), "{said}");
+    let lines = sample::lines(&bundle);
+    let commits: Vec<usize> = (0..lines.len())
+        .filter(|at| {
+            lines[*at].starts_with("{\"key\":") && lines[*at].contains("\"kind\":\"commit\"")
+        })
+        .collect();
+    assert_eq!(commits.len(), 3);
+    // Any letter of any commit that is changed, in a bundle that is sealed anew.
+    for line in commits {
+        let letters = lines[line].char_indices().filter(|(_, letter)| letter.is_alphanumeric());
+        let value = lines[line].find("\"value\":").unwrap() + 8;
+        let places: Vec<usize> = letters.map(|(at, _)| at).filter(|at| *at > value).collect();
+        for at in places.into_iter().step_by(97) {
+            let mut changed = lines.clone();
+            let letter = if changed[line][at..].starts_with('1') { "2" } else { "1" };
+            changed[line].replace_range(at..=at, letter);
+            let (content, said) = run(&sample::seal(&changed));
+            assert!(!content, "{at}: {said}");
+            assert!(said.contains(&format!("line {}: ", line + 1)), "{said}");
+        }
     }
 }
 
