@@ -1,6 +1,6 @@
 //! Measures Tine beside the bare engine that it stands on, in one run on one machine.
 //!
-//! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--restored] [--keep] [--folder DIR]`
+//! `cargo run --release -p tine-bench [-- --quick] [--million] [--search] [--restored] [--commits] [--keep] [--folder DIR]`
 //!
 //! `--lone N` measures nothing but N appends by one writer, with and without keys, in turns with
 //! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
@@ -12,10 +12,11 @@
 //! Every durable figure has a baseline next to it: the same SQLite with the same settings writing
 //! the same bytes into one table with one key. Read the ratios; absolute figures belong to the
 //! machine and the moment. `--million` adds a store of a million turns; `--search`
-//! measures searching alone, in 100,000 turns; `--restored` turns that are placed by their slots; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
+//! measures searching alone, in 100,000 turns; `--restored` turns that are placed by their slots; `--commits` commits and rings; `--keep` leaves the stores for a look. For a disk whose syncs take longer,
 //! preload the fault rig's shim with a delay (see docs/performance.md).
 
 mod baseline;
+mod commits;
 mod large;
 mod restored;
 mod search;
@@ -90,6 +91,8 @@ fn main() -> Result<(), Error> {
         large::measure(&folder, turns)
     } else if arguments.iter().any(|argument| argument == "--restored") {
         restored::measure(&folder, if quick { 1_000 } else { 10_000 })
+    } else if arguments.iter().any(|argument| argument == "--commits") {
+        commits::measure(&folder, if quick { 1_000 } else { 10_000 })
     } else if arguments.iter().any(|argument| argument == "--search") {
         search::measure(&folder, if quick { 5_000 } else { 100_000 })
     } else {

@@ -9,6 +9,7 @@
 //! | what no rule decides is a conflict, carried on until it is decided | `merging::a_conflict_is_kept_until_somebody_decides_it` |
 
 mod comparing;
+mod cost;
 mod making;
 mod merging;
 mod upkeep;

@@ -1,0 +1,50 @@
+//! What commits cost, counted in records.
+
+use std::sync::Arc;
+
+use tine_core::Limits;
+use tine_engine::{Append, Call, DiffQuery, Engine, FixedEntropy, ManualClock, NewCommit};
+use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_testkit::stores::{Cost, Counting, TempFolder};
+
+use crate::world::{spoken, start};
+
+/// The records that a comparison of two commits of so many turns each reads.
+fn compared(inner: Arc<dyn Store>, turns: usize) -> Cost {
+    let store = Arc::new(Counting::new(inner));
+    let clock = Arc::new(ManualClock::new(start(), 1));
+    let entropy = Arc::new(FixedEntropy::new(1));
+    let engine = Engine::with(store.clone(), clock, entropy, Limits::default());
+    let call = Call::by("tester");
+    let new = tine_engine::NewConversation::named("talk").expect("a sound id");
+    let talk = engine.create_conversation(&call, new).expect("a conversation").id;
+    let texts: Vec<String> = (0..turns).map(|n| format!("Filler {n}.")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut hashes = Vec::new();
+    for _ in 0..2 {
+        let request = Append { reuse: false, ..Append::to(talk.clone(), spoken(&texts)) };
+        engine.append(&call, request).expect("an append");
+        let made = engine.commit(&call, NewCommit::of(talk.clone(), "so far")).expect("a commit");
+        assert_eq!(made.commit.turns, u64::try_from(turns).expect("few turns"));
+        hashes.push(made.hash.to_string());
+    }
+    store.cost_of(|| {
+        let (from, to) = (hashes[0].clone(), hashes[1].clone());
+        let query = DiffQuery { conversation: Some(talk.clone()), from, to, limit: None };
+        engine.diff(&call, query).expect("a comparison");
+    })
+}
+
+/// A handful of records, none of which is a turn: with 10,000 turns on each side there is no room
+/// for them in the count.
+#[test]
+fn comparing_two_commits_reads_no_turn() {
+    for turns in [10, 10_000] {
+        let cost = compared(Arc::new(MemoryStore::new()), turns);
+        assert!(cost.read <= 16, "{turns}: {cost:?}");
+        assert_eq!(cost.written, 0);
+    }
+    let folder = TempFolder::new();
+    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    assert!(compared(Arc::new(store), 1_000).read <= 16);
+}
