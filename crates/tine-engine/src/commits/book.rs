@@ -47,10 +47,6 @@ impl Graph {
         found
     }
 
-    pub(crate) fn hashes(&self) -> BTreeSet<CommitHash> {
-        self.listed.keys().copied().collect()
-    }
-
     /// A commit and all that it builds on.
     pub(crate) fn before(&self, hash: CommitHash) -> BTreeSet<CommitHash> {
         let mut found = BTreeSet::new();
@@ -171,20 +167,29 @@ impl<'r> Book<'r> {
 
     /// All commits of a conversation.
     pub(crate) fn graph(&self, id: &ConversationId) -> Result<Graph> {
-        let prefix = keys::conversation(id);
-        let mut range = KeyRange::prefix(&prefix);
-        let mut found = Graph { conversation: id.clone(), listed: BTreeMap::new() };
+        let listed = self.listed_under(&keys::conversation(id))?;
+        let listed = listed.into_iter().map(|one| (one.hash, one)).collect();
+        Ok(Graph { conversation: id.clone(), listed })
+    }
+
+    /// All commits of the project.
+    pub(crate) fn all(&self) -> Result<Vec<Listed>> {
+        self.listed_under(&[])
+    }
+
+    fn listed_under(&self, prefix: &[u8]) -> Result<Vec<Listed>> {
+        let mut range = KeyRange::prefix(prefix);
+        let mut found = Vec::new();
         loop {
             let kind = EntryKind::CommitListed;
             let page = self.records.entries(self.project, kind, &range, PAGE)?;
             let Some(last) = page.last() else {
                 return Ok(found);
             };
-            range = KeyRange::behind(&prefix, &last.key);
+            range = KeyRange::behind(prefix, &last.key);
             for entry in &page {
                 let listed = parse(&entry.text).and_then(|json| Listed::read(&entry.key, &json));
-                let listed = required(listed, || format!("a commit of {id}"))?;
-                found.listed.insert(listed.hash, listed);
+                found.push(required(listed, || "what is noted beside a commit".to_owned())?);
             }
         }
     }

@@ -45,7 +45,7 @@ impl Engine {
 
 /// What one side of a comparison is.
 enum Side {
-    Line(Line),
+    Line(Box<Line>),
     Commit(Box<(tine_core::Commit, Listed)>),
 }
 
@@ -66,7 +66,7 @@ impl Side {
         name: &str,
     ) -> Result<Side> {
         let unknown = match Side::turn(records, call, conversation, name) {
-            Ok(line) => return Ok(Side::Line(line)),
+            Ok(line) => return Ok(Side::Line(Box::new(line))),
             Err(error @ (Error::NotFound { .. } | Error::Reference(_))) => error,
             Err(error) => return Err(error),
         };
@@ -96,7 +96,7 @@ impl Side {
                 "`{start}` does not lead to `{end}`; `{start}...{end}` begins where they part"
             )));
         }
-        Ok(Side::Line(Line { after: Some(fork), ..line }))
+        Ok(Side::Line(Box::new(Line { after: Some(fork), ..line })))
     }
 
     fn turn(
@@ -115,7 +115,7 @@ impl Side {
     /// The path that ends where a commit does.
     fn line(self, records: &dyn Read, call: &Call) -> Result<Line> {
         match self {
-            Side::Line(line) => Ok(line),
+            Side::Line(line) => Ok(*line),
             Side::Commit(found) => {
                 let (commit, listed) = *found;
                 let conversation = resolve::conversation(records, call, &commit.conversation)?;

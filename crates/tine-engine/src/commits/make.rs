@@ -1,7 +1,5 @@
 //! Making a commit: which turns, on which branch, on top of what.
 
-use std::collections::BTreeSet;
-
 use tine_core::commit::{Facets, State, Window};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
@@ -11,13 +9,12 @@ use tine_store::{Branch, EntryKind, TurnLoc};
 use super::book::{Book, Graph, Listed, key_head};
 use super::known::Known;
 use super::window::{Stretch, passes};
-use super::{CommitQuery, CommitView, NewCommit, WindowRef, facets};
+use super::{CommitView, NewCommit, WindowRef, facets};
 use crate::change::text;
-use crate::conversation::bad_cursor;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
-use crate::{Call, Engine, Error, Listing, Page, Result, TurnRef};
+use crate::{Call, Engine, Error, Result, TurnRef};
 
 /// The longest message of a commit.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -52,92 +49,6 @@ impl Engine {
         }
         Ok(())
     }
-
-    /// One commit, by its hash or a prefix of it.
-    pub fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
-        self.read(|records| {
-            let book = Book::new(records, &call.project);
-            let (commit, listed) = book.named(hash)?;
-            let heads = book.heads(&commit.conversation)?.remove(&listed.hash);
-            book.view(commit, &listed, heads.unwrap_or_default())
-        })
-    }
-
-    /// Commits, the newest first.
-    pub fn commits(
-        &self,
-        call: &Call,
-        query: CommitQuery,
-        page: Page,
-    ) -> Result<Listing<CommitView>> {
-        let limit = self.page_limit(page.limit)?;
-        let skip: usize = match &page.cursor {
-            Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor))?,
-            None => 0,
-        };
-        if query.branch.is_some() && query.conversation.is_none() {
-            return Err(Error::invalid("a branch is looked up in a conversation; name it too"));
-        }
-        self.read(|records| {
-            let book = Book::new(records, &call.project);
-            let mut listed = Vec::new();
-            for conversation in self.committed(records, call, &query)? {
-                let graph = book.graph(&conversation)?;
-                let wanted = match &query.branch {
-                    Some(branch) => on_branch(records, call, &graph, branch)?,
-                    None => graph.hashes(),
-                };
-                let heads = book.heads(&conversation)?;
-                for one in graph.listed.into_values().filter(|one| wanted.contains(&one.hash)) {
-                    let heads = heads.get(&one.hash).cloned().unwrap_or_default();
-                    listed.push((one, heads));
-                }
-            }
-            let order = |one: &Listed| (one.at, one.operation, one.hash);
-            listed.sort_by(|(a, _), (b, _)| order(b).cmp(&order(a)));
-            let more = listed.len() > skip.saturating_add(limit);
-            let next = more.then(|| (skip + limit).to_string());
-            let some = listed.into_iter().skip(skip).take(limit);
-            let items = some.map(|(one, heads)| book.view(book.commit(one.hash)?, &one, heads));
-            Ok(Listing { items: items.collect::<Result<_>>()?, next })
-        })
-    }
-
-    /// The conversations whose commits are asked for.
-    fn committed(
-        &self,
-        records: &dyn tine_store::Read,
-        call: &Call,
-        query: &CommitQuery,
-    ) -> Result<Vec<tine_core::ConversationId>> {
-        if let Some(id) = &query.conversation {
-            return Ok(vec![resolve::conversation(records, call, id)?.id]);
-        }
-        let mut found = Vec::new();
-        let mut after = None;
-        loop {
-            let page = records.conversations(&call.project, after, self.limits().page_rows)?;
-            let Some(last) = page.last() else {
-                return Ok(found);
-            };
-            after = Some(last.key);
-            found.extend(page.into_iter().filter(|it| it.visibility.is_there()).map(|it| it.id));
-        }
-    }
-}
-
-/// The commits that the last one of a branch builds on, itself among them.
-fn on_branch(
-    records: &dyn tine_store::Read,
-    call: &Call,
-    graph: &Graph,
-    branch: &str,
-) -> Result<BTreeSet<CommitHash>> {
-    let owner = resolve::conversation(records, call, &graph.conversation)?;
-    let branch = resolve::branch(records, call, owner.key, branch)?;
-    let book = Book::new(records, &call.project);
-    let head = head_of(&book, graph, &Tree::new(records, owner.key), &branch)?;
-    Ok(head.map_or_else(BTreeSet::new, |head| graph.before(head.hash)))
 }
 
 fn payload(request: &NewCommit) -> Json {

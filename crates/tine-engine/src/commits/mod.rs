@@ -23,6 +23,7 @@ mod drift;
 mod facets;
 mod inject;
 mod known;
+mod list;
 mod make;
 mod merging;
 mod requests;

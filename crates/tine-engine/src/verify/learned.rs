@@ -28,7 +28,7 @@ impl Checker<'_> {
         for Problem { record, why } in not_as_told(self.records, project, expected)? {
             self.problem(record, why);
         }
-        for Problem { record, why } in upkeep::check(self.records, &self.conversation, expected)? {
+        for Problem { record, why } in upkeep::check(self.records, self.conversation, expected)? {
             self.problem(record, why);
         }
         Ok(())

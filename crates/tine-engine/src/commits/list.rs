@@ -1,0 +1,96 @@
+//! Reading commits: one, or pages of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::{CommitHash, ConversationId, Name, Timestamp};
+use tine_store::Read;
+
+use super::book::{Book, Listed};
+use super::make::head_of;
+use super::{CommitQuery, CommitView};
+use crate::conversation::bad_cursor;
+use crate::resolve;
+use crate::tree::Tree;
+use crate::{Call, Engine, Error, Listing, Page, Result};
+
+impl Engine {
+    /// One commit, by its hash or a prefix of it.
+    pub fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
+        self.read(|records| {
+            let book = Book::new(records, &call.project);
+            let (commit, listed) = book.named(hash)?;
+            let heads = book.heads(&commit.conversation)?.remove(&listed.hash);
+            book.view(commit, &listed, heads.unwrap_or_default())
+        })
+    }
+
+    /// Commits, the newest first. The cursor names the last one that was read, so that pages fit
+    /// together also while commits are made.
+    pub fn commits(
+        &self,
+        call: &Call,
+        query: CommitQuery,
+        page: Page,
+    ) -> Result<Listing<CommitView>> {
+        let limit = self.page_limit(page.limit)?;
+        let after = match &page.cursor {
+            Some(cursor) => Some(place(cursor).ok_or_else(|| bad_cursor(cursor))?),
+            None => None,
+        };
+        self.read(|records| {
+            let mut listed = wanted(records, call, &query)?;
+            listed.retain(|one| after.is_none_or(|after| (one.at, one.hash) < after));
+            listed.sort_by_key(|one| std::cmp::Reverse((one.at, one.hash)));
+            let more = listed.len() > limit;
+            listed.truncate(limit);
+            let next = listed.last().filter(|_| more).map(cursor);
+            let book = Book::new(records, &call.project);
+            let mut heads: BTreeMap<ConversationId, BTreeMap<CommitHash, Vec<Name>>> =
+                BTreeMap::new();
+            let mut items = Vec::with_capacity(listed.len());
+            for one in &listed {
+                let commit = book.commit(one.hash)?;
+                if !heads.contains_key(&commit.conversation) {
+                    let found = book.heads(&commit.conversation)?;
+                    heads.insert(commit.conversation.clone(), found);
+                }
+                let names = heads.get(&commit.conversation).and_then(|it| it.get(&one.hash));
+                let names = names.cloned().unwrap_or_default();
+                items.push(book.view(commit, one, names)?);
+            }
+            Ok(Listing { items, next })
+        })
+    }
+}
+
+/// The commits that are asked for.
+fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<Listed>> {
+    let book = Book::new(records, &call.project);
+    let Some(id) = &query.conversation else {
+        if query.branch.is_some() {
+            return Err(Error::invalid("a branch is looked up in a conversation; name it too"));
+        }
+        return book.all();
+    };
+    let owner = resolve::conversation(records, call, id)?;
+    let graph = book.graph(&owner.id)?;
+    let within: Option<BTreeSet<CommitHash>> = match &query.branch {
+        Some(branch) => {
+            let branch = resolve::branch(records, call, owner.key, branch)?;
+            let head = head_of(&book, &graph, &Tree::new(records, owner.key), &branch)?;
+            Some(head.map_or_else(BTreeSet::new, |head| graph.before(head.hash)))
+        }
+        None => None,
+    };
+    let found = graph.listed.into_values();
+    Ok(found.filter(|one| within.as_ref().is_none_or(|it| it.contains(&one.hash))).collect())
+}
+
+fn cursor(last: &Listed) -> String {
+    format!("{}.{}", last.at.as_millis(), last.hash.0.to_hex())
+}
+
+fn place(cursor: &str) -> Option<(Timestamp, CommitHash)> {
+    let (at, hash) = cursor.split_once('.')?;
+    Some((Timestamp::from_millis(at.parse().ok()?), hash.parse().ok()?))
+}
