@@ -310,7 +310,8 @@ async def refusals(host):
     assert error["message"] == "there is no argument `contents`; `content` may be meant"
     assert error["next"].startswith("the arguments are: ") and error["next"] in text
     error, _ = await host.refused("get_path", conversation_id="nowhere")
-    assert error["code"] == "not_found", error
+    assert error["code"] == "not_found" and "get_tree" in error["next"], error
+    assert error["message"] == "there is no conversation `nowhere`"
     try:
         await host.client.call_tool("forget_everything", {})
         raise AssertionError("there is no such tool")
