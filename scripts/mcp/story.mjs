@@ -198,7 +198,8 @@ async function resources(oldTip, person, { source, text }) {
   const listed = (await client.listResources()).resources.map((it) => it.uri);
   assert.deepEqual(listed, [tripUri]);
   const templates = (await client.listResourceTemplates()).resourceTemplates;
-  const addresses = ['conversation', 'turn', 'entity', 'source'].map((kind) => `tine://${kind}/{id}`);
+  const kinds = ['conversation', 'turn', 'entity', 'source'];
+  const addresses = kinds.map((kind) => `tine://${kind}/{id}`);
   assert.deepEqual(templates.map((it) => it.uriTemplate), addresses);
   assert.match((await read(tripUri)).text, /Ada Lovelace comes too/);
   assert.match((await read(`tine://turn/${oldTip}`)).text, /over Paris/);
