@@ -65,9 +65,9 @@ class Stdio:
 class Http:
     """`/mcp` of the server, with a token of one project."""
 
-    def __init__(self, project):
-        made = [TINE, "token", "create", f"hostile-{project}", "--project", project, "--json"]
-        self.token = json.loads(subprocess.check_output(made))["token"]
+    def __init__(self, project, *more):
+        made = [TINE, "token", "create", "".join([project, *more]), "--project", project, "--json"]
+        self.token = json.loads(subprocess.check_output(made + list(more)))["token"]
 
     def post(self, body, more=None, method="POST"):
         head = {
@@ -195,8 +195,8 @@ def files(over_http):
         ways = [
             f"{allowed}/../secret.txt", f"{allowed}/./../allowed/../secret.txt", str(secret),
             f"{allowed}/link.txt", f"{allowed}/up/secret.txt", f"{allowed}/pipe", str(allowed),
-            "../secret.txt", "/etc/passwd", f"file://{secret}", f"{note}\x00.txt", "/proc/self/environ",
-            f"{allowed}-beside/x", "",
+            "../secret.txt", "/etc/passwd", "/proc/self/environ", f"file://{secret}",
+            f"{note}\x00.txt", f"{allowed}-beside/x", "",
         ]
         for way in ways:
             for tool in ["store_unstructured", "store"]:
@@ -353,7 +353,7 @@ def forged(over_http):
     arguments = {"conversation_id": "forged", "role": "user", "content": "from elsewhere"}
     message = request("tools/call", name="store_conversation_turn", arguments=arguments)
     body, head = json.dumps(message).encode(), over_http.headers(message)
-    origins = ["http://evil.example", "null", "http://localhost:1", "https://127.0.0.1.evil.example"]
+    origins = ["http://evil.example", "null", "http://localhost:1", "http://127.0.0.1.evil.example"]
     for origin in origins:
         for method in ["POST", "GET", "DELETE", "OPTIONS"]:
             status, _ = over_http.post(body, head | {"Origin": origin}, method)
@@ -363,7 +363,9 @@ def forged(over_http):
         assert status == 421, (host, status)
     status, _ = over_http.post(body, head | {"Authorization": "Bearer tine_guessed"})
     assert status == 401, status
-    assert "forged" not in json.dumps(call(over_http, "get_tree"))
+    reader = Http("hostile-http", "--read")
+    assert refused(reader, "store_conversation_turn", **arguments)["code"] == "forbidden"
+    assert "forged" not in json.dumps(call(reader, "get_tree"))
     status, _ = over_http.post(body, head | {"Origin": URL})
     assert status == 200, "its own pages may ask"
 

@@ -17,10 +17,11 @@ TRIP = {"conversation_id": "trip"}
 
 
 def command(method, *more):
-    begin = ["node", INSPECTOR, "--cli", "--format", "json", "--protocol-era", ERA, "--method", method]
+    begin = ["node", INSPECTOR, "--cli", "--format", "json", "--protocol-era", ERA]
+    begin += ["--method", method]
     if TRANSPORT == "stdio":
         server = ["-e", f"TINE_STORE={os.environ['TINE_STORE']}", "--", WHERE[0], "mcp"]
-        server += ["--toolset", "all", "--project", PROJECT, "--log", "error"]
+        server += ["--toolset", "all", "--project", PROJECT]
     else:
         url, token = WHERE
         server = ["--header", f"Authorization: Bearer {token}", "--", f"{url}/mcp?toolset=all"]

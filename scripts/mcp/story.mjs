@@ -9,7 +9,11 @@
 import assert from 'node:assert/strict';
 import process from 'node:process';
 
-import { Client, ResourceNotFoundError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  Client,
+  ResourceNotFoundError,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 const [era, project, transport, ...where] = process.argv.slice(2);
@@ -46,7 +50,8 @@ async function refused(name, args) {
 let stores = 0;
 function say(turn_id, role, content, more = {}) {
   const idempotency_key = `conversation-trip-${turn_id}-${(stores += 1)}`;
-  return call('store_conversation_turn', { ...trip, turn_id, role, content, idempotency_key, ...more });
+  const turn = { ...trip, turn_id, role, content, idempotency_key };
+  return call('store_conversation_turn', { ...turn, ...more });
 }
 
 async function texts(to = {}) {
@@ -89,7 +94,8 @@ async function turns() {
   const idempotency_key = 'conversation-trip-1-1';
   const replayed = await call('store_conversation_turn', { ...again, idempotency_key });
   assert.deepEqual(replayed, { ...first, replayed: true });
-  const error = await refused('store_conversation_turn', { ...again, content: 'No', idempotency_key });
+  const another = { ...again, content: 'No', idempotency_key };
+  const error = await refused('store_conversation_turn', another);
   assert.equal(error.code, 'idempotency_mismatch');
 
   const edited = await say('1', 'user', 'Where to in June?');
@@ -193,7 +199,8 @@ async function resources(oldTip, person, { source, text }) {
   assert.deepEqual(listed, [tripUri]);
   const templates = (await client.listResourceTemplates()).resourceTemplates;
   const kinds = ['conversation', 'turn', 'entity', 'source'];
-  assert.deepEqual(templates.map((it) => it.uriTemplate), kinds.map((kind) => `tine://${kind}/{id}`));
+  const addresses = kinds.map((kind) => `tine://${kind}/{id}`);
+  assert.deepEqual(templates.map((it) => it.uriTemplate), addresses);
   assert.match((await read(tripUri)).text, /Ada Lovelace comes too/);
   assert.match((await read(`tine://turn/${oldTip}`)).text, /over Paris/);
   assert.match((await read(`tine://entity/${person}`)).text, /ada@example\.org/);
@@ -223,8 +230,8 @@ async function prompts() {
   const [order, record] = restored.messages.map((message) => message.content);
   assert.doesNotMatch(order.text, /Ada/);
   assert.match(record.resource.text, /Ada Lovelace comes too/);
-  const branches = { branch_a: 'main', branch_b: 'other' };
-  const compared = await client.getPrompt({ name: 'compare_branches', arguments: { ...trip, ...branches } });
+  const both = { ...trip, branch_a: 'main', branch_b: 'other' };
+  const compared = await client.getPrompt({ name: 'compare_branches', arguments: both });
   assert.match(compared.messages[2].content.resource.text, /On foot\?/);
   const needs = { code: -32602, message: /conversation_id/ };
   await assert.rejects(client.getPrompt({ name: 'summarise_branch', arguments: {} }), needs);
@@ -256,7 +263,7 @@ await client.connect(
   transport === 'stdio'
     ? new StdioClientTransport({
         command: where[0],
-        args: ['mcp', '--toolset', 'all', '--project', project, '--log', 'error'],
+        args: ['mcp', '--toolset', 'all', '--project', project],
         env: { TINE_STORE: process.env.TINE_STORE },
       })
     : new StreamableHTTPClientTransport(new URL(`${where[0]}/mcp?toolset=all`), {

@@ -128,6 +128,59 @@ async def turns(host):
     return old_tip
 
 
+async def hosts_of_many_kinds(host):
+    """What a host may know or not know of its own chat."""
+    async def store(**turn):
+        return await host.call("store_conversation_turn", **turn)
+
+    async def texts(conversation):
+        path = await host.call("get_path", conversation_id=conversation)
+        return [turn["text"] for turn in path["turns"]]
+
+    # One that shows no id at all: Tine makes one, and the answer begins with it.
+    result = await host.client.call_tool(
+        "store_conversation_turn", {"role": "user", "content": "Hello?"}
+    )
+    made = result.structured_content["conversation_id"]
+    assert result.content[0].text.startswith(f"conversation_id {made}")
+    await store(conversation_id=made, turn_number=2, role="assistant", content="Yes?")
+    assert await texts(made) == ["Hello?", "Yes?"]
+    part_of = (await host.call("list_relationships", of=f"conversation:{made}"))["relationships"]
+    entity = part_of[0]["target"]
+    by_entity = await store(conversation_id=entity, turn_id="3", role="user", content="Good.")
+    assert by_entity["conversation_id"] == made
+
+    # One that calls it a session, and one whose threads are branches.
+    session = await store(session_id="s-1", turn_id="1", role="user", content="In a session")
+    assert session["conversation_id"] == "s-1"
+    thread = {"conversation_id": "s-1", "thread_id": "deep", "turn_id": "1", "role": "user"}
+    assert (await store(**thread, content="In a thread"))["branch"] == "deep"
+
+    # One that goes back silently, and says which message is the one before.
+    for number in ("1", "2", "3"):
+        await store(conversation_id="back", turn_id=number, role="user", content=f"Say {number}")
+    turn = {"conversation_id": "back", "turn_id": "9", "role": "user", "content": "After the first"}
+    await store(**turn, parent_message_id="1")
+    assert await texts("back") == ["Say 1", "After the first"]
+
+    # One that sends everything that was said before.
+    history = [{"role": "user", "content": "Say 1"}, {"role": "assistant", "content": "Said"}]
+    turn = {"conversation_id": "back", "turn_id": "10", "role": "user", "content": "And now?"}
+    await store(**turn, history=history)
+    assert await texts("back") == ["Say 1", "Said", "And now?"]
+
+    # Blocks, a file that belongs to them, and a host that fills in every argument.
+    source = (await host.call("store_unstructured", text="A plan", interpret="none"))["source_id"]
+    blocks = [{"type": "text", "text": "See the plan"}, {"type": "text", "text": "and say"}]
+    stored = await store(
+        conversation_id="blocks", turn_id="1", role="user", content_blocks=blocks,
+        attachment_source_ids=[source], parent_message_id=None, title=None,
+    )
+    attached = (await host.call("list_relationships", of=source))["relationships"]
+    assert [(it["type"], it["source"]) for it in attached] == [("EMBEDS", stored["entity_id"])]
+    return {made, "s-1", "back", "blocks"}
+
+
 async def pages(host):
     whole, cursor = [], None
     while True:
@@ -238,9 +291,9 @@ async def interpreting(host):
     return source, text
 
 
-async def resources(host, old_tip, person, source, text):
-    listed = [str(it.uri) for it in (await host.client.list_resources()).resources]
-    assert listed == ["tine://conversation/trip"]
+async def resources(host, others, old_tip, person, source, text):
+    listed = {str(it.uri) for it in (await host.client.list_resources()).resources}
+    assert listed == {f"tine://conversation/{id}" for id in others | {"trip"}}
     templates = (await host.client.list_resource_templates()).resource_templates
     kinds = ["conversation", "turn", "entity", "source"]
     assert [it.uri_template for it in templates] == [f"tine://{kind}/{{id}}" for kind in kinds]
@@ -310,7 +363,8 @@ async def refusals(host):
     assert error["message"] == "there is no argument `contents`; `content` may be meant"
     assert error["next"].startswith("the arguments are: ") and error["next"] in text
     error, _ = await host.refused("get_path", conversation_id="nowhere")
-    assert error["code"] == "not_found", error
+    assert error["code"] == "not_found" and "get_tree" in error["next"], error
+    assert error["message"] == "there is no conversation `nowhere`"
     try:
         await host.client.call_tool("forget_everything", {})
         raise AssertionError("there is no such tool")
@@ -326,7 +380,7 @@ async def main():
             await updates.put(str(message.params.uri))
 
     if TRANSPORT == "stdio":
-        arguments = ["mcp", "--toolset", "all", "--project", PROJECT, "--log", "error"]
+        arguments = ["mcp", "--toolset", "all", "--project", PROJECT]
         store = {"TINE_STORE": os.environ["TINE_STORE"]}
         server = StdioServerParameters(command=WHERE[0], args=arguments, env=store)
         http = None
@@ -342,11 +396,12 @@ async def main():
         host = Host(client)
         await tools(host)
         old_tip = await turns(host)
+        others = await hosts_of_many_kinds(host)
         await pages(host)
         await tree(host, old_tip)
         person = await facts(host)
         source, text = await interpreting(host)
-        await resources(host, old_tip, person, source, text)
+        await resources(host, others, old_tip, person, source, text)
         await following(host, updates)
         await prompts(host)
         await completions(host, person)

@@ -13,6 +13,7 @@ mod failure;
 mod input;
 mod labels;
 mod learned;
+mod logging;
 mod places;
 mod session;
 mod settings;

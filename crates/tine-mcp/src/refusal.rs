@@ -61,6 +61,11 @@ impl Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
+        let error = match error {
+            // The engine's advice names commands, which an agent does not have.
+            Error::NotFound { what, name, .. } => Error::NotFound { what, name, advice: "" },
+            error => error,
+        };
         Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
     }
 }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tine_core::{Kind, Limits};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_server::{Options, Server};
@@ -14,6 +14,7 @@ use tine_store::{EmbeddedStore, PackOptions, Store};
 use super::token::token_file;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
+use crate::logging::{self, Level};
 use crate::session::store_folder;
 use crate::settings::{self, Origin, Set};
 
@@ -69,28 +70,9 @@ pub(crate) struct ServeArgs {
     no_pack: bool,
 }
 
-/// What is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Level {
-    /// What went wrong on this side.
-    Error,
-    /// Also what is odd.
-    Warn,
-    /// Also beginning and end.
-    Info,
-    /// Also every request.
-    Debug,
-}
-
 pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     globals.only_here("tine serve", "name the store to serve with --store PATH")?;
-    let level = match args.log {
-        Level::Error => tracing::Level::ERROR,
-        Level::Warn => tracing::Level::WARN,
-        Level::Info => tracing::Level::INFO,
-        Level::Debug => tracing::Level::DEBUG,
-    };
-    tracing_subscriber::fmt().json().with_max_level(level).with_writer(std::io::stderr).init();
+    logging::as_json(args.log);
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
     let folder = store_folder(globals)?;

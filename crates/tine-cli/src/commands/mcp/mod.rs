@@ -18,6 +18,7 @@ use tine_store::embedded::{Mode, OpenOptions};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
+use crate::logging::{self, Level};
 use crate::session::store_folder;
 use crate::terminal::{Paging, Screen};
 
@@ -96,15 +97,6 @@ impl Set {
     }
 }
 
-/// What is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
-}
-
 pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
     if let Some(Action::Install(install)) = args.action {
         return install::install(globals, &install);
@@ -113,18 +105,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
         return count(globals);
     }
     globals.only_here("tine mcp", "a host reaches the server itself at /mcp")?;
-    let level = match args.log {
-        Level::Error => tracing::Level::ERROR,
-        Level::Warn => tracing::Level::WARN,
-        Level::Info => tracing::Level::INFO,
-        Level::Debug => tracing::Level::DEBUG,
-    };
-    // Standard output belongs to the protocol.
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
+    logging::as_lines(args.log);
     let limits = Limits::default();
     let project = match globals.project() {
         Some(set) => ProjectId::new(set.value, &limits)?,
