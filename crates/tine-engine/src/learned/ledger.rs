@@ -127,6 +127,21 @@ impl<'r> Ledger<'r> {
         Err(Error::invalid("these entities are merged in too many steps"))
     }
 
+    /// All entities that are the same as this one, the one that stands for them first.
+    pub(crate) fn merged_with(&self, entity: EntityRecord) -> Result<Vec<EntityRecord>> {
+        let mut same = vec![self.standing_for(entity)?];
+        let mut at = 0;
+        while let Some(entity) = same.get(at) {
+            for key in self.under(EntryKind::MergedInto, entity.id.as_bytes())? {
+                let merged = keys::entity_at_end(&key).map(|id| self.entity(id)).transpose()?;
+                let merged = merged.flatten();
+                same.extend(merged.filter(|it| same.iter().all(|known| known.id != it.id)));
+            }
+            at += 1;
+        }
+        Ok(same)
+    }
+
     pub(crate) fn source(&self, id: SourceId) -> Result<Option<SourceRecord>> {
         let read = |json: &Json| SourceRecord::from_json(id, json);
         self.get(EntryKind::Source, id.as_bytes(), || format!("source {id}"), read)
@@ -337,6 +352,23 @@ fn read_observation(id: ObservationId, text: &str) -> Result<Option<Observation>
         Some(found) => Ok(Some(found)),
         None => damaged(|| format!("observation {id}"))(),
     }
+}
+
+/// Whether an entity, written like this, would be merged into one that is merged into it.
+pub(crate) fn merges_in_a_circle(ledger: &Ledger<'_>, key: &[u8], wanted: &Json) -> Result<bool> {
+    let wanted = keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, wanted));
+    let Some(EntityRecord { id, merged: Some((into, _)), .. }) = wanted else {
+        return Ok(false);
+    };
+    let mut next = Some(into);
+    for _ in 0..MERGES_FOLLOWED {
+        match next {
+            None => return Ok(false),
+            Some(into) if into == id => return Ok(true),
+            Some(into) => next = ledger.entity(into)?.and_then(|it| it.merged).map(|(it, _)| it),
+        }
+    }
+    Ok(true)
 }
 
 /// Writes an entry that may change, or removes it, together with the look-ups that follow from
@@ -553,14 +585,25 @@ impl Mutation<'_> {
     /// Relates two things unless they are; answers whether this is new. What Tine makes along
     /// with a turn follows from the turn and is not noted.
     pub(crate) fn relate(&mut self, edge: &Edge, metadata: Json, structural: bool) -> Result<bool> {
-        if self.ledger().relationship(edge)?.is_some() {
+        if let Some(known) = self.ledger().relationship(edge)? {
+            if let Some((log, operation)) = known.made
+                && log == self.conversation().id
+            {
+                self.depends_on(operation);
+            }
             return Ok(false);
         }
+        let metadata = match metadata {
+            Json::Null => Json::Object(json::Object::new()),
+            noted => noted,
+        };
+        let made = (self.conversation().id.clone(), self.seq());
         let record = RelationshipRecord {
             created_at: self.now,
             created_by: self.call.actor.clone(),
             metadata,
             structural,
+            made: Some(made).filter(|_| !structural),
         };
         let (key, json) = (edge.key(), record.to_json());
         if structural {

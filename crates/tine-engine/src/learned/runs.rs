@@ -13,10 +13,9 @@ use tine_interpret::{Interpreter, Kind};
 use tine_store::{EntryKind, Read, Write, required};
 
 use super::ledger::{Ledger, LookUp, parse, set};
-use super::sources::{next_cursor, page_range};
 use super::{
     ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
-    RunPair, RunQuery, RunStatus, keys,
+    RunPair, RunQuery, RunStatus, keys, pages,
 };
 use crate::change::{optional, parsed, text};
 use crate::log::{Mutation, Receipt};
@@ -279,24 +278,18 @@ impl Engine {
             (None, true) => (EntryKind::RunQueued, Vec::new()),
             (None, false) => (EntryKind::Run, Vec::new()),
         };
-        let range = page_range(&prefix, page.cursor.as_deref())?;
+        let range = pages::page_range(&prefix, page.cursor.as_deref())?;
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
             if let Some(source) = query.source {
                 ledger.known_source(source)?;
             }
-            let found = records.entries(&call.project, kind, &range, limit + 1)?;
-            let next = next_cursor(&found, limit);
-            let mut items = Vec::new();
-            for entry in found.iter().take(limit) {
-                let id = keys::run_at_end(&entry.key);
-                let id = required(id, || "a run".to_owned())?;
+            pages::page(&ledger, kind, range.clone(), limit, |entry| {
+                let id = required(keys::run_at_end(&entry.key), || "a run".to_owned())?;
                 let view = ledger.known_run(id)?.view;
-                if !query.open || view.status.is_open() {
-                    items.push(without_bytes(view));
-                }
-            }
-            Ok(Listing { items, next })
+                let listed = !query.open || view.status.is_open();
+                Ok(listed.then(|| without_bytes(view)))
+            })
         })
     }
 
