@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::reduce::standing;
-use tine_core::facts::schema::moment;
 use tine_core::facts::{Observation, Schema, Slot, builtin};
 use tine_core::json::{self, Json};
 use tine_core::{
@@ -15,8 +14,8 @@ use tine_core::{
 use tine_store::{EntryKind, KeyRange, Read, StoreError, Write, required};
 
 use super::keys::{self, Edge};
+use super::look_ups::{self, LookUp};
 use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
-use super::runs;
 use crate::change::{Change, parsed};
 use crate::log::Mutation;
 use crate::{Error, Result};
@@ -403,8 +402,8 @@ fn replace(
     before: Option<&Json>,
     after: Option<&Json>,
 ) -> Result<()> {
-    let led = before.map_or_else(Vec::new, |before| look_ups(kind, key, before));
-    let leading = after.map_or_else(Vec::new, |after| look_ups(kind, key, after));
+    let led = before.map_or_else(Vec::new, |before| look_ups::of(kind, key, before));
+    let leading = after.map_or_else(Vec::new, |after| look_ups::of(kind, key, after));
     for (kind, key, _) in led.iter().filter(|it| !leading.contains(it)) {
         records.delete_entry(project, *kind, key)?;
     }
@@ -420,81 +419,25 @@ fn replace(
 fn put_look_ups(
     records: &mut dyn Write,
     project: &ProjectId,
-    look_ups: impl IntoIterator<Item = LookUp>,
+    leading: impl IntoIterator<Item = LookUp>,
 ) -> Result<()> {
-    for (kind, key, text) in look_ups {
+    for (kind, key, text) in leading {
         records.put_entry(project, kind, &key, &text)?;
     }
     Ok(())
 }
 
-/// A look-up: its kind, its key and its text.
-pub(crate) type LookUp = (EntryKind, Vec<u8>, String);
-
-/// The look-ups that an entry has.
-pub(crate) fn look_ups(kind: EntryKind, key: &[u8], value: &Json) -> Vec<LookUp> {
-    let none = String::new;
-    match kind {
-        EntryKind::Entity => {
-            let entity = keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, value));
-            entity.map_or_else(Vec::new, |entity| entity_look_ups(&entity))
-        }
-        EntryKind::Moved => {
-            let to: Option<EntityId> = parsed(value, "to");
-            let found = to.map(|to| (EntryKind::MovedHere, keys::entity_and(to, key), none()));
-            found.into_iter().collect()
-        }
-        EntryKind::Observation => {
-            let one =
-                keys::observation_at_end(key).and_then(|id| Observation::from_json(id, value));
-            one.map_or_else(Vec::new, |one| observation_look_ups(&one))
-        }
-        EntryKind::Relationship => {
-            let edge = Edge::from_key(key);
-            let found = edge.map(|edge| (EntryKind::RelationshipTo, edge.key_at_target(), none()));
-            found.into_iter().collect()
-        }
-        EntryKind::Source => {
-            let source = keys::source_at_end(key).and_then(|id| SourceRecord::from_json(id, value));
-            let found = source.map(|it| {
-                (EntryKind::SourceByTime, keys::source_by_time(it.stored_at, it.id), none())
-            });
-            found.into_iter().collect()
-        }
-        EntryKind::Run => {
-            let id = keys::run_at_end(key);
-            id.map_or_else(Vec::new, |id| runs::look_ups(id, value))
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn observation_look_ups(one: &Observation) -> Vec<LookUp> {
-    let about = one.turn.map(|turn| keys::observation_of_turn(&turn, one.id));
-    let about = about.map(|key| (EntryKind::ObservationOfTurn, key, String::new()));
-    let dates = one.fields.iter().filter_map(|(field, value)| {
-        let key = keys::dated(moment(value.as_str()?)?, one.id, field);
-        Some((EntryKind::Dated, key, String::new()))
-    });
-    about.into_iter().chain(dates).collect()
-}
-
-fn entity_look_ups(entity: &EntityRecord) -> Vec<LookUp> {
-    let of_type = keys::entity_of_type(&entity.entity_type, entity.first_seen, entity.id);
-    let mut found = vec![(EntryKind::EntityOfType, of_type, String::new())];
-    if let Some((into, _)) = entity.merged {
-        let key = keys::entity_and(into, entity.id.as_bytes());
-        found.push((EntryKind::MergedInto, key, String::new()));
-    }
-    if let Some((conversation, slot)) = &entity.slot {
-        let key = keys::slot(conversation, slot);
-        found.push((EntryKind::Slot, key, entity.id.to_string()));
-    }
-    if let Some(conversation) = &entity.conversation {
-        let key = keys::conversation(conversation);
-        found.push((EntryKind::Slot, key, entity.id.to_string()));
-    }
-    found
+/// Writes an entry as it was kept elsewhere, together with its look-ups.
+pub(crate) fn restore(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    kind: EntryKind,
+    key: &[u8],
+    text: &str,
+) -> Result<()> {
+    records.put_entry(project, kind, key, text)?;
+    let value = parse(text).unwrap_or(Json::Null);
+    put_look_ups(records, project, look_ups::of(kind, key, &value))
 }
 
 /// Writes an observation and its look-ups.
@@ -505,7 +448,7 @@ pub(crate) fn put_observation(
     text: &str,
 ) -> Result<()> {
     records.put_entry(project, EntryKind::Observation, &keys::observation(one.id), text)?;
-    put_look_ups(records, project, observation_look_ups(one))
+    put_look_ups(records, project, look_ups::of_observation(one))
 }
 
 /// What seals an observation: its bytes, or the digest that an erasure left.

@@ -12,7 +12,7 @@ use tine_core::{Digest, InterpretationId, ObservationId, ProjectId, SourceId, Ti
 use tine_interpret::{Interpreter, Kind};
 use tine_store::{EntryKind, Read, Write, required};
 
-use super::ledger::{Ledger, LookUp, parse, set};
+use super::ledger::{Ledger, parse, set};
 use super::{
     ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
     RunPair, RunQuery, RunStatus, keys, pages,
@@ -173,19 +173,6 @@ impl RunRecord {
     pub(crate) fn write(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
         set(records, project, EntryKind::Run, self.view.id.as_bytes(), Some(&self.to_json()))
     }
-}
-
-/// A run under its source, and in the queue as long as it waits or works.
-pub(super) fn look_ups(id: InterpretationId, run: &Json) -> Vec<LookUp> {
-    let of_source = parsed(run, "source_id")
-        .map(|source| (EntryKind::RunOfSource, keys::run_of_source(source, id), String::new()));
-    let status = run.get("status").and_then(Json::as_str).and_then(RunStatus::parse);
-    let open = status.is_some_and(RunStatus::is_open);
-    let asked = run.get("interpreter").and_then(Json::as_str);
-    let queued = parsed(run, "due").zip(asked).filter(|_| open);
-    let queued = queued
-        .map(|(due, asked)| (EntryKind::RunQueued, keys::run_queued(due, id), asked.to_owned()));
-    of_source.into_iter().chain(queued).collect()
 }
 
 impl Ledger<'_> {
