@@ -87,7 +87,10 @@ fn slots(session: &Session, key: &str) -> Result<Vec<EntityView>> {
         // What cannot be an id is none.
         let Ok(conversation) = session.conversation_id(conversation) else { continue };
         for turn_id in turn_ids(rest) {
-            let mut found = knowledge.slots(&session.call, &conversation, turn_id)?;
+            let mut found = match knowledge.slots(&session.call, &conversation, turn_id) {
+                Err(error) if error.kind() == Kind::NotFound => break,
+                found => found?,
+            };
             found.retain(|it| turn_id == rest || is_key_of(it));
             all.extend(found);
         }

@@ -2,16 +2,17 @@
 
 use tine_core::json::{Json, object};
 use tine_core::{Name, TurnId};
-use tine_store::{Bookmark, Branch, Conversation, HiddenBy, Read, TurnLoc};
+use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
 
 use crate::change::{Change, text};
 use crate::commits::upkeep;
+use crate::error::refuse_referenced;
 use crate::learned::{self, step};
 use crate::log::{Mutation, Receipt};
 use crate::resolve::{self, Place};
 use crate::tree::{Piece, State, Tree};
 use crate::views;
-use crate::{BranchView, Call, Delete, DeleteMode, Deleted, Engine, Error, Result};
+use crate::{BranchView, Call, Delete, DeleteMode, Deleted, Engine, Result};
 
 impl Engine {
     /// Deletes a turn, with all below it or alone; tips and bookmarks on what goes move to the
@@ -54,12 +55,7 @@ impl Plan {
         let root = place.turn_to_be("deleted")?;
         let key = place.conversation.key;
         let tree = Tree::new(records, key);
-        let runs = match mode {
-            DeleteMode::Cascade => tree.subtree(root)?,
-            DeleteMode::Reparent => {
-                vec![Piece { segment: root.segment, from: root.index, to: root.index }]
-            }
-        };
+        let runs = tree.runs(root, mode == DeleteMode::Cascade)?;
         let within = |loc: &TurnLoc| {
             runs.iter()
                 .any(|run| run.segment == loc.segment && (run.from..=run.to).contains(&loc.index))
@@ -88,24 +84,6 @@ impl Plan {
             bookmarks: bookmarks.into_iter().filter(|mark| within(&mark.turn)).collect(),
             depends_on,
         })
-    }
-
-    /// Refuses when something from elsewhere points at what would go.
-    fn refuse_referenced(
-        &self,
-        mutation: &Mutation<'_>,
-        conversation: &Conversation,
-    ) -> Result<()> {
-        let mut turns = Vec::new();
-        for run in &self.runs {
-            mutation.reader().turns(run.segment, run.from, run.to, &mut |turn| {
-                turns.push(turn.id);
-                Ok(true)
-            })?;
-        }
-        let mut references = learned::references_to(&mutation.ledger(), &turns, &[])?;
-        references.extend(upkeep::covering(mutation.reader(), conversation, &self.runs)?);
-        if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
     }
 
     /// What the caller is told; branches as they are in the store now.
@@ -148,10 +126,13 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     let place = resolve::place(mutation.reader(), mutation.call, &request.turn)?;
     let plan = Plan::new(mutation.reader(), &place, request.mode)?;
     let answer = plan.answer(mutation.reader(), &place, false)?;
-    if !request.force {
-        plan.refuse_referenced(mutation, &place.conversation)?;
-    }
     mutation.open(place.conversation)?;
+    if !request.force {
+        let mut references = learned::references_to(mutation, &plan.runs, &[])?;
+        let covering = upkeep::covering(mutation.reader(), mutation.conversation(), &plan.runs)?;
+        references.extend(covering);
+        refuse_referenced(references)?;
+    }
     mutation.depends_on_all(plan.depends_on.iter().copied());
     let by = match plan.mode {
         DeleteMode::Cascade => HiddenBy::Cascade,

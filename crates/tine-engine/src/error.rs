@@ -261,6 +261,11 @@ impl From<tine_core::facts::SchemaError> for Error {
     }
 }
 
+/// Refuses to take away what something from elsewhere points at.
+pub(crate) fn refuse_referenced(references: Vec<Reference>) -> Result<(), Error> {
+    if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
+}
+
 impl Error {
     /// The kind that surfaces report.
     pub fn kind(&self) -> Kind {

@@ -289,6 +289,9 @@ impl<'m> Mutation<'m> {
     /// Notes a change. A record that was changed before in the same operation has one entry: as
     /// it was before the first change and after the last.
     pub(crate) fn changed(&mut self, change: Change) {
+        if let Change::Observed { .. } = change {
+            return self.changes.push(change);
+        }
         match self.changes.iter_mut().find(|earlier| earlier.same_record(&change)) {
             Some(earlier) => earlier.then(change),
             None => self.changes.push(change),

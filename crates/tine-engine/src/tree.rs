@@ -43,12 +43,7 @@ pub(crate) fn hide(
     by: HiddenBy,
     operation: u64,
 ) -> Result<()> {
-    let runs = match by {
-        HiddenBy::Reparent => {
-            vec![Piece { segment: root.segment, from: root.index, to: root.index }]
-        }
-        HiddenBy::Cascade | HiddenBy::Undo => Tree::new(&*records, conversation).subtree(root)?,
-    };
+    let runs = Tree::new(&*records, conversation).runs(root, by != HiddenBy::Reparent)?;
     for Piece { segment, from, to } in runs {
         records.insert_hidden(&Hidden { conversation, segment, from, to, operation, by, root })?;
     }
@@ -510,6 +505,14 @@ impl<'t> Tree<'t> {
                 return Ok(true);
             }
             half = split.whole;
+        }
+    }
+
+    /// A turn, alone or with all below it, as runs within segments.
+    pub(crate) fn runs(&self, root: TurnLoc, cascade: bool) -> Result<Vec<Piece>> {
+        match cascade {
+            true => self.subtree(root),
+            false => Ok(vec![Piece { segment: root.segment, from: root.index, to: root.index }]),
         }
     }
 

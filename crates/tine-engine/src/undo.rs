@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use tine_core::json;
-use tine_core::{ConversationId, TurnId};
+use tine_core::{ConversationId, ObservationId, TurnId};
 use tine_store::{
     Bookmark, Branch, Conversation, Detail, EntryKind, HiddenBy, Operation, Read, Split, TurnLoc,
     Visibility, required,
@@ -15,9 +15,10 @@ use tine_store::{
 
 use crate::change::{BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, text};
 use crate::conversation::{bad_cursor, visibility_from, visibility_json};
+use crate::error::refuse_referenced;
 use crate::learned::{self, step};
 use crate::log::{Mutation, Receipt};
-use crate::tree::{Piece, State, Tree};
+use crate::tree::{State, Tree};
 use crate::{Call, Engine, Error, Listing, OperationView, Page, Result, Undone};
 
 impl Engine {
@@ -184,7 +185,6 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     }
     for change in &changes {
         check_current(mutation, target, change, Side::After)?;
-        refuse_referenced(mutation, change, &changes)?;
     }
     // Structure first: tips are then set in the tree as it will be.
     for change in changes.iter().rev() {
@@ -196,13 +196,15 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             Change::Hidden { .. } => mutation.records.delete_hidden(mutation.key(), seq)?,
             Change::Created { first, .. } => {
                 let first = locate(mutation, first)?;
+                let runs = mutation.tree().subtree(first)?;
+                refuse_referenced(learned::references_to(mutation, &runs, &changes)?)?;
                 let own = mutation.seq();
                 mutation.hide(first, HiddenBy::Undo, own)?;
             }
-            Change::Observed { id, .. } => step::after_undo(mutation, *id, true)?,
             _ => {}
         }
     }
+    step::after_undo(mutation, observed(&changes), true)?;
     // What is about turns that are hidden now was observed by this operation, and is retracted.
     let hidden = changes.iter().filter(|change| matches!(change, Change::Hidden { .. }));
     keep_in_step(mutation, hidden)?;
@@ -261,10 +263,10 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
                 }
                 mutation.hide(root, by, seq)?;
             }
-            Change::Observed { id, .. } => step::after_undo(mutation, *id, false)?,
             _ => {}
         }
     }
+    step::after_undo(mutation, observed(changes), false)?;
     keep_in_step(mutation, changes.iter())?;
     for change in changes {
         put(mutation, target, change, Side::After)?;
@@ -272,20 +274,11 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     finish(mutation, target, false)
 }
 
-/// Refuses to take turns back that something from elsewhere points at.
-fn refuse_referenced(mutation: &Mutation<'_>, change: &Change, own: &[Change]) -> Result<()> {
-    let Change::Created { first, .. } = change else {
-        return Ok(());
-    };
-    let mut turns = Vec::new();
-    for run in mutation.tree().subtree(locate(mutation, first)?)? {
-        mutation.reader().turns(run.segment, run.from, run.to, &mut |turn| {
-            turns.push(turn.id);
-            Ok(true)
-        })?;
-    }
-    let references = learned::references_to(&mutation.ledger(), &turns, own)?;
-    if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
+fn observed(changes: &[Change]) -> impl Iterator<Item = ObservationId> {
+    changes.iter().filter_map(|change| match change {
+        Change::Observed { id, .. } => Some(*id),
+        _ => None,
+    })
 }
 
 /// Brings slots in step with the turns that were just hidden or shown.
@@ -299,11 +292,7 @@ fn keep_in_step<'c>(
             Change::Created { first, .. } => (first, true),
             _ => continue,
         };
-        let root = locate(mutation, root)?;
-        let runs = match cascade {
-            true => mutation.tree().subtree(root)?,
-            false => vec![Piece { segment: root.segment, from: root.index, to: root.index }],
-        };
+        let runs = mutation.tree().runs(locate(mutation, root)?, cascade)?;
         step::after_hiding(mutation, &runs)?;
     }
     Ok(())
@@ -370,6 +359,13 @@ enum Side {
 }
 
 impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Before => Side::After,
+            Side::After => Side::Before,
+        }
+    }
+
     fn of<'a, T>(self, before: &'a T, after: &'a T) -> &'a T {
         match self {
             Side::Before => before,
@@ -468,6 +464,13 @@ fn check_current(
                      earlier one again"
                         .to_owned(),
                 ));
+            }
+            let wanted = side.other().of(before, after).as_ref();
+            if *kind == EntryKind::Entity
+                && let Some(wanted) = wanted
+                && learned::merges_in_a_circle(&mutation.ledger(), key, wanted)?
+            {
+                return refuse("what it merges this entity into".to_owned());
             }
         }
         Change::Created { .. }

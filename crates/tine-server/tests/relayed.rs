@@ -139,7 +139,7 @@ fn turns_are_stored_over_a_server_as_they_are_here() {
     let slots = both.agree(|it, call| it.slots(call, &conversation("plain"), "1"));
     assert_eq!(slots.len(), 2, "question and answer: {slots:?}");
     assert!(both.agree(|it, call| it.slots(call, &conversation("plain"), "2")).is_empty());
-    assert!(both.agree(|it, call| it.slots(call, &conversation("none"), "1")).is_empty());
+    both.refuse(Kind::NotFound, |it, call| it.slots(call, &conversation("none"), "1"));
     let minted = StoreTurn { conversation: None, turn_id: None, ..plain("x") };
     both.done(
         "minted",

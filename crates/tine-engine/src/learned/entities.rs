@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::facts::reduce::{schema_version, standing};
-use tine_core::facts::{Observation, Order, Origin, Schema, reduce, schema};
+use tine_core::facts::{Observation, Order, Origin, Schema, Snapshot, reduce, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, Limits, ObservationId, SourceId, Timestamp};
 use tine_store::{Content, EntryKind, KeyRange, required};
 
 use super::ledger::Ledger;
+use super::pages::{self, page_range};
 use super::record::EntityRecord;
 use super::runs::without_bytes;
-use super::sources::{next_cursor, page_range, read};
+use super::sources::read;
 use super::{
     AsOf, Correct, EntityQuery, EntityView, Evidence, FieldProvenance, Merge, ObservationView,
     Separate, TimelineEntry, keys, turns,
@@ -19,10 +20,8 @@ use super::{
 use crate::change::{parsed, text};
 use crate::conversation::bad_cursor;
 use crate::log::{Mutation, Receipt};
+use crate::resolve;
 use crate::{Call, Engine, Error, Listing, Page, Result};
-
-/// Entities that a search by words looks at for one page.
-const LOOKED_AT: usize = 10_000;
 
 /// Messages under one turn id of a host that are shown.
 const SLOTS_SHOWN: usize = 1_000;
@@ -64,37 +63,29 @@ impl Engine {
         let words = query.text.as_deref().map(str::to_lowercase);
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
-            let mut items = Vec::new();
-            let found =
-                records.entries(&call.project, EntryKind::EntityOfType, &range, LOOKED_AT + 1)?;
-            for (at, entry) in found.iter().take(LOOKED_AT).enumerate() {
-                if items.len() == limit {
-                    let next = next_cursor(&found, at);
-                    return Ok(Listing { items, next });
-                }
+            pages::page(&ledger, EntryKind::EntityOfType, range.clone(), limit, |entry| {
                 let id = required(keys::entity_at_end(&entry.key), || "an entity".to_owned())?;
                 let record = ledger.known_entity(id)?;
                 if record.merged.is_some() || (record.deleted_at.is_some() && !query.deleted) {
-                    continue;
+                    return Ok(None);
                 }
-                let view = view(&ledger, &record, AsOf::default())?;
-                if view.snapshot.observations == 0 && !query.deleted {
-                    continue;
-                }
+                let Some(view) = within_bounds(view(&ledger, &record, AsOf::default()))? else {
+                    // Nobody can say what holds of it; that it is there can be said.
+                    let bare = bare_view(&record, Snapshot::default());
+                    return Ok(words.is_none().then_some(bare));
+                };
                 let told = words.as_ref().is_none_or(|words| {
                     let fields = Json::Object(view.snapshot.fields.clone());
                     fields.to_canonical().to_lowercase().contains(words)
                 });
-                if told {
-                    items.push(view);
-                }
-            }
-            Ok(Listing { items, next: next_cursor(&found, LOOKED_AT) })
+                let holds = view.snapshot.observations > 0 || query.deleted;
+                Ok(Some(view).filter(|_| told && holds))
+            })
         })
     }
 
-    /// The messages that a host stored under its id of a turn, by role and then in order; none
-    /// where it stored none. Deleted ones are there too: they can be stored again.
+    /// The messages that a host stored under its id of a turn of a conversation, by role and then
+    /// in order; none where it stored none. Deleted ones are there too: they can be stored again.
     pub fn slots(
         &self,
         call: &Call,
@@ -104,6 +95,7 @@ impl Engine {
         let range = KeyRange::prefix(&keys::slots_of_turn(conversation, turn_id));
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
+            resolve::conversation(records, call, conversation)?;
             let found = records.entries(&call.project, EntryKind::Slot, &range, SLOTS_SHOWN)?;
             let shown = found.iter().map(|entry| {
                 let id: Option<EntityId> = entry.text.parse().ok();
@@ -221,15 +213,10 @@ impl Engine {
         range.to = to.map(keys::dated_from);
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
-            let found = records.entries(&call.project, EntryKind::Dated, &range, LOOKED_AT + 1)?;
-            let mut items = Vec::new();
-            for (at, entry) in found.iter().take(LOOKED_AT).enumerate() {
-                if items.len() == limit {
-                    return Ok(Listing { items, next: next_cursor(&found, at) });
-                }
-                items.extend(dated(&ledger, &entry.key)?);
-            }
-            Ok(Listing { items, next: next_cursor(&found, LOOKED_AT) })
+            let mut seen = BTreeMap::new();
+            pages::page(&ledger, EntryKind::Dated, range.clone(), limit, |entry| {
+                dated(&ledger, &mut seen, &entry.key)
+            })
         })
     }
 
@@ -457,22 +444,40 @@ pub(super) fn view(ledger: &Ledger<'_>, record: &EntityRecord, as_of: AsOf) -> R
     let snapshot = reduce(&schema, order, &known);
     let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
     let undeclared = undeclared.map(str::to_owned).collect();
+    Ok(EntityView {
+        name: name(&schema, &snapshot.fields),
+        deleted_at: record.deleted_at.filter(|at| as_of.stored.is_none_or(|then| *at <= then)),
+        undeclared,
+        ..bare_view(record, snapshot)
+    })
+}
+
+/// An entity without what follows from its schema.
+fn bare_view(record: &EntityRecord, snapshot: Snapshot) -> EntityView {
     let conversation = match (&record.slot, &record.conversation) {
         (Some((conversation, _)), _) => Some(conversation.clone()),
         (None, conversation) => conversation.clone(),
     };
-    Ok(EntityView {
+    EntityView {
         id: record.id,
         entity_type: record.entity_type.clone(),
-        name: name(&schema, &snapshot.fields),
+        name: None,
         snapshot,
         first_seen: record.first_seen,
         merged_from: None,
-        deleted_at: record.deleted_at.filter(|at| as_of.stored.is_none_or(|then| *at <= then)),
+        deleted_at: record.deleted_at,
         conversation,
         slot: record.slot.as_ref().map(|(_, slot)| slot.clone()),
-        undeclared,
-    })
+        undeclared: Vec::new(),
+    }
+}
+
+/// What could be worked out, unless there is too much of it: a listing goes on without.
+fn within_bounds<T>(worked_out: Result<T>) -> Result<Option<T>> {
+    match worked_out {
+        Err(Error::TooLarge { .. }) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// Of a slot only the end counts, unless it was retracted or a time is asked for: the last few
@@ -608,8 +613,12 @@ fn evidence(
     Ok(Evidence { observation, interpretation, source, turn })
 }
 
-/// A dated fact, if it is still what holds.
-fn dated(ledger: &Ledger<'_>, key: &[u8]) -> Result<Option<TimelineEntry>> {
+/// A dated fact, if it is still what holds. `seen` are the entities that were looked at so far.
+fn dated(
+    ledger: &Ledger<'_>,
+    seen: &mut BTreeMap<EntityId, Option<EntityView>>,
+    key: &[u8],
+) -> Result<Option<TimelineEntry>> {
     let (at, observation, field) =
         required(keys::dated_parts(key), || "a dated observation".to_owned())?;
     let moved =
@@ -620,7 +629,13 @@ fn dated(ledger: &Ledger<'_>, key: &[u8]) -> Result<Option<TimelineEntry>> {
     if entity.deleted_at.is_some() {
         return Ok(None);
     }
-    let view = view(ledger, &entity, AsOf::default())?;
+    if !seen.contains_key(&entity.id) {
+        let view = within_bounds(view(ledger, &entity, AsOf::default()))?;
+        seen.insert(entity.id, view);
+    }
+    let Some(view) = seen.get(&entity.id).and_then(Option::as_ref) else {
+        return Ok(None);
+    };
     let holds =
         view.snapshot.provenance.get(&field).is_some_and(|from| from.contains(&observation));
     let date = view.snapshot.fields.get(&field).and_then(Json::as_str);
@@ -636,10 +651,4 @@ fn dated(ledger: &Ledger<'_>, key: &[u8]) -> Result<Option<TimelineEntry>> {
             observation,
         }),
     })
-}
-
-/// Whether anything was observed of an entity at all.
-pub(super) fn is_new(ledger: &Ledger<'_>, id: EntityId) -> Result<bool> {
-    let range = KeyRange::prefix(id.as_bytes());
-    Ok(ledger.records.entries(ledger.project, EntryKind::Observation, &range, 1)?.is_empty())
 }

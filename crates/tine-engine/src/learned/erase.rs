@@ -1,6 +1,7 @@
 //! Erasure of what was learned from what is erased: bytes, observations, raw answers of models,
 //! notes on relationships, and the names that nobody else has given. Digests stay.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::facts::observation::purged_form;
@@ -231,27 +232,20 @@ fn unnamed(ledger: &Ledger<'_>, id: EntityId) -> Result<Vec<EntityRecord>> {
     let Some(entity) = ledger.entity(id)? else {
         return Ok(Vec::new());
     };
-    let mut same = vec![ledger.standing_for(entity)?];
+    let mut same = ledger.merged_with(entity)?;
     let mut given = Vec::new();
     let mut schemas: BTreeMap<u32, Schema> = BTreeMap::new();
-    let mut at = 0;
-    while let Some(entity) = same.get(at) {
+    for entity in &same {
         for one in ledger.own_observations(entity.id, 0, OBSERVATIONS_READ)? {
             if one.retracts.is_some() {
                 continue;
             }
             let version = one.schema_version;
-            if let std::collections::btree_map::Entry::Vacant(place) = schemas.entry(version) {
+            if let Entry::Vacant(place) = schemas.entry(version) {
                 place.insert(ledger.schema(&one.entity_type, version)?);
             }
             given.extend(schemas.get(&version).and_then(|it| identity::key(it, &one.fields)));
         }
-        for key in ledger.under(EntryKind::MergedInto, entity.id.as_bytes())? {
-            let merged = keys::entity_at_end(&key).map(|id| ledger.entity(id)).transpose()?;
-            let merged = merged.flatten();
-            same.extend(merged.filter(|it| same.iter().all(|known| known.id != it.id)));
-        }
-        at += 1;
     }
     same.retain(|it| !it.key.is_null() && it.conversation.is_none() && !given.contains(&it.key));
     Ok(same)

@@ -5,7 +5,7 @@ use tine_core::facts::{Observation, Origin, identity, observation, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
 
-use super::entities::{is_new, refuse_misfit};
+use super::entities::refuse_misfit;
 use super::record::EntityRecord;
 use super::relations::{self, edge_from};
 use super::runs::completed;
@@ -228,15 +228,14 @@ fn store_fact(
     let unknown = fact.fields.keys().filter(|name| !schema.declares(name));
     receipt.unknown_fields.extend(unknown.map(|name| format!("{}.{name}", fact.entity_type)));
     let entity = entity_of(mutation, fact, &schema)?;
-    if entity.deleted_at.is_some() {
+    let ledger = mutation.ledger();
+    let created = entity.merged.is_none() && ledger.last_seq(entity.id)? == 0;
+    let stands = ledger.standing_for(entity.clone())?;
+    if stands.deleted_at.is_some() {
         receipt
             .warnings
-            .push(format!("{} is deleted and stays so; restore it to see it again", entity.id));
+            .push(format!("{} is deleted and stays so; restore it to see it again", stands.id));
     }
-    let outcome = match is_new(&mutation.ledger(), entity.id)? {
-        true => Outcome::Created,
-        false => Outcome::Reused,
-    };
     let turn = turn_of(mutation, fact)?;
     let draft = turns::draft(mutation, entity.id, &fact.entity_type, Origin::Agent);
     let observation = mutation.observe(Observation {
@@ -251,19 +250,20 @@ fn store_fact(
         schema_version: schema.version,
         ..draft
     })?;
+    let outcome = if created { Outcome::Created } else { Outcome::Reused };
     receipt.entities.push(StoredFact { entity: entity.id, observation, outcome });
     Ok(())
 }
 
 /// The entity that a fact is about: the one it names, the one its fields identify, or a new one.
+/// One that was merged keeps what is said of it, and has it when that is undone.
 fn entity_of(
     mutation: &mut Mutation<'_>,
     fact: &NewFact,
     schema: &tine_core::facts::Schema,
 ) -> Result<EntityRecord> {
     if let Some(id) = fact.entity {
-        let ledger = mutation.ledger();
-        let known = ledger.standing_for(ledger.known_entity(id)?)?;
+        let known = mutation.ledger().known_entity(id)?;
         if known.entity_type != fact.entity_type {
             return Err(Error::invalid(format!(
                 "{id} is a {}, not a {}; nothing was stored",
@@ -278,9 +278,7 @@ fn entity_of(
         None => mutation.new_entity_id(),
     };
     let key = key.unwrap_or(Json::Null);
-    let made =
-        mutation.ensure_entity(EntityRecord::new(id, &fact.entity_type, key, mutation.now))?;
-    mutation.ledger().standing_for(made)
+    mutation.ensure_entity(EntityRecord::new(id, &fact.entity_type, key, mutation.now))
 }
 
 fn turn_of(mutation: &Mutation<'_>, fact: &NewFact) -> Result<Option<TurnId>> {

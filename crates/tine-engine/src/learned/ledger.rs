@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::reduce::standing;
-use tine_core::facts::schema::moment;
 use tine_core::facts::{Observation, Schema, Slot, builtin};
 use tine_core::json::{self, Json};
 use tine_core::{
@@ -15,8 +14,8 @@ use tine_core::{
 use tine_store::{EntryKind, KeyRange, Read, StoreError, Write, required};
 
 use super::keys::{self, Edge};
+use super::look_ups::{self, LookUp};
 use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
-use super::runs;
 use crate::change::{Change, parsed};
 use crate::log::Mutation;
 use crate::{Error, Result};
@@ -125,6 +124,21 @@ impl<'r> Ledger<'r> {
             entity = required(self.entity(into)?, || format!("entity {into}"))?;
         }
         Err(Error::invalid("these entities are merged in too many steps"))
+    }
+
+    /// All entities that are the same as this one, the one that stands for them first.
+    pub(crate) fn merged_with(&self, entity: EntityRecord) -> Result<Vec<EntityRecord>> {
+        let mut same = vec![self.standing_for(entity)?];
+        let mut at = 0;
+        while let Some(entity) = same.get(at) {
+            for key in self.under(EntryKind::MergedInto, entity.id.as_bytes())? {
+                let merged = keys::entity_at_end(&key).map(|id| self.entity(id)).transpose()?;
+                let merged = merged.flatten();
+                same.extend(merged.filter(|it| same.iter().all(|known| known.id != it.id)));
+            }
+            at += 1;
+        }
+        Ok(same)
     }
 
     pub(crate) fn source(&self, id: SourceId) -> Result<Option<SourceRecord>> {
@@ -339,6 +353,23 @@ fn read_observation(id: ObservationId, text: &str) -> Result<Option<Observation>
     }
 }
 
+/// Whether an entity, written like this, would be merged into one that is merged into it.
+pub(crate) fn merges_in_a_circle(ledger: &Ledger<'_>, key: &[u8], wanted: &Json) -> Result<bool> {
+    let wanted = keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, wanted));
+    let Some(EntityRecord { id, merged: Some((into, _)), .. }) = wanted else {
+        return Ok(false);
+    };
+    let mut next = Some(into);
+    for _ in 0..MERGES_FOLLOWED {
+        match next {
+            None => return Ok(false),
+            Some(into) if into == id => return Ok(true),
+            Some(into) => next = ledger.entity(into)?.and_then(|it| it.merged).map(|(it, _)| it),
+        }
+    }
+    Ok(true)
+}
+
 /// Writes an entry that may change, or removes it, together with the look-ups that follow from
 /// it.
 pub(crate) fn set(
@@ -371,8 +402,8 @@ fn replace(
     before: Option<&Json>,
     after: Option<&Json>,
 ) -> Result<()> {
-    let led = before.map_or_else(Vec::new, |before| look_ups(kind, key, before));
-    let leading = after.map_or_else(Vec::new, |after| look_ups(kind, key, after));
+    let led = before.map_or_else(Vec::new, |before| look_ups::of(kind, key, before));
+    let leading = after.map_or_else(Vec::new, |after| look_ups::of(kind, key, after));
     for (kind, key, _) in led.iter().filter(|it| !leading.contains(it)) {
         records.delete_entry(project, *kind, key)?;
     }
@@ -388,81 +419,25 @@ fn replace(
 fn put_look_ups(
     records: &mut dyn Write,
     project: &ProjectId,
-    look_ups: impl IntoIterator<Item = LookUp>,
+    leading: impl IntoIterator<Item = LookUp>,
 ) -> Result<()> {
-    for (kind, key, text) in look_ups {
+    for (kind, key, text) in leading {
         records.put_entry(project, kind, &key, &text)?;
     }
     Ok(())
 }
 
-/// A look-up: its kind, its key and its text.
-pub(crate) type LookUp = (EntryKind, Vec<u8>, String);
-
-/// The look-ups that an entry has.
-pub(crate) fn look_ups(kind: EntryKind, key: &[u8], value: &Json) -> Vec<LookUp> {
-    let none = String::new;
-    match kind {
-        EntryKind::Entity => {
-            let entity = keys::entity_at_end(key).and_then(|id| EntityRecord::from_json(id, value));
-            entity.map_or_else(Vec::new, |entity| entity_look_ups(&entity))
-        }
-        EntryKind::Moved => {
-            let to: Option<EntityId> = parsed(value, "to");
-            let found = to.map(|to| (EntryKind::MovedHere, keys::entity_and(to, key), none()));
-            found.into_iter().collect()
-        }
-        EntryKind::Observation => {
-            let one =
-                keys::observation_at_end(key).and_then(|id| Observation::from_json(id, value));
-            one.map_or_else(Vec::new, |one| observation_look_ups(&one))
-        }
-        EntryKind::Relationship => {
-            let edge = Edge::from_key(key);
-            let found = edge.map(|edge| (EntryKind::RelationshipTo, edge.key_at_target(), none()));
-            found.into_iter().collect()
-        }
-        EntryKind::Source => {
-            let source = keys::source_at_end(key).and_then(|id| SourceRecord::from_json(id, value));
-            let found = source.map(|it| {
-                (EntryKind::SourceByTime, keys::source_by_time(it.stored_at, it.id), none())
-            });
-            found.into_iter().collect()
-        }
-        EntryKind::Run => {
-            let id = keys::run_at_end(key);
-            id.map_or_else(Vec::new, |id| runs::look_ups(id, value))
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn observation_look_ups(one: &Observation) -> Vec<LookUp> {
-    let about = one.turn.map(|turn| keys::observation_of_turn(&turn, one.id));
-    let about = about.map(|key| (EntryKind::ObservationOfTurn, key, String::new()));
-    let dates = one.fields.iter().filter_map(|(field, value)| {
-        let key = keys::dated(moment(value.as_str()?)?, one.id, field);
-        Some((EntryKind::Dated, key, String::new()))
-    });
-    about.into_iter().chain(dates).collect()
-}
-
-fn entity_look_ups(entity: &EntityRecord) -> Vec<LookUp> {
-    let of_type = keys::entity_of_type(&entity.entity_type, entity.first_seen, entity.id);
-    let mut found = vec![(EntryKind::EntityOfType, of_type, String::new())];
-    if let Some((into, _)) = entity.merged {
-        let key = keys::entity_and(into, entity.id.as_bytes());
-        found.push((EntryKind::MergedInto, key, String::new()));
-    }
-    if let Some((conversation, slot)) = &entity.slot {
-        let key = keys::slot(conversation, slot);
-        found.push((EntryKind::Slot, key, entity.id.to_string()));
-    }
-    if let Some(conversation) = &entity.conversation {
-        let key = keys::conversation(conversation);
-        found.push((EntryKind::Slot, key, entity.id.to_string()));
-    }
-    found
+/// Writes an entry as it was kept elsewhere, together with its look-ups.
+pub(crate) fn restore(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    kind: EntryKind,
+    key: &[u8],
+    text: &str,
+) -> Result<()> {
+    records.put_entry(project, kind, key, text)?;
+    let value = parse(text).unwrap_or(Json::Null);
+    put_look_ups(records, project, look_ups::of(kind, key, &value))
 }
 
 /// Writes an observation and its look-ups.
@@ -473,7 +448,7 @@ pub(crate) fn put_observation(
     text: &str,
 ) -> Result<()> {
     records.put_entry(project, EntryKind::Observation, &keys::observation(one.id), text)?;
-    put_look_ups(records, project, observation_look_ups(one))
+    put_look_ups(records, project, look_ups::of_observation(one))
 }
 
 /// What seals an observation: its bytes, or the digest that an erasure left.
@@ -553,14 +528,25 @@ impl Mutation<'_> {
     /// Relates two things unless they are; answers whether this is new. What Tine makes along
     /// with a turn follows from the turn and is not noted.
     pub(crate) fn relate(&mut self, edge: &Edge, metadata: Json, structural: bool) -> Result<bool> {
-        if self.ledger().relationship(edge)?.is_some() {
+        if let Some(known) = self.ledger().relationship(edge)? {
+            if let Some((log, operation)) = known.made
+                && log == self.conversation().id
+            {
+                self.depends_on(operation);
+            }
             return Ok(false);
         }
+        let metadata = match metadata {
+            Json::Null => Json::Object(json::Object::new()),
+            noted => noted,
+        };
+        let made = (self.conversation().id.clone(), self.seq());
         let record = RelationshipRecord {
             created_at: self.now,
             created_by: self.call.actor.clone(),
             metadata,
             structural,
+            made: Some(made).filter(|_| !structural),
         };
         let (key, json) = (edge.key(), record.to_json());
         if structural {

@@ -21,6 +21,8 @@ pub(crate) mod erase;
 mod facts;
 pub(crate) mod keys;
 mod ledger;
+pub(crate) mod look_ups;
+mod pages;
 mod record;
 mod relations;
 mod requests;
@@ -37,7 +39,7 @@ pub use requests::*;
 pub use runs::{Interpreters, RULES};
 
 pub(crate) use entities::name;
-pub(crate) use ledger::{Ledger, parse, put_observation, sealed, set};
+pub(crate) use ledger::{Ledger, merges_in_a_circle, parse, put_observation, restore, sealed, set};
 pub(crate) use record::{EntityRecord, SourceRecord};
 pub(crate) use relations::references_to;
 pub(crate) use runs::RunRecord;

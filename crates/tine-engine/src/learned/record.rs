@@ -1,7 +1,7 @@
 //! What the ledger's entries hold, in types.
 
 use tine_core::facts::Slot;
-use tine_core::json::{Json, Object, object};
+use tine_core::json::{Json, Object};
 use tine_core::{ConversationId, Digest, EntityId, SourceId, Timestamp};
 
 use crate::change::{optional, parsed, text};
@@ -147,24 +147,33 @@ pub(crate) struct RelationshipRecord {
     pub metadata: Json,
     /// Whether Tine made it along with a turn.
     pub structural: bool,
+    /// The log that tells of its making, and the number of the entry: whoever finds it there
+    /// already builds on that.
+    pub made: Option<(ConversationId, u64)>,
 }
 
 impl RelationshipRecord {
     pub(crate) fn to_json(&self) -> Json {
-        object([
-            ("created_at", text(&self.created_at)),
-            ("created_by", self.created_by.as_str().into()),
-            ("metadata", self.metadata.clone()),
-            ("structural", self.structural.into()),
-        ])
+        let mut members = Object::new();
+        members.insert("created_at", text(&self.created_at));
+        members.insert("created_by", self.created_by.as_str().into());
+        members.insert("metadata", self.metadata.clone());
+        members.insert("structural", self.structural.into());
+        if let Some((log, operation)) = &self.made {
+            members.insert("log", text(log));
+            members.insert("operation", (*operation).into());
+        }
+        Json::Object(members)
     }
 
     pub(crate) fn from_json(json: &Json) -> Option<Self> {
+        let log = json.get("log").and_then(Json::as_str).map(ConversationId::from_stored);
         Some(RelationshipRecord {
             created_at: parsed(json, "created_at")?,
             created_by: json.get("created_by")?.as_str()?.to_owned(),
             metadata: json.get("metadata").cloned().unwrap_or(Json::Null),
             structural: json.get("structural").and_then(Json::as_bool).unwrap_or(false),
+            made: log.zip(json.get("operation").and_then(Json::as_u64)),
         })
     }
 }

@@ -1,20 +1,22 @@
 //! How things hang together.
 
+use std::collections::BTreeSet;
+
 use tine_core::facts::{Endpoint, Origin, Relation};
 use tine_core::json::{Json, Object, object};
-use tine_core::{EntityId, ObservationId, TurnId};
-use tine_store::{EntryKind, required};
+use tine_core::{EntityId, TurnId};
+use tine_store::{EntryKind, KeyRange, TurnLoc, required};
 
 use super::keys::Edge;
 use super::ledger::Ledger;
+use super::pages::{self, page_range};
 use super::record::RelationshipRecord;
-use super::sources::{next_cursor, page_range};
 use super::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
 use crate::change::{Change, from_hex, hex, text};
 use crate::error::Reference;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
-use crate::tree::{State, Tree};
+use crate::tree::{Piece, State, Tree};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result, TurnRef};
 
 impl Engine {
@@ -74,25 +76,43 @@ impl Engine {
                 None => None,
                 Some(end) => Some(endpoint(&ledger, call, end, &[])?),
             };
-            let sides = sides(end, query.direction, page.cursor.as_deref())?;
+            let ends = match end {
+                None => Vec::new(),
+                Some(end) => ledger.same_as(end)?,
+            };
+            let mut sections = sections(&ends, query.direction);
+            let mut cursor = None;
+            if let Some(given) = page.cursor.as_deref() {
+                let (at, key) = begin_at(&sections, given)?;
+                sections.drain(..at);
+                cursor = Some(key);
+            }
             let mut items = Vec::new();
-            for (side, cursor) in sides {
-                let prefix = end.map_or(Vec::new(), |end| end.to_bytes().to_vec());
-                let range = page_range(&prefix, cursor)?;
-                let found = records.entries(&call.project, side.kind(), &range, LOOKED_AT + 1)?;
-                for (at, entry) in found.iter().take(LOOKED_AT).enumerate() {
-                    if items.len() == limit {
-                        let next = next_cursor(&found, at).map(|key| side.cursor(&key));
-                        return Ok(Listing { items, next });
+            for section in sections {
+                let range = page_range(&section.prefix(), cursor.take())?;
+                if items.len() == limit {
+                    let more = records.entries(&call.project, section.side.kind(), &range, 1)?;
+                    if more.is_empty() {
+                        continue;
                     }
-                    let edge = side.edge(&entry.key);
-                    let edge = required(edge, || "a relationship".to_owned())?;
-                    if relation.is_none_or(|it| it == edge.relation) {
-                        items.extend(shown(&ledger, &edge)?);
-                    }
+                    let next = Some(section.side.cursor(&hex(&section.prefix())));
+                    return Ok(Listing { items, next });
                 }
-                if let Some(next) = next_cursor(&found, LOOKED_AT) {
-                    return Ok(Listing { items, next: Some(side.cursor(&next)) });
+                let left = limit - items.len();
+                let listed = pages::page(&ledger, section.side.kind(), range, left, |entry| {
+                    let edge = section.side.edge(&entry.key);
+                    let edge = required(edge, || "a relationship".to_owned())?;
+                    let listed_before = section.side == Side::Target
+                        && query.direction == Direction::Both
+                        && ends.contains(&edge.source);
+                    match listed_before || relation.is_some_and(|it| it != edge.relation) {
+                        true => Ok(None),
+                        false => shown(&ledger, &edge, &ends),
+                    }
+                })?;
+                items.extend(listed.items);
+                if let Some(next) = listed.next {
+                    return Ok(Listing { items, next: Some(section.side.cursor(&next)) });
                 }
             }
             Ok(Listing { items, next: None })
@@ -108,9 +128,6 @@ impl Engine {
         })
     }
 }
-
-/// Relationships that are looked at for one page.
-const LOOKED_AT: usize = 10_000;
 
 /// From which end relationships are listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,42 +159,68 @@ impl Side {
     }
 }
 
-/// The sides that are still to be listed, the first one from its cursor on.
-fn sides(
+/// The relationships at one side of one thing; of everything without it.
+struct Section {
+    side: Side,
     end: Option<Endpoint>,
-    direction: Direction,
-    cursor: Option<&str>,
-) -> Result<Vec<(Side, Option<&str>)>> {
-    let mut sides = match (end, direction) {
-        (None, _) | (_, Direction::Outgoing) => vec![(Side::Source, None)],
-        (_, Direction::Incoming) => vec![(Side::Target, None)],
-        (_, Direction::Both) => vec![(Side::Source, None), (Side::Target, None)],
-    };
-    if let Some(cursor) = cursor {
-        let (side, key) = match cursor.split_once('-') {
-            Some(("out", key)) => (Side::Source, key),
-            Some(("in", key)) => (Side::Target, key),
-            _ => return Err(crate::conversation::bad_cursor(cursor)),
-        };
-        let at = sides.iter().position(|(known, _)| *known == side);
-        let at = at.ok_or_else(|| crate::conversation::bad_cursor(cursor))?;
-        sides.drain(..at);
-        sides[0].1 = Some(key);
-    }
-    Ok(sides)
 }
 
-/// A relationship, unless one of its ends is a turn that is not shown.
-fn shown(ledger: &Ledger<'_>, edge: &Edge) -> Result<Option<RelationshipView>> {
+impl Section {
+    fn prefix(&self) -> Vec<u8> {
+        self.end.map_or(Vec::new(), |end| end.to_bytes().to_vec())
+    }
+}
+
+fn sections(ends: &[Endpoint], direction: Direction) -> Vec<Section> {
+    if ends.is_empty() {
+        return vec![Section { side: Side::Source, end: None }];
+    }
+    let sides: &[Side] = match direction {
+        Direction::Outgoing => &[Side::Source],
+        Direction::Incoming => &[Side::Target],
+        Direction::Both => &[Side::Source, Side::Target],
+    };
+    let of_side = |side: &Side| {
+        let side = *side;
+        ends.iter().map(move |end| Section { side, end: Some(*end) })
+    };
+    sides.iter().flat_map(of_side).collect()
+}
+
+/// The section that a cursor lies in, and the rest of the cursor.
+fn begin_at<'c>(sections: &[Section], cursor: &'c str) -> Result<(usize, &'c str)> {
+    let bad = || crate::conversation::bad_cursor(cursor);
+    let (side, rest) = match cursor.split_once('-') {
+        Some(("out", rest)) => (Side::Source, rest),
+        Some(("in", rest)) => (Side::Target, rest),
+        _ => return Err(bad()),
+    };
+    let key = from_hex(rest).ok_or_else(bad)?;
+    let here = |section: &Section| section.side == side && key.starts_with(&section.prefix());
+    let at = sections.iter().position(here).ok_or_else(bad)?;
+    Ok((at, rest))
+}
+
+/// A relationship, unless one of its ends is a turn that is not shown, or an entity that is
+/// deleted and was not asked for.
+fn shown(ledger: &Ledger<'_>, edge: &Edge, asked: &[Endpoint]) -> Result<Option<RelationshipView>> {
     for end in [edge.source, edge.target] {
-        if let Endpoint::Turn(turn) = end {
-            let Some((key, loc)) = ledger.records.find_turn(ledger.project, &turn)? else {
-                return Ok(None);
-            };
-            let state = Tree::new(ledger.records, key).state(loc)?;
-            if !matches!(state, State::Live | State::Split(_)) {
-                return Ok(None);
-            }
+        let there = match end {
+            Endpoint::Turn(turn) => match ledger.records.find_turn(ledger.project, &turn)? {
+                Some((key, loc)) => matches!(
+                    Tree::new(ledger.records, key).state(loc)?,
+                    State::Live | State::Split(_)
+                ),
+                None => false,
+            },
+            Endpoint::Entity(id) if !asked.contains(&end) => match ledger.entity(id)? {
+                Some(entity) => ledger.standing_for(entity)?.deleted_at.is_none(),
+                None => true,
+            },
+            Endpoint::Entity(_) | Endpoint::Source(_) => true,
+        };
+        if !there {
+            return Ok(None);
         }
     }
     let record =
@@ -307,43 +350,90 @@ impl Receipt for EdgeReceipt {
 /// References that are listed when a deletion is refused.
 const LISTED: usize = 100;
 
-/// What points at turns from elsewhere: relationships that somebody made, and observations that
-/// are no versions of the turns' own slots.
+/// What points at turns from elsewhere, also as the wholes of which they are halves:
+/// relationships that somebody made, and observations that are no versions of the turns' own
+/// slots.
 ///
 /// What `own` changes made does not count: it goes with them.
 pub(crate) fn references_to(
-    ledger: &Ledger<'_>,
-    turns: &[TurnId],
+    mutation: &Mutation<'_>,
+    runs: &[Piece],
     own: &[Change],
 ) -> Result<Vec<Reference>> {
-    let observed = |id: ObservationId| {
-        own.iter().any(|it| matches!(it, Change::Observed { id: made, .. } if *made == id))
-    };
-    let related = |edge: &Edge| {
-        let wanted = edge.key();
-        own.iter().any(|it| matches!(it, Change::Entry { key, .. } if *key == wanted))
-    };
-    let mut found = Vec::new();
-    for turn in turns {
-        for key in ledger.under(EntryKind::RelationshipTo, &Endpoint::Turn(*turn).to_bytes())? {
+    let ledger = mutation.ledger();
+    if !ledger.points_at_turns()? {
+        return Ok(Vec::new());
+    }
+    let mut observed = BTreeSet::new();
+    let mut related = BTreeSet::new();
+    for change in own {
+        match change {
+            Change::Observed { id, .. } => {
+                observed.insert(*id);
+            }
+            Change::Entry { key, .. } => {
+                related.insert(key.as_slice());
+            }
+            _ => {}
+        }
+    }
+    let mut references = Vec::new();
+    for turn in with_wholes(&mutation.tree(), runs)? {
+        for key in ledger.under(EntryKind::RelationshipTo, &Endpoint::Turn(turn).to_bytes())? {
             let edge = Edge::from_key_at_target(&key);
             let edge = required(edge, || "a relationship".to_owned())?;
             let made = ledger.relationship(&edge)?.is_some_and(|record| !record.structural);
-            if made && !related(&edge) {
+            if made && !related.contains(edge.key().as_slice()) {
                 let name = format!("{} {} {}", edge.source, edge.relation, edge.target);
-                found.push(Reference { what: "relationship".to_owned(), name });
+                references.push(Reference { what: "relationship".to_owned(), name });
             }
         }
-        for one in ledger.about_turn(turn)? {
-            if one.origin != Origin::Turn && !observed(one.id) && ledger.stands(&one)? {
+        for one in ledger.about_turn(&turn)? {
+            if one.origin != Origin::Turn && !observed.contains(&one.id) && ledger.stands(&one)? {
                 let name = format!("{} of {} {}", one.id, one.entity_type, one.id.entity);
-                found.push(Reference { what: "observation".to_owned(), name });
+                references.push(Reference { what: "observation".to_owned(), name });
             }
         }
-        if found.len() >= LISTED {
-            found.truncate(LISTED);
+        if references.len() >= LISTED {
+            references.truncate(LISTED);
             break;
         }
     }
+    Ok(references)
+}
+
+/// The turns of these runs, and the wholes of which they are halves.
+fn with_wholes(tree: &Tree<'_>, runs: &[Piece]) -> Result<BTreeSet<TurnId>> {
+    let mut found = BTreeSet::new();
+    for run in runs {
+        for index in run.from..=run.to {
+            let mut part = Some(TurnLoc { segment: run.segment, index });
+            while let Some(loc) = part {
+                found.insert(tree.turn(loc)?.id);
+                part = tree.split_with_half(loc)?.map(|split| split.whole);
+            }
+        }
+    }
     Ok(found)
+}
+
+impl Ledger<'_> {
+    /// A thing, and where it is an entity those that are the same.
+    fn same_as(&self, end: Endpoint) -> Result<Vec<Endpoint>> {
+        let Endpoint::Entity(id) = end else {
+            return Ok(vec![end]);
+        };
+        let same = self.merged_with(self.known_entity(id)?)?;
+        Ok(same.into_iter().map(|entity| Endpoint::Entity(entity.id)).collect())
+    }
+
+    /// Whether anything in the project points at any turn.
+    fn points_at_turns(&self) -> Result<bool> {
+        let any = |kind, prefix: &[u8]| -> Result<bool> {
+            let found = self.records.entries(self.project, kind, &KeyRange::prefix(prefix), 1)?;
+            Ok(!found.is_empty())
+        };
+        let a_turn = Endpoint::Turn(TurnId::from_bytes([0; 16])).to_bytes();
+        Ok(any(EntryKind::ObservationOfTurn, &[])? || any(EntryKind::RelationshipTo, &a_turn[..1])?)
+    }
 }

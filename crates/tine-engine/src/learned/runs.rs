@@ -12,11 +12,10 @@ use tine_core::{Digest, InterpretationId, ObservationId, ProjectId, SourceId, Ti
 use tine_interpret::{Interpreter, Kind};
 use tine_store::{EntryKind, Read, Write, required};
 
-use super::ledger::{Ledger, LookUp, parse, set};
-use super::sources::{next_cursor, page_range};
+use super::ledger::{Ledger, parse, set};
 use super::{
     ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
-    RunPair, RunQuery, RunStatus, keys,
+    RunPair, RunQuery, RunStatus, keys, pages,
 };
 use crate::change::{optional, parsed, text};
 use crate::log::{Mutation, Receipt};
@@ -176,19 +175,6 @@ impl RunRecord {
     }
 }
 
-/// A run under its source, and in the queue as long as it waits or works.
-pub(super) fn look_ups(id: InterpretationId, run: &Json) -> Vec<LookUp> {
-    let of_source = parsed(run, "source_id")
-        .map(|source| (EntryKind::RunOfSource, keys::run_of_source(source, id), String::new()));
-    let status = run.get("status").and_then(Json::as_str).and_then(RunStatus::parse);
-    let open = status.is_some_and(RunStatus::is_open);
-    let asked = run.get("interpreter").and_then(Json::as_str);
-    let queued = parsed(run, "due").zip(asked).filter(|_| open);
-    let queued = queued
-        .map(|(due, asked)| (EntryKind::RunQueued, keys::run_queued(due, id), asked.to_owned()));
-    of_source.into_iter().chain(queued).collect()
-}
-
 impl Ledger<'_> {
     pub(crate) fn run(&self, id: InterpretationId) -> Result<Option<RunRecord>> {
         let Some(found) = self.records.entry(self.project, EntryKind::Run, id.as_bytes())? else {
@@ -279,24 +265,18 @@ impl Engine {
             (None, true) => (EntryKind::RunQueued, Vec::new()),
             (None, false) => (EntryKind::Run, Vec::new()),
         };
-        let range = page_range(&prefix, page.cursor.as_deref())?;
+        let range = pages::page_range(&prefix, page.cursor.as_deref())?;
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
             if let Some(source) = query.source {
                 ledger.known_source(source)?;
             }
-            let found = records.entries(&call.project, kind, &range, limit + 1)?;
-            let next = next_cursor(&found, limit);
-            let mut items = Vec::new();
-            for entry in found.iter().take(limit) {
-                let id = keys::run_at_end(&entry.key);
-                let id = required(id, || "a run".to_owned())?;
+            pages::page(&ledger, kind, range.clone(), limit, |entry| {
+                let id = required(keys::run_at_end(&entry.key), || "a run".to_owned())?;
                 let view = ledger.known_run(id)?.view;
-                if !query.open || view.status.is_open() {
-                    items.push(without_bytes(view));
-                }
-            }
-            Ok(Listing { items, next })
+                let listed = !query.open || view.status.is_open();
+                Ok(listed.then(|| without_bytes(view)))
+            })
         })
     }
 

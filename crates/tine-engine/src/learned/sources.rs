@@ -11,14 +11,15 @@ use tine_core::{
     Digest, InterpretationId, Limits, Message, ProjectId, SourceId, Timestamp, TurnId,
 };
 use tine_interpret::{Material, Subject};
-use tine_store::{EntryKind, KeyRange, PIECE_BYTES, required};
+use tine_store::{EntryKind, PIECE_BYTES, required};
 
 use super::ledger::{self, Ledger};
 use super::record::SourceRecord;
 use super::turns::{self, TurnReceipt};
-use super::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource, keys, runs};
+use super::{
+    Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource, keys, pages, runs,
+};
 use crate::change::{optional, parsed, text};
-use crate::conversation::bad_cursor;
 use crate::log::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
 
@@ -187,19 +188,13 @@ impl Engine {
     /// Sources in the order in which they came.
     pub fn sources(&self, call: &Call, page: Page) -> Result<Listing<SourceView>> {
         let limit = self.page_limit(page.limit)?;
-        let range = page_range(&[], page.cursor.as_deref())?;
+        let range = pages::page_range(&[], page.cursor.as_deref())?;
         self.read(|records| {
             let ledger = Ledger::new(records, &call.project);
-            let found =
-                records.entries(&call.project, EntryKind::SourceByTime, &range, limit + 1)?;
-            let next = next_cursor(&found, limit);
-            let mut items = Vec::new();
-            for entry in found.iter().take(limit) {
-                if let Some(id) = keys::source_at_end(&entry.key) {
-                    items.push(ledger.known_source(id)?.into());
-                }
-            }
-            Ok(Listing { items, next })
+            pages::page(&ledger, EntryKind::SourceByTime, range.clone(), limit, |entry| {
+                let id = required(keys::source_at_end(&entry.key), || "a source".to_owned())?;
+                Ok(Some(ledger.known_source(id)?.into()))
+            })
         })
     }
 
@@ -412,23 +407,4 @@ impl From<SourceRecord> for SourceView {
             purged: record.purged,
         }
     }
-}
-
-/// Keys under a prefix, behind the one that a cursor names.
-pub(super) fn page_range(prefix: &[u8], cursor: Option<&str>) -> Result<KeyRange> {
-    match cursor {
-        None => Ok(KeyRange::prefix(prefix)),
-        Some(cursor) => {
-            let key = crate::change::from_hex(cursor).filter(|key| key.starts_with(prefix));
-            Ok(KeyRange::behind(prefix, &key.ok_or_else(|| bad_cursor(cursor))?))
-        }
-    }
-}
-
-/// The cursor behind a page of which one more entry was read than it holds.
-pub(super) fn next_cursor(found: &[tine_store::Entry], limit: usize) -> Option<String> {
-    if found.len() <= limit {
-        return None;
-    }
-    found.get(limit.checked_sub(1)?).map(|last| crate::change::hex(&last.key))
 }

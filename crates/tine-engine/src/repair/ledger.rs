@@ -1,13 +1,14 @@
-//! What was learned, entry by entry, into the new store. Whether it is as the logs tell is found
-//! out with each conversation.
+//! What was learned, entry by entry, into the new store; look-ups and rings are made again. Whether
+//! it is as the logs tell is found out with each conversation.
 
+use tine_core::Digest;
 use tine_core::ProjectId;
-use tine_store::{EntryKind, KeyRange, PIECE_BYTES, Project};
+use tine_store::{Entry, EntryKind, KeyRange, PIECE_BYTES, Project};
 
 use super::{LeftOut, Repair};
 use crate::Result;
 use crate::census::damage;
-use crate::learned::{Ledger, keys};
+use crate::learned::{Ledger, keys, look_ups, parse, restore};
 
 /// Entries carried over in one transaction.
 const PAGE: usize = 500;
@@ -22,7 +23,8 @@ impl Repair<'_> {
             }
             Ok(())
         })?;
-        for kind in EntryKind::ALL {
+        let again = |kind: EntryKind| look_ups::is_look_up(kind) || kind == EntryKind::Rings;
+        for kind in EntryKind::ALL.into_iter().filter(|kind| !again(*kind)) {
             let mut range = KeyRange::prefix(&[]);
             loop {
                 let page =
@@ -43,13 +45,20 @@ impl Repair<'_> {
                         self.source(project, &entry.key)?;
                     }
                 }
-                let id = project.id.clone();
-                self.engine.write(move |records| {
+                let (id, of) = (project.id.clone(), project.id.clone());
+                let left_out = self.engine.write(move |records| {
+                    let mut left_out = Vec::new();
                     for entry in &page {
-                        records.put_entry(&id, kind, &entry.key, &entry.text)?;
+                        match unsound(&Ledger::new(&*records, &id), kind, entry)? {
+                            Some(why) => left_out.push((crate::change::hex(&entry.key), why)),
+                            None => restore(records, &id, kind, &entry.key, &entry.text)?,
+                        }
                     }
-                    Ok(())
+                    Ok(left_out)
                 })?;
+                for (key, why) in left_out {
+                    self.unreadable(&of, why.to_owned(), &format!("{} {key}", kind.as_str()))?;
+                }
             }
         }
         Ok(())
@@ -86,4 +95,19 @@ impl Repair<'_> {
         let (project, record) = (Some(project.clone()), record.to_owned());
         self.leave_out(vec![LeftOut { project, conversation: None, record, why, turn: None }])
     }
+}
+
+/// Why an entry cannot be kept, if so.
+fn unsound(ledger: &Ledger<'_>, kind: EntryKind, entry: &Entry) -> Result<Option<&'static str>> {
+    if kind == EntryKind::Prompt {
+        let fits = Digest::of(entry.text.as_bytes()).0.as_slice() == entry.key;
+        return Ok((!fits).then_some("its hash does not fit it"));
+    }
+    if kind == EntryKind::Observation {
+        let entity = keys::observation_at_end(&entry.key).map(|id| ledger.entity(id.entity));
+        if entity.transpose()?.flatten().is_none() {
+            return Ok(Some("its entity is lost"));
+        }
+    }
+    Ok(parse(&entry.text).is_none().then_some("it cannot be read"))
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use tine_core::hash::Hasher;
 use tine_core::json::Json;
 use tine_core::{Digest, ObservationId, ProjectId, SourceId};
-use tine_store::{EntryKind, KeyRange, Problem, Read};
+use tine_store::{Entry, EntryKind, KeyRange, Problem, Read};
 
 use super::Checker;
 use crate::census::damage;
 use crate::commits::upkeep;
 use crate::expected::Expected;
-use crate::learned::{Ledger, keys, parse, sealed};
+use crate::learned::{Ledger, keys, look_ups, parse, sealed};
 use crate::{Engine, Result};
 
 /// Entries that are read at once.
@@ -70,8 +70,8 @@ pub(crate) fn not_as_told(
 }
 
 impl Engine {
-    /// The part that belongs to no log alone: the bytes of sources, and observations that no log
-    /// tells of.
+    /// The part that belongs to no log alone: the bytes of sources, observations that no log
+    /// tells of, and what leads from one entry to another.
     pub(super) fn verify_learned(
         &self,
         project: &ProjectId,
@@ -79,60 +79,116 @@ impl Engine {
         problems: &mut Vec<Problem>,
     ) -> Result<u64> {
         let mut sources = 0;
-        for (key, text) in self.all(project, EntryKind::Source, problems)? {
-            sources += 1;
-            let id = keys::source_at_end(&key);
-            let checked = self.read(|records| check_source(records, project, id, &text));
-            let found = match checked {
-                Ok(None) => continue,
-                Ok(Some(why)) => Problem { record: source_name(id), why },
-                Err(error) => damage(error)?,
-            };
-            problems.push(found);
+        for kind in EntryKind::ALL {
+            let mut range = KeyRange::prefix(&[]);
+            loop {
+                let read = self.read(|records| {
+                    let page = records.entries(project, kind, &range, PAGE)?;
+                    let ledger = Ledger::new(records, project);
+                    let mut found = Vec::new();
+                    for entry in &page {
+                        let wrong = check_entry(&ledger, kind, entry, observed)?;
+                        found.extend(wrong.map(|why| problem(kind, &entry.key, why)));
+                    }
+                    Ok((page, found))
+                });
+                let page = match read {
+                    Ok((page, found)) => {
+                        problems.extend(found);
+                        page
+                    }
+                    Err(error) => {
+                        problems.push(damage(error)?);
+                        break;
+                    }
+                };
+                let Some(last) = page.last() else {
+                    break;
+                };
+                range = KeyRange::behind(&[], &last.key);
+                if kind == EntryKind::Source {
+                    sources += page.len() as u64;
+                    self.verify_sources(project, &page, problems)?;
+                }
+            }
         }
         match self.read(|records| upkeep::check_rings(records, project)) {
             Ok(found) => problems.extend(found),
             Err(error) => problems.push(damage(error)?),
         }
-        let Some(observed) = observed else {
-            return Ok(sources);
-        };
-        for (key, _) in self.all(project, EntryKind::Observation, problems)? {
-            let known = keys::observation_at_end(&key);
-            if !known.is_some_and(|id| observed.contains_key(&id)) {
-                let name = known.map_or_else(|| "an observation".to_owned(), |id| id.to_string());
-                let why = "no log tells of it".to_owned();
-                problems.push(Problem { record: format!("observation {name}"), why });
-            }
-        }
         Ok(sources)
     }
 
-    /// All entries of a kind: an observation's and a source's are small.
-    fn all(
+    /// One read for each source: its bytes may be many.
+    fn verify_sources(
         &self,
         project: &ProjectId,
-        kind: EntryKind,
+        page: &[Entry],
         problems: &mut Vec<Problem>,
-    ) -> Result<Vec<(Vec<u8>, String)>> {
-        let mut found = Vec::new();
-        let mut range = KeyRange::prefix(&[]);
-        loop {
-            let page = match self.read(|records| Ok(records.entries(project, kind, &range, PAGE)?))
-            {
-                Ok(page) => page,
-                Err(error) => {
-                    problems.push(damage(error)?);
-                    return Ok(found);
-                }
-            };
-            let Some(last) = page.last() else {
-                return Ok(found);
-            };
-            range = KeyRange::behind(&[], &last.key);
-            found.extend(page.into_iter().map(|entry| (entry.key, entry.text)));
+    ) -> Result<()> {
+        for entry in page {
+            let id = keys::source_at_end(&entry.key);
+            match self.read(|records| check_source(records, project, id, &entry.text)) {
+                Ok(None) => {}
+                Ok(Some(why)) => problems.push(Problem { record: source_name(id), why }),
+                Err(error) => problems.push(damage(error)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn problem(kind: EntryKind, key: &[u8], why: &str) -> Problem {
+    let name = match (kind, keys::observation_at_end(key)) {
+        (EntryKind::Observation, Some(id)) => id.to_string(),
+        _ => crate::change::hex(key),
+    };
+    Problem { record: format!("{} {name}", kind.as_str()), why: why.to_owned() }
+}
+
+/// What is wrong with an entry in the eyes of the others, if anything.
+fn check_entry(
+    ledger: &Ledger<'_>,
+    kind: EntryKind,
+    entry: &Entry,
+    observed: Option<&Observed>,
+) -> Result<Option<&'static str>> {
+    if look_ups::is_look_up(kind) {
+        return Ok((!leads_somewhere(ledger, kind, entry)?).then_some("it leads nowhere"));
+    }
+    if kind == EntryKind::Prompt {
+        let fits = Digest::of(entry.text.as_bytes()).0.as_slice() == entry.key;
+        return Ok((!fits).then_some("its hash does not fit it"));
+    }
+    if kind == EntryKind::Observation {
+        let id = keys::observation_at_end(&entry.key);
+        if observed.is_some_and(|all| id.is_none_or(|id| !all.contains_key(&id))) {
+            return Ok(Some("no log tells of it"));
+        }
+        if id.is_none_or(|id| matches!(ledger.entity(id.entity), Ok(None))) {
+            return Ok(Some("its entity is missing"));
         }
     }
+    let value = parse(&entry.text).unwrap_or(Json::Null);
+    for (kind, key, text) in look_ups::of(kind, &entry.key, &value) {
+        if ledger.records.entry(ledger.project, kind, &key)? != Some(text) {
+            return Ok(Some("what leads to it is missing"));
+        }
+    }
+    Ok(None)
+}
+
+fn leads_somewhere(ledger: &Ledger<'_>, kind: EntryKind, entry: &Entry) -> Result<bool> {
+    let Some((of, key)) = look_ups::owner(kind, &entry.key, &entry.text) else {
+        return Ok(false);
+    };
+    let Some(value) = ledger.entry(of, &key)? else {
+        return Ok(false);
+    };
+    // What was erased once kept the turn that it was about.
+    let erased = kind == EntryKind::ObservationOfTurn && value.get("purged").is_some();
+    let this = (kind, entry.key.clone(), entry.text.clone());
+    Ok(erased || look_ups::of(of, &key, &value).contains(&this))
 }
 
 fn source_name(id: Option<SourceId>) -> String {

@@ -9,7 +9,7 @@ use super::Checker;
 use crate::Result;
 use crate::change::{BranchImage, ConversationField};
 use crate::expected::{Expected, Tip};
-use crate::tree::{Piece, Tree};
+use crate::tree::Tree;
 use crate::undo::field_value;
 
 const NOT_AS_LOGGED: &str = "it is not as the log left it";
@@ -118,12 +118,7 @@ impl Checker<'_> {
         let mut named = BTreeSet::new();
         let tree = Tree::new(self.records, self.conversation.key);
         for ((operation, root, by), runs) in present {
-            let all = match by {
-                HiddenBy::Reparent => {
-                    vec![Piece { segment: root.segment, from: root.index, to: root.index }]
-                }
-                HiddenBy::Cascade | HiddenBy::Undo => tree.subtree(root)?,
-            };
+            let all = tree.runs(root, by != HiddenBy::Reparent)?;
             let all: Runs = all.iter().map(|run| (run.segment.0, run.from, run.to)).collect();
             if runs != all {
                 let record = format!("turns hidden by operation {operation}");

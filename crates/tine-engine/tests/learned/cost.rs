@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use tine_core::{Body, EntityId, Limits, Message};
-use tine_engine::{AsOf, Call, Edit, Engine, FixedEntropy, ManualClock, StoreTurn, TurnRef};
+use tine_core::{Body, EntityId, Json, Limits, Message};
+use tine_engine::{
+    AsOf, Call, Delete, DeleteMode, Edit, End, Engine, EntityQuery, FixedEntropy, ManualClock,
+    NewFact, NewRelationship, Page, RelationshipQuery, StoreFacts, StoreTurn, TurnRef,
+};
 use tine_store::{EmbeddedStore, MemoryStore, Store};
 use tine_testkit::stores::{Cost, Counting, TempFolder};
 
+use super::fact;
 use crate::world::{bot, start, user};
 
 struct Rig {
@@ -93,6 +97,105 @@ fn the_five_hundredth_answer_under_one_turn_id_costs_what_the_tenth_costs() {
     let (early, late) = (costs[9], costs[499]);
     assert!(10 * late.read <= 13 * early.read, "{early:?} at first, {late:?} in the end");
     assert!(10 * late.written <= 13 * early.written, "{early:?} at first, {late:?} in the end");
+}
+
+/// A deletion looks at each version of a slot once, and so does taking it back.
+#[test]
+fn a_deletion_costs_as_much_for_each_of_many_versions_as_for_each_of_few() {
+    let cost = |versions: u64| {
+        let rig = Rig::new(Arc::new(MemoryStore::new()));
+        let request = StoreTurn::new("chat", "1", user("question"));
+        let question = rig.engine.store_turn(&rig.call, request).expect("a turn").turn.id;
+        let request = StoreTurn::new("chat", "1", bot("version 0"));
+        let first = rig.engine.store_turn(&rig.call, request).expect("a turn");
+        for n in 1..versions {
+            let body = Body::Text(format!("version {n}"));
+            let (turn, branch) = (TurnRef::of(first.turn.id), Some("main".to_owned()));
+            let edit = Edit { turn, body, branch, reuse: false };
+            rig.engine.edit(&rig.call, edit).expect("an edit");
+        }
+        let (turn, mode) = (TurnRef::of(question), DeleteMode::Cascade);
+        let delete = Delete { turn, mode, force: false, dry_run: false };
+        let deleting = rig.store.cost_of(|| {
+            rig.engine.delete(&rig.call, delete.clone()).expect("a deletion");
+        });
+        let restoring = rig.store.cost_of(|| {
+            rig.engine.undo(&rig.call, &first.conversation, None).expect("an undo");
+        });
+        (deleting.read, restoring.read)
+    };
+    let (few, many) = (cost(50), cost(400));
+    println!("{few:?} records for 50 versions, {many:?} for 400");
+    assert!(many.0 <= 10 * few.0 && many.1 <= 10 * few.1, "{few:?} for 50, {many:?} for 400");
+}
+
+#[test]
+fn a_page_of_a_listing_costs_what_it_shows() {
+    let rig = Rig::new(Arc::new(MemoryStore::new()));
+    let facts = |facts: Vec<NewFact>| {
+        let request = StoreFacts { entities: facts, ..StoreFacts::default() };
+        rig.engine.store_facts(&rig.call, request).expect("facts")
+    };
+    let ada = facts(vec![fact("person", r#"{"name":"Ada"}"#)]).entities[0].entity;
+    let tasks = facts(
+        (0..900)
+            .map(|n| fact("task", &format!(r#"{{"title":"t{n}","due":"2025-03-01"}}"#)))
+            .collect(),
+    );
+    let mut all = tasks.entities.iter();
+    let mut relate = |count: usize| {
+        let relationships = all
+            .by_ref()
+            .take(count)
+            .map(|task| NewRelationship {
+                relation: "DEPENDS_ON".to_owned(),
+                source: End::Entity(ada),
+                target: End::Entity(task.entity),
+                metadata: Json::Null,
+            })
+            .collect();
+        let request = StoreFacts { relationships, ..StoreFacts::default() };
+        rig.engine.store_facts(&rig.call, request).expect("relationships");
+    };
+    relate(800);
+    let page = || Page { limit: Some(5), cursor: None };
+    let entities = rig.store.cost_of(|| {
+        let query = EntityQuery { entity_type: Some("task".into()), ..EntityQuery::default() };
+        rig.engine.entities(&rig.call, query, page()).expect("a page");
+    });
+    let dates = rig.store.cost_of(|| {
+        rig.engine.timeline(&rig.call, None, None, page()).expect("a page");
+    });
+    let edges = rig.store.cost_of(|| {
+        let query = RelationshipQuery::of(ada);
+        rig.engine.relationships(&rig.call, query, page()).expect("a page");
+    });
+    for cost in [entities, dates, edges] {
+        assert!(cost.read <= 100, "{cost:?} for five of hundreds");
+    }
+}
+
+/// What holds of an entity is worked out once for a page of the timeline.
+#[test]
+fn a_timeline_costs_as_much_for_each_of_many_dates_as_for_each_of_few() {
+    let cost = |dates: usize| {
+        let rig = Rig::new(Arc::new(MemoryStore::new()));
+        let dated = |n: usize| {
+            let text = format!(r#"{{"name":"Ada","d{n}":"2025-03-01"}}"#);
+            fact("person", &text)
+        };
+        let request =
+            StoreFacts { entities: (0..dates).map(dated).collect(), ..StoreFacts::default() };
+        rig.engine.store_facts(&rig.call, request).expect("facts");
+        let cost = rig.store.cost_of(|| {
+            let page = Page { limit: Some(1_000), cursor: None };
+            let listed = rig.engine.timeline(&rig.call, None, None, page).expect("a page");
+            assert_eq!(listed.items.len(), dates);
+        });
+        cost.read
+    };
+    let (few, many) = (cost(50), cost(400));
+    assert!(many <= 10 * few, "{few} records for 50 dates, {many} for 400");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use tine_core::facts::Schema;
 use tine_core::json::{self, Json};
 use tine_engine::{
     AsOf, Call, Correct, Delete, DeleteMode, End, EntityQuery, Merge, NewRelationship, NewSchema,
-    Outcome, Page, RelationshipQuery, Separate, StoreFacts,
+    Outcome, Page, RelationshipQuery, Separate, SplitTurn, StoreFacts,
 };
 
 use super::{fact, fields};
@@ -157,14 +157,123 @@ fn merged_entities_are_one_until_that_is_undone() {
         assert_eq!(world.observed(ada).len(), 2);
         // A store to the merged one reaches the one that stays.
         let later = world.facts(vec![fact("person", r#"{"name":"A. Lovelace","phone":"1"}"#)]);
-        assert_eq!(later.entities[0].entity, ada);
-        world.engine.undo(&world.call, &project_log(), None).expect("undo the store");
-        let log = world.engine.operations(&world.call, &project_log(), Page::default());
-        let merge = log.expect("a log").items.into_iter().find(|it| it.kind == "merge_entities");
-        let merge = merge.expect("the merge").seq;
+        assert_eq!(world.field(ada, "phone"), Json::from("1"));
+        let merge = newest(world, "merge_entities");
         world.engine.undo(&world.call, &project_log(), Some(merge)).expect("undo the merge");
+        // And belongs to whom it named.
+        assert_eq!(later.entities[0].entity, other);
+        assert_eq!(world.field(other, "phone"), Json::from("1"));
+        assert_eq!(world.field(ada, "phone"), Json::Null);
+        world.engine.undo(&world.call, &project_log(), None).expect("undo the store");
         assert_eq!(world.entity(other), before.1);
         assert_eq!(world.entity(ada).snapshot.fields, before.0.snapshot.fields);
+        world.verified();
+    });
+}
+
+/// The newest entry of its kind in the project's log.
+fn newest(world: &World, kind: &str) -> u64 {
+    let log = world.engine.operations(&world.call, &project_log(), Page::default());
+    let found = log.expect("a log").items.into_iter().find(|it| it.kind == kind);
+    found.expect("an entry").seq
+}
+
+#[test]
+fn relationships_of_what_was_merged_are_those_of_the_one_that_stays() {
+    for_each_store(|world| {
+        let made = world.facts(vec![
+            fact("person", r#"{"name":"Ada Lovelace"}"#),
+            fact("person", r#"{"name":"A. Lovelace"}"#),
+            fact("task", r#"{"title":"a"}"#),
+        ]);
+        let [ada, other, task] = [0, 1, 2].map(|at| made.entities[at].entity);
+        for (source, target) in [(other, task), (task, other), (ada, task)] {
+            let edge = NewRelationship {
+                relation: "REFERS_TO".to_owned(),
+                source: End::Entity(source),
+                target: End::Entity(target),
+                metadata: Json::Null,
+            };
+            world.engine.create_relationship(&world.call, edge).expect("a relationship");
+        }
+        let merge = Merge { from: other, into: ada };
+        world.engine.merge_entities(&world.call, merge).expect("a merge");
+        for asked in [ada, other] {
+            let mut found = Vec::new();
+            let mut page = Page { limit: Some(1), cursor: None };
+            loop {
+                let query = RelationshipQuery::of(asked);
+                let listed = world.engine.relationships(&world.call, query, page);
+                let listed = listed.expect("a page");
+                found.extend(listed.items.into_iter().map(|it| (it.source, it.target)));
+                match listed.next {
+                    Some(next) => page = Page { limit: Some(1), cursor: Some(next) },
+                    None => break,
+                }
+            }
+            assert_eq!(found.len(), 3, "{found:?}");
+        }
+    });
+}
+
+#[test]
+fn relationships_with_what_is_deleted_are_not_listed() {
+    for_each_store(|world| {
+        let made =
+            world.facts(vec![fact("task", r#"{"title":"a"}"#), fact("task", r#"{"title":"b"}"#)]);
+        let [first, second] = [0, 1].map(|at| made.entities[at].entity);
+        let edge = NewRelationship {
+            relation: "DEPENDS_ON".to_owned(),
+            source: End::Entity(first),
+            target: End::Entity(second),
+            metadata: Json::Null,
+        };
+        world.engine.create_relationship(&world.call, edge).expect("a relationship");
+        let listed = |query: RelationshipQuery| {
+            let found = world.engine.relationships(&world.call, query, Page::default());
+            found.expect("relationships").items.len()
+        };
+        world.engine.set_entity_deleted(&world.call, second, true).expect("a deletion");
+        assert_eq!(listed(RelationshipQuery::of(first)), 0);
+        assert_eq!(listed(RelationshipQuery::default()), 0);
+        assert_eq!(listed(RelationshipQuery::of(second)), 1, "who asks for it knows of it");
+        world.engine.set_entity_deleted(&world.call, second, false).expect("it is back");
+        assert_eq!(listed(RelationshipQuery::of(first)), 1);
+    });
+}
+
+#[test]
+fn slots_of_a_conversation_that_is_not_there_are_not_found() {
+    for_each_store(|world| {
+        let chat = world.store("chat", "1", user("a")).conversation;
+        let none = world.engine.slots(&world.call, &chat, "2").expect("a list");
+        assert!(none.is_empty());
+        let nowhere = tine_core::ConversationId::from_stored("nowhere");
+        let error = world.engine.slots(&world.call, &nowhere, "1").expect_err("no conversation");
+        assert_eq!(error.kind(), Kind::NotFound);
+    });
+}
+
+#[test]
+fn a_merge_is_not_done_again_into_what_was_merged_the_other_way_round() {
+    for_each_store(|world| {
+        let made = world.facts(vec![
+            fact("person", r#"{"name":"Ada"}"#),
+            fact("person", r#"{"name":"Bob"}"#),
+            fact("person", r#"{"name":"Eve"}"#),
+        ]);
+        let [ada, bob, eve] = [0, 1, 2].map(|at| made.entities[at].entity);
+        let merge = |from, into| {
+            world.engine.merge_entities(&world.call, Merge { from, into }).expect("a merge");
+        };
+        merge(ada, bob);
+        let first = newest(world, "merge_entities");
+        world.engine.undo(&world.call, &project_log(), Some(first)).expect("an undo");
+        merge(bob, eve);
+        merge(eve, ada);
+        let again = world.engine.redo(&world.call, &project_log(), Some(first));
+        assert_eq!(again.expect_err("a circle").kind(), Kind::Protected);
+        assert_eq!(world.entity(bob).id, ada);
         world.verified();
     });
 }
@@ -283,6 +392,36 @@ fn a_turn_that_a_fact_was_taken_from_is_not_deleted_without_force() {
         assert_eq!(error.kind(), Kind::Protected);
         assert_eq!(error.particulars().references.len(), 1);
         world.engine.delete(&world.call, delete(true)).expect("a deletion by force");
+    });
+}
+
+#[test]
+fn a_half_of_a_turn_that_a_fact_was_taken_from_is_not_deleted_without_force() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["one two", "b", "c"]);
+        for (turn, text) in [(said[0], "it was said"), (said[1], "b was said")] {
+            let mut about = fact("note", &format!(r#"{{"text":"{text}"}}"#));
+            about.turn = Some(turn.into());
+            world.facts(vec![about]);
+        }
+        let split = SplitTurn { turn: world.turn(said[0]), offset: 4 };
+        let halves = world.engine.split(&world.call, split).expect("two halves");
+        let delete = |turn, force| Delete {
+            turn: world.turn(turn),
+            mode: DeleteMode::Reparent,
+            force,
+            dry_run: false,
+        };
+        for half in [halves.left.id, halves.right.id] {
+            let error = world.engine.delete(&world.call, delete(half, false));
+            assert_eq!(error.expect_err("a reference").kind(), Kind::Protected);
+        }
+        // Taken back, a split takes nothing away.
+        world.engine.undo(&world.call, &talk, None).expect("one turn again");
+        world.engine.redo(&world.call, &talk, None).expect("two halves again");
+        world.engine.delete(&world.call, delete(halves.left.id, true)).expect("by force");
+        world.verified();
     });
 }
 

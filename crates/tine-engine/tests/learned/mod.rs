@@ -33,6 +33,7 @@
 mod across;
 mod atomic;
 mod cases;
+mod checked;
 mod contract_failures;
 mod cost;
 mod determinism;

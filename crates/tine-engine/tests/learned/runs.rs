@@ -238,6 +238,39 @@ fn attachments_become_embeds_once_and_unknown_ones_are_refused() {
 }
 
 #[test]
+fn a_run_is_not_undone_under_another_that_found_the_same() {
+    for_each_store(|world| {
+        let kept = keep(world, turn_envelope("t1", "I need to call Maria Lopez tomorrow."));
+        let message = kept.turn.expect("a turn");
+        let request =
+            Reinterpret { sources: vec![kept.source.id], wait: true, ..Reinterpret::default() };
+        world.engine.reinterpret(&world.call, request).expect("another run");
+        let referred = || {
+            let query = RelationshipQuery {
+                relation: Some("REFERS_TO".to_owned()),
+                ..RelationshipQuery::of(message.entity)
+            };
+            let found = world.engine.relationships(&world.call, query, Page::default());
+            found.expect("relationships").items.len()
+        };
+        let before = referred();
+        assert!(before > 0);
+        let chat = &message.conversation;
+        let log = world.engine.operations(&world.call, chat, Page::default()).expect("a log");
+        let runs: Vec<u64> =
+            log.items.iter().filter(|one| one.kind == "interpret").map(|one| one.seq).collect();
+        let [second, first] = runs[..] else { panic!("two runs, and not {runs:?}") };
+        let refused = world.engine.undo(&world.call, chat, Some(first));
+        assert_eq!(refused.expect_err("another builds on it").kind(), Kind::Protected);
+        world.engine.undo(&world.call, chat, Some(second)).expect("an undo");
+        assert_eq!(referred(), before, "the first run still says it");
+        world.engine.undo(&world.call, chat, Some(first)).expect("an undo");
+        assert_eq!(referred(), 0);
+        world.verified();
+    });
+}
+
+#[test]
 fn a_store_is_not_undone_under_what_was_found_in_it() {
     for_each_store(|world| {
         world.store("chat", "1", user("hello"));

@@ -25,7 +25,7 @@ pub(super) fn records(world: &World, call: &Call, id: &str) -> Vec<BundleRecord>
 }
 
 /// A chat with an attachment, an edit, a deletion and runs over it; and facts besides.
-fn fill(world: &World) {
+pub(super) fn fill(world: &World) {
     let photo = NewSource {
         content: Arc::new(vec![7; 600_000]),
         mime_type: "image/png".to_owned(),
