@@ -1,6 +1,7 @@
 //! Which subjects a turn touches, by the words that it uses.
 
 use crate::Facet;
+use crate::intent;
 use crate::lists::{self, lines};
 use crate::phrases::{Phrases, starts};
 use crate::read::Sentence;
@@ -38,19 +39,25 @@ const MAX_ENDING: usize = 24;
 #[derive(Default)]
 pub(crate) struct Lexicon {
     words: Phrases,
+    /// Words that tell it in questions alone.
+    asked: Phrases,
     /// Last parts of compounds, backwards.
     endings: Phrases,
     has_endings: bool,
 }
 
 impl Lexicon {
-    /// Reads a list: `facet: word stem* *ending two_words`.
+    /// Reads a list: `facet: word stem* *ending two_words ?asked`.
     pub fn new(list: &'static str) -> Self {
         let mut lexicon = Self::default();
         for line in lines(list) {
             let (name, words) = line.split_once(": ").expect("a list is part of the program");
             let no = FACETS.iter().position(|it| *it == name).expect("a facet") as u8;
             for word in words.split_whitespace().map(|word| word.replace('_', " ")) {
+                if let Some(asked) = word.strip_prefix('?') {
+                    lexicon.asked.add(asked, no);
+                    continue;
+                }
                 match word.strip_prefix('*') {
                     Some(ending) => {
                         let backwards: String = ending.chars().rev().collect();
@@ -65,8 +72,11 @@ impl Lexicon {
     }
 
     /// Tells every facet of a folded sentence: the bytes of the word that told it, and its number.
-    fn visit(&self, plain: &str, each: &mut dyn FnMut(usize, usize, u8)) {
+    fn visit(&self, plain: &str, asks: bool, each: &mut dyn FnMut(usize, usize, u8)) {
         for start in starts(plain) {
+            if asks {
+                self.asked.at(plain, start, &mut |found| each(start, found.end, found.tag));
+            }
             self.words.at(plain, start, &mut |found| each(start, found.end, found.tag));
             if self.has_endings {
                 let length = plain[start..].find(' ').unwrap_or(plain.len() - start);
@@ -83,8 +93,9 @@ pub(crate) fn facets(sentences: &[Sentence<'_>]) -> Vec<Facet> {
     let mut found = [None; FACETS.len()];
     for sentence in sentences {
         let plain = &sentence.plain;
+        let asks = intent::is_question(sentence);
         for lexicon in [&lists::of(sentence.language).facets, &lists::ANY_FACETS] {
-            lexicon.visit(&plain.text, &mut |start, end, no| {
+            lexicon.visit(&plain.text, asks, &mut |start, end, no| {
                 let first = &mut found[usize::from(no)];
                 let span = plain.span(start, end);
                 if first.is_none_or(|first| span < first) {

@@ -206,6 +206,11 @@ fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, rest: &str) -> Act {
     }
 }
 
+/// Whether a sentence asks, with a mark or without.
+pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
+    asks(sentence.text) || act(sentence) == Act::Question
+}
+
 /// Whether a sentence ends with a question mark, or has one of the marks that stand before.
 fn asks(text: &str) -> bool {
     let closing = |it: char| !matches!(it, '?' | '？' | '⁇' | '⁉') && !it.is_alphanumeric();

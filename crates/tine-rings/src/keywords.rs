@@ -18,6 +18,9 @@ const MAX_PHRASE: usize = 3;
 /// A word that occurs in phrases only is left out when there are this many better keywords.
 const ENOUGH: usize = 8;
 
+/// Words that tell little alone tell something together: `best time`.
+const WEAK_PHRASE: u64 = 1_000;
+
 /// One part in this many of the best candidate's score is too little to be a keyword.
 const LEAST_SHARE: u64 = 12;
 
@@ -84,13 +87,20 @@ impl Counted<'_> {
         let neighbours =
             [phrase.start.checked_sub(1).and_then(|it| tokens.get(it)), tokens.get(phrase.end)];
         let said = &tokens[phrase.start..phrase.end];
-        self.add(said, true, neighbours, sentence, language);
-        if said.len() > 1 {
-            for part in said.chunks(1) {
-                let counts = matches!(part[0].kind, Kind::Word | Kind::Name | Kind::Identifier);
-                if counts && !part[0].links {
-                    self.add(part, false, [None, None], sentence, language);
+        let described = is_described(said, language);
+        self.add(said, !described, neighbours, sentence, language);
+        if said.len() == 1 {
+            return;
+        }
+        for part in said.chunks(1).filter(|part| !part[0].links) {
+            let short = language == Language::Chinese && span_length(said) <= 4;
+            let stands = described || short;
+            match part[0].kind {
+                Kind::Word | Kind::Name | Kind::Identifier => {
+                    self.add(part, stands, [None, None], sentence, language);
                 }
+                Kind::Verb => self.add(part, true, [None, None], sentence, language),
+                _ => {}
             }
         }
     }
@@ -107,7 +117,10 @@ impl Counted<'_> {
         let key: Vec<String> = said.iter().map(|it| stem(&it.folded, language)).collect();
         let content = said.iter().filter(|it| !it.links);
         let words = content.clone().count() as u64;
-        let weight = content.map(|it| weight(it.kind)).sum::<u64>() / words.max(1);
+        let weight = match words > 1 && said.iter().all(|it| it.kind == Kind::Weak) {
+            true => WEAK_PHRASE,
+            false => content.map(|it| weight(it.kind)).sum::<u64>() / words.max(1),
+        };
         let span = Span { start: first.span.start, end: last.span.end };
         let candidate = self.candidates.entry(key.join(" ")).or_insert_with(|| Candidate {
             text: self.text[first.at.start..last.at.end].to_owned(),
@@ -131,6 +144,16 @@ impl Counted<'_> {
             candidate.neighbours.insert(fingerprint(&neighbour.folded));
         }
     }
+}
+
+/// A German noun behind an adjective, whose ending hangs on the sentence: the noun is the keyword.
+fn is_described(said: &[Token], language: Language) -> bool {
+    let noun = said.last().is_some_and(|it| it.kind != Kind::Weak);
+    language == Language::German && noun && said.first().is_some_and(|it| it.kind == Kind::Weak)
+}
+
+fn span_length(said: &[Token]) -> usize {
+    said.iter().map(|it| it.span.end - it.span.start).sum()
 }
 
 /// A phrase, as a range of words.
@@ -170,8 +193,11 @@ fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool 
     // `base de données`: one small word inside, between two that are keywords themselves.
     if next.links {
         let behind = tokens.get(at + 1).filter(|it| it.joined);
-        let is_noun = |it: &Token| matches!(it.kind, Kind::Word);
-        return at == start + 1 && is_noun(before) && behind.is_some_and(is_noun);
+        let is_noun = |it: &Token| it.kind == Kind::Word;
+        // Of a longer chain, the last two: `receta de | tortilla de patatas`.
+        let chained = tokens.get(at + 2).is_some_and(|it| it.links && it.joined)
+            && tokens.get(at + 3).is_some_and(|it| it.joined && is_noun(it));
+        return at == start + 1 && is_noun(before) && behind.is_some_and(is_noun) && !chained;
     }
     if before.links {
         return true;
@@ -181,16 +207,20 @@ fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool 
     }
     use Kind::{Amount, Identifier, Name, Number, Verb, Weak, Word};
     match (before.kind, next.kind) {
-        (_, Verb | Kind::Stop) | (Verb | Amount | Number, _) | (_, Amount) => false,
-        (Name | Identifier, Number) => true,
-        (_, Number) => false,
+        (_, Kind::Stop) | (Verb | Amount | Number, _) | (_, Amount) => false,
+        (_, Number) => true,
         _ if language == Language::Chinese => {
-            matches!((before.kind, next.kind), (Word | Name, Word)) && at - start < 2
+            let fits = matches!(
+                (before.kind, next.kind),
+                (Word | Name | Weak, Word) | (Word | Name, Verb) | (Weak, Weak)
+            );
+            fits && at - start < 2
         }
+        (_, Verb) | (Word | Weak, Identifier) => false,
         _ if language == Language::Japanese => next.kind != Weak && before.kind != Weak,
         (Name, Name | Identifier) => true,
         (Word | Weak | Identifier, Name) => language == Language::German,
-        (Word, Weak) if language == Language::German => false,
+        (Word, Weak) => language == Language::English || language == Language::Other,
         _ => true,
     }
 }
@@ -228,8 +258,8 @@ fn score(candidate: &Candidate, total: u64) -> u64 {
         count => 120 - (20 * candidate.neighbours.len() as u64 / count).min(40),
     };
     let role = match candidate.alone {
-        0 if candidate.is_name => 85,
-        0 => 55,
+        0 if candidate.is_name => 70,
+        0 => 40,
         _ => 100,
     };
     let factors = [length, spread, early, steady, role];

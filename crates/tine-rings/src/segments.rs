@@ -35,11 +35,10 @@ pub(crate) enum Block {
 /// A line at least this long may have been broken at the margin.
 const WRAPPED_LINE_BYTES: usize = 60;
 
-/// Folded, without their last point.
-const ABBREVIATIONS: &str = " mr mrs ms dr prof st jr sr vs etc e.g eg i.e ie approx dept est no vol fig inc \
-    ltd co corp ca cf z.b d.h u.a bzw usw nr str hr fr evtl ggf inkl vgl bsp tel abs art jh s.o s.u i.d.r \
-    m mm mme mlle p.ex ex env av bd chap sra srta dra ud uds pag num aprox ee.uu p.ej a.m p.m u.s u.k \
-    gen rev sgt capt lt col gov rep sen jan feb mar apr jun jul aug sep sept oct nov dec al op resp ";
+/// Folded, without their last point: those that end no sentence.
+const ABBREVIATIONS: &str = "mr mrs ms dr prof st vs e.g eg i.e ie approx dept vol z.b d.h u.a nr str hr \
+    fr evtl ggf inkl vgl bsp tel abs p.ex mme mlle sra srta dra ud uds pag num aprox p.ej ee.uu gen rev sgt \
+    capt lt gov sen ca cf resp";
 
 /// The sentences of a text, in order: every character that is not white space lies in one.
 pub(crate) fn segments(text: &str) -> Vec<Segment> {
@@ -128,21 +127,21 @@ fn sentences(text: &str, at: Range<usize>, block: Block, found: &mut Vec<Segment
 /// Whether a sentence goes on in the next piece: it ended with a point that ends nothing.
 fn goes_on(before: &str, next: &str) -> bool {
     let said = before.trim_end();
-    if next.trim().is_empty() || !said.ends_with(['.', ')']) {
+    if before.ends_with('\n') && !said.ends_with(['.', '!', '?', '。', '！', '？']) {
+        return true;
+    }
+    if next.trim().is_empty() || !said.ends_with('.') {
         return false;
     }
     let from = said.char_indices().rev().nth(11).map_or(0, |(at, _)| at);
     let tail = &said[from..];
     let word = tail.rsplit(|it: char| it.is_whitespace() || "([{\"'«“„".contains(it)).next();
-    let word = word.unwrap_or(tail).trim_end_matches(['.', ')']);
+    let word = word.unwrap_or(tail).trim_end_matches('.');
     let is_number = (1..=2).contains(&word.len()) && word.bytes().all(|it| it.is_ascii_digit());
     let is_initial =
         word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
-    if is_number || said.len() == word.len() + 1 {
-        return said.ends_with('.') && (is_number || is_initial);
-    }
     let folded = fold(word);
-    said.ends_with('.') && (is_initial || ABBREVIATIONS.split(' ').any(|it| it == folded))
+    is_number || is_initial || ABBREVIATIONS.split_whitespace().any(|it| it == folded)
 }
 
 /// Adds a piece without the white space around it, unless it is nothing else.

@@ -264,7 +264,65 @@ pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [Token]) {
         let token = &mut tokens[no];
         (token.kind, token.links) = (kind, token.links || links);
     }
+    for no in 0..tokens.len() {
+        tokens[no].kind = beside(language, &tokens[..no], &tokens[no], tokens.get(no + 1));
+    }
     units(tokens);
+}
+
+/// What a word is, given the words around it: `the offer` is a thing, `they offer` an action.
+fn beside(language: Language, before: &[Token], token: &Token, next: Option<&Token>) -> Kind {
+    const NOUN_BEHIND: &str = " a an the my your his her its our their this that these those each every some any \
+        no of for in on with about by from another new old good ";
+    let last = before.last().filter(|_| token.joined);
+    let behind = |words: &str| last.is_some_and(|it| words.contains(&format!(" {} ", it.folded)));
+    let next = next.filter(|it| it.joined);
+    match (language, token.kind) {
+        (Language::English, Kind::Verb) => {
+            let noun = last.is_some_and(|it| {
+                matches!(it.kind, Kind::Word | Kind::Weak) && !it.folded.ends_with('s')
+            }) && !token.folded.ends_with("ed");
+            let gerund =
+                token.folded.ends_with("ing") && next.is_none_or(|it| it.kind == Kind::Stop);
+            if noun || (behind(NOUN_BEHIND) && !gerund) { Kind::Word } else { Kind::Verb }
+        }
+        (Language::English, Kind::Word) => {
+            let subject =
+                behind(" i you he she we they it who which that and to i'll we'll you'll ");
+            let ends = |ending: &str| token.folded.len() > 4 && token.folded.ends_with(ending);
+            let object = next.is_some_and(|it| {
+                matches!(it.kind, Kind::Word | Kind::Name | Kind::Identifier)
+                    || NOUN_BEHIND.contains(&format!(" {} ", it.folded))
+            });
+            let noun =
+                last.is_some_and(|it| matches!(it.kind, Kind::Word | Kind::Weak | Kind::Name));
+            let doing = ends("ing") && object && !noun && !behind(NOUN_BEHIND);
+            let does = subject
+                && (behind(" i you we they to i'll we'll you'll ") || ends("s") || ends("ed"));
+            if doing || (does && !ends("ss")) { Kind::Verb } else { Kind::Word }
+        }
+        (Language::French, Kind::Word)
+            if behind(
+                " je j' tu il elle on nous vous ils elles ai as a avons avez ont ne n' se s' me m' te t' ",
+            ) =>
+        {
+            Kind::Verb
+        }
+        (Language::Spanish, Kind::Word)
+            if behind(" yo he has ha hemos han se me te le nos no ") =>
+        {
+            Kind::Verb
+        }
+        (Language::German, Kind::Word)
+            if before.is_empty()
+                && next.is_some_and(|it| {
+                    " sie du wir ich ihr ".contains(&format!(" {} ", it.folded))
+                }) =>
+        {
+            Kind::Verb
+        }
+        (_, kind) => kind,
+    }
 }
 
 /// What a word with a capital letter is.

@@ -102,8 +102,10 @@ pub fn judge(file: &Path) -> Verdict {
 fn compare(turn: &Turn) -> (Score, Option<String>) {
     let found = rings(&turn.text);
     let expected: BTreeSet<String> = turn.keywords.iter().map(|it| folded(it)).collect();
-    let first: Vec<String> = found.keywords.iter().take(JUDGED).map(|it| folded(&it.text)).collect();
-    let right = first.iter().collect::<BTreeSet<_>>().into_iter().filter(|it| expected.contains(*it));
+    let first: Vec<String> =
+        found.keywords.iter().take(JUDGED).map(|it| folded(&it.text)).collect();
+    let right =
+        first.iter().collect::<BTreeSet<_>>().into_iter().filter(|it| expected.contains(*it));
     let possible = expected.len().min(JUDGED);
     let precision = right.count().min(possible) as f64 / possible.max(1) as f64;
     let told: BTreeSet<&str> = found.facets.iter().map(|it| it.name).collect();
