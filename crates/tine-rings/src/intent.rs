@@ -1,4 +1,14 @@
 //! What a turn wants.
+//!
+//! Each sentence is read by the cues of its language. The last sentence that asks, wants or settles
+//! something gives the turn its intent: a long story that ends in a request is a request.
+
+use crate::cues::{Cues, Sort};
+use crate::language::Language;
+use crate::lists;
+use crate::read::Sentence;
+use crate::script::is_east_asian;
+use crate::segments::Block;
 
 /// What a turn wants, as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,9 +66,173 @@ impl std::fmt::Display for Intent {
     }
 }
 
-pub(crate) fn intent(text: &str) -> Intent {
-    match text.trim_end().ends_with(['?', '？']) {
-        true => Intent::Question,
-        false => Intent::Statement,
+/// A turn of up to this many sentences is read as a whole; of a longer one, its ends.
+const SHORT_TURN: usize = 8;
+
+/// An acknowledgement may say this many more words.
+const SHORT_REMARK_WORDS: usize = 12;
+
+/// What one sentence does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Question,
+    Request,
+    /// A bare imperative, which may also be a step of some instructions.
+    Instruction,
+    Decision,
+    Correction,
+    Acknowledgement,
+    Greeting,
+    /// Something offered at the end of an answer.
+    Offer,
+    Statement,
+}
+
+/// The intent of a turn, given its sentences.
+pub(crate) fn intent(sentences: &[Sentence<'_>]) -> Intent {
+    let said: Vec<&Sentence<'_>> = sentences
+        .iter()
+        .filter(|it| !matches!(it.block, Block::Quote | Block::Code) && !it.plain.text.is_empty())
+        .collect();
+    let count = said.len();
+    let read = |no: usize| no < 3 || count <= SHORT_TURN || no + 3 >= count;
+    let acts: Vec<Act> =
+        said.iter().enumerate().filter(|(no, _)| read(*no)).map(|(_, it)| act(it)).collect();
+    let words = said.iter().map(|it| length(&it.plain.text)).sum();
+    settle(&acts, words, count > SHORT_TURN)
+}
+
+/// The intent of a turn by what its sentences do.
+fn settle(acts: &[Act], words: usize, long: bool) -> Intent {
+    let all = |some: &[Act]| !acts.is_empty() && acts.iter().all(|act| some.contains(act));
+    if all(&[Act::Greeting]) {
+        return Intent::Greeting;
     }
+    let thanks = acts.contains(&Act::Acknowledgement);
+    if all(&[Act::Acknowledgement, Act::Greeting])
+        || (thanks && all(&[Act::Acknowledgement, Act::Greeting, Act::Offer]))
+    {
+        return Intent::Acknowledgement;
+    }
+    let opening = acts.iter().filter(|act| !matches!(act, Act::Greeting | Act::Acknowledgement));
+    if opening.take(2).any(|act| *act == Act::Correction) {
+        return Intent::Correction;
+    }
+    let decisive = acts.iter().enumerate().rev().find_map(|(no, act)| match act {
+        Act::Question => Some(Intent::Question),
+        Act::Request => Some(Intent::Request),
+        Act::Instruction if !long || no == 0 || no + 1 == acts.len() => Some(Intent::Request),
+        Act::Decision => Some(Intent::Decision),
+        _ => None,
+    });
+    if let Some(decisive) = decisive {
+        return decisive;
+    }
+    let first = acts.iter().find(|act| **act != Act::Greeting);
+    match first {
+        Some(Act::Acknowledgement) if words <= SHORT_REMARK_WORDS => Intent::Acknowledgement,
+        Some(Act::Offer) if acts.len() == 1 => Intent::Question,
+        _ => Intent::Statement,
+    }
+}
+
+/// What a sentence does.
+fn act(sentence: &Sentence<'_>) -> Act {
+    let cues = &lists::of(sentence.language).cues;
+    let plain = sentence.plain.text.as_str();
+    let asks = asks(sentence.text);
+    if cues.is_greeting(plain) {
+        return Act::Greeting;
+    }
+    if !asks && cues.is_acknowledgement(plain) {
+        return Act::Acknowledgement;
+    }
+    if cues.begins(Sort::Correction, plain) || (!asks && cues.says(Sort::Correction, plain)) {
+        return Act::Correction;
+    }
+    let rest = cues.without_opening(plain);
+    if cues.begins(Sort::Offer, rest) {
+        return Act::Offer;
+    }
+    if cues.begins(Sort::Correction, rest) {
+        return Act::Correction;
+    }
+    let begins = |sort| cues.begins(sort, plain) || cues.begins(sort, rest);
+    match () {
+        () if asks => asked(cues, plain, rest),
+        () if begins(Sort::Statement) => Act::Statement,
+        () if begins(Sort::Decision) || cues.ends(Sort::Decision, plain) => Act::Decision,
+        () if cues.surely_says(Sort::Question, plain) && !cues.ends(Sort::Request, plain) => {
+            Act::Question
+        }
+        () if begins(Sort::Acknowledgement) && !cues.says(Sort::Request, rest) => {
+            Act::Acknowledgement
+        }
+        () => told(sentence, cues, plain, rest),
+    }
+}
+
+/// What a sentence with a question mark does.
+fn asked(cues: &Cues, plain: &str, rest: &str) -> Act {
+    let wants = cues.begins(Sort::Request, rest)
+        || cues.says(Sort::Request, plain)
+        || cues.ends(Sort::Request, plain);
+    let asks = cues.says(Sort::Question, plain) && !is_east_asian_text(plain)
+        || cues.surely_says(Sort::Question, plain)
+            && !cues.ends(Sort::Request, plain)
+            && !cues.says(Sort::Request, plain);
+    match wants && !asks {
+        true => Act::Request,
+        false => Act::Question,
+    }
+}
+
+/// What a sentence without a question mark does, once the plainest cues are ruled out.
+fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, rest: &str) -> Act {
+    let item = sentence.block == Block::Item;
+    let stopped = sentence.text.trim_end().ends_with(['。', '！', '!', '：', ':']);
+    let unsure = is_east_asian_text(plain) && stopped;
+    let asks = cues.begins(Sort::Question, rest)
+        || cues.ends(Sort::Question, plain) && !cues.ends(Sort::Request, plain);
+    match () {
+        () if cues.ends(Sort::Request, plain) => Act::Request,
+        () if asks && !item => Act::Question,
+        () if cues.says(Sort::Decision, plain) => Act::Decision,
+        () if cues.says(Sort::Request, plain) => Act::Request,
+        () if cues.begins(Sort::Request, rest) && !item => Act::Instruction,
+        () if is_imperative(sentence.language, rest) && !item => Act::Instruction,
+        () if !unsure && cues.says(Sort::Question, plain) => Act::Question,
+        () => Act::Statement,
+    }
+}
+
+/// Whether a sentence asks, with a mark or without.
+pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
+    asks(sentence.text) || act(sentence) == Act::Question
+}
+
+/// Whether a sentence ends with a question mark, or has one of the marks that stand before.
+fn asks(text: &str) -> bool {
+    let closing = |it: char| !matches!(it, '?' | '？' | '⁇' | '⁉') && !it.is_alphanumeric();
+    text.trim_end_matches(closing).ends_with(['?', '？', '⁇', '⁉']) || text.contains('¿')
+}
+
+/// An English sentence that begins with a verb in its base form.
+fn is_imperative(language: Language, rest: &str) -> bool {
+    const NO_OBJECT: &str = " is are was were has have had will would can could should may might isn't aren't wasn't of seems looks does did ";
+    let mut words = rest.split(' ');
+    let (Some(first), next) = (words.next(), words.next().unwrap_or("")) else { return false };
+    matches!(language, Language::English | Language::Other)
+        && lists::of(Language::English).verbs.contains(first)
+        && !NO_OBJECT.contains(&format!(" {next} "))
+}
+
+fn is_east_asian_text(plain: &str) -> bool {
+    plain.chars().any(is_east_asian)
+}
+
+/// Words, or in scripts without spaces pairs of characters.
+fn length(plain: &str) -> usize {
+    let east_asian = plain.chars().filter(|it| is_east_asian(*it)).count();
+    plain.split(' ').count() + east_asian / 2
 }

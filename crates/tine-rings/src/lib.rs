@@ -4,10 +4,19 @@
 //! from other turns, so a ring can be thrown away and made again at any time; [`EXTRACTOR`] says
 //! which rules made it.
 
+mod cues;
 mod facets;
+mod fold;
 mod intent;
 mod keywords;
+mod language;
+mod lists;
+mod phrases;
+mod plain;
+mod read;
+mod script;
 mod segments;
+mod tokens;
 
 pub use facets::FACETS;
 pub use intent::Intent;
@@ -74,10 +83,32 @@ pub struct Rings {
 /// assert_eq!(rings.segments.len(), 1);
 /// ```
 pub fn rings(text: &str) -> Rings {
+    let segments = segments::segments(text);
+    let sentences = read::sentences(text, &segments);
     Rings {
-        keywords: keywords::keywords(text),
-        intent: intent::intent(text),
-        facets: facets::facets(text),
-        segments: segments::segments(text),
+        keywords: keywords::keywords(text, &sentences),
+        intent: intent::intent(&sentences),
+        facets: facets::facets(&sentences),
+        segments: spans(text, &segments),
     }
+}
+
+/// Where segments lie; beyond the bound, the last takes the rest.
+fn spans(text: &str, segments: &[segments::Segment]) -> Vec<Span> {
+    let (mut byte, mut at) = (0, 0);
+    let mut scalars = |to: usize| {
+        at += text[byte..to].chars().count();
+        byte = to;
+        at
+    };
+    let mut found: Vec<Span> = Vec::new();
+    for segment in segments {
+        let span = Span { start: scalars(segment.at.start), end: scalars(segment.at.end) };
+        let full = found.len() == MAX_SEGMENTS;
+        match found.last_mut() {
+            Some(last) if full => last.end = span.end,
+            _ => found.push(span),
+        }
+    }
+    found
 }
