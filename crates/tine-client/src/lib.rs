@@ -1,8 +1,8 @@
 //! A Tine engine elsewhere.
 //!
-//! A [`Client`] has the operations of an engine ([`tine_engine::Operations`] and
-//! [`tine_engine::Knowledge`]) and asks a server for them: it sends the bodies of [`tine_formats::wire`] and reads the forms of
-//! [`tine_formats::view`]. Whoever works over `dyn Operations` does not notice the difference.
+//! A [`Client`] has the operations of an engine ([`tine_engine::Operations`],
+//! [`tine_engine::Knowledge`] and [`tine_engine::Versions`]) and asks a server for them: it sends
+//! the bodies of [`tine_formats::wire`] and reads the forms of [`tine_formats::view`]. Whoever works over `dyn Operations` does not notice the difference.
 //!
 //! Invariants:
 //!
@@ -33,6 +33,7 @@ mod knowledge;
 mod operations;
 mod pages;
 mod transfer;
+mod versions;
 
 use tine_core::{Kind, Limits};
 use tine_engine::{Error, Particulars, Refusal, Result};

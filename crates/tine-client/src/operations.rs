@@ -23,7 +23,7 @@ use crate::{Client, pages, refusal};
 const SEARCH_HITS: usize = 20;
 
 /// The conversation in which names are looked up.
-const WITHIN: &str = "conversation_id";
+pub(crate) const WITHIN: &str = "conversation_id";
 
 impl Client {
     pub(crate) fn get<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
@@ -154,13 +154,13 @@ fn conversation_at(id: &ConversationId, rest: &[&str]) -> Address {
     Address::of(&pieces)
 }
 
-fn branch_at(conversation: &ConversationId, branch: &str, rest: &[&str]) -> Address {
+pub(crate) fn branch_at(conversation: &ConversationId, branch: &str, rest: &[&str]) -> Address {
     let mut pieces = vec!["branches", branch];
     pieces.extend(rest);
     conversation_at(conversation, &pieces)
 }
 
-fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
+pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
     let mut pieces = vec!["turns", turn.turn.as_str()];
     pieces.extend(rest);
     Address::of(&pieces).with_option(WITHIN, turn.conversation.as_ref())
@@ -262,7 +262,7 @@ impl Operations for Client {
     }
 
     fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
-        let found: view::Turn = self.get(call, turn_at(&turn, &[]))?;
+        let found: view::Turn = self.get(call, turn_at(&turn, &[]).with("rings", false))?;
         read(found.try_into())
     }
 

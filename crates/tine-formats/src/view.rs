@@ -28,6 +28,7 @@ mod rendering;
 mod search;
 mod tree;
 mod turn;
+mod version;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,7 @@ pub use rendering::*;
 pub use search::*;
 pub use tree::*;
 pub use turn::*;
+pub use version::*;
 
 /// JSON that is passed on byte for byte.
 pub type Raw = Box<RawValue>;

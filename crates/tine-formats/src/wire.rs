@@ -12,6 +12,7 @@ mod branch;
 mod conversation;
 mod learned;
 mod turn;
+mod version;
 
 use serde::{Deserialize, Serialize};
 use tine_core::json::{self, Json};
@@ -22,6 +23,7 @@ pub use branch::*;
 pub use conversation::*;
 pub use learned::*;
 pub use turn::*;
+pub use version::*;
 
 use crate::view::Raw;
 

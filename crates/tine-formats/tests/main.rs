@@ -7,4 +7,5 @@ mod fuzz;
 mod redact;
 mod render;
 mod view_bytes;
+mod view_versions;
 mod views;

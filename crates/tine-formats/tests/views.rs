@@ -17,7 +17,7 @@ use tine_formats::view;
 use tine_store::{FeedPosition, MemoryStore};
 
 /// Writes an answer and reads it again.
-fn check<V, E>(answer: &E)
+pub fn check<V, E>(answer: &E)
 where
     V: From<E> + Serialize + DeserializeOwned,
     E: TryFrom<V, Error: Debug> + Clone + PartialEq + Debug,
@@ -35,7 +35,7 @@ fn message(text: &str) -> Message {
     Message::from_json(parse(text), &Limits::default()).unwrap()
 }
 
-fn at(text: &str) -> Reference {
+pub fn at(text: &str) -> Reference {
     Reference::parse(text).unwrap()
 }
 

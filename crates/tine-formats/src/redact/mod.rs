@@ -66,6 +66,15 @@ pub fn body(body: &mut Body) -> Redacted {
     found
 }
 
+/// Replaces the secrets in a text, and counts them by kind.
+pub fn words(words: &mut String) -> Redacted {
+    let mut found = Redacted::new();
+    if let Some(clean) = text(words, &mut found) {
+        *words = clean;
+    }
+    found
+}
+
 fn redact_body(body: &mut Body, found: &mut Redacted) {
     let before = found.values().sum::<u64>();
     match body {

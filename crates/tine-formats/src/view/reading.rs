@@ -53,6 +53,11 @@ pub(super) fn each<T, U: TryFrom<T, Error = Unreadable>>(
     items.into_iter().map(U::try_from).collect()
 }
 
+/// A number of things, as this machine counts.
+pub(super) fn count(field: &'static str, number: u64) -> Result<usize, Unreadable> {
+    usize::try_from(number).map_err(|error| Unreadable::new(field, error))
+}
+
 /// Free-form data, read by the strict reader: no digit is lost.
 pub(super) fn json(field: &'static str, raw: &Raw) -> Result<Json, Unreadable> {
     json::parse(raw.get().as_bytes(), json::MAX_DEPTH)

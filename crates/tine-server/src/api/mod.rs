@@ -3,6 +3,8 @@
 mod bookmarks;
 mod branches;
 mod care;
+mod commits;
+mod comparing;
 mod conversations;
 mod entities;
 mod interpretations;
@@ -33,6 +35,8 @@ pub(crate) fn routes() -> Routes {
     let routes = turns::routes(routes);
     let routes = branches::routes(routes);
     let routes = bookmarks::routes(routes);
+    let routes = commits::routes(routes);
+    let routes = comparing::routes(routes);
     let routes = operations::routes(routes);
     let routes = search::routes(routes);
     let routes = store::routes(routes);

@@ -1,7 +1,7 @@
 //! Turns: appending, reading, editing.
 
 use axum::http::Method;
-use tine_core::{ConversationId, Kind};
+use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::{
     Delete, DeleteMode, Fork, ForkPoint, Outcome, PathQuery, Purge, PurgeTarget, Selection,
     TopologyQuery, TurnRef, WindowQuery,
@@ -9,6 +9,7 @@ use tine_engine::{
 use tine_formats::redact::Redacted;
 use tine_formats::view::{Answer, Items};
 use tine_formats::{redact, render, view, wire};
+use tine_store::Content;
 
 use super::{List, answer, conversation, name, parameters, reference, turn};
 use crate::openapi::{Link, Operation};
@@ -53,6 +54,20 @@ parameters!(One {
     turn: String,
     /// The conversation in which hashes and names are looked up.
     conversation_id: Option<String>,
+});
+
+parameters!(Detail {
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
+    turn: String,
+    /// The conversation in which hashes and names are looked up.
+    conversation_id: Option<String>,
+    /// `false` leaves out what it is about.
+    rings: Option<bool>,
+});
+
+parameters!(OnlyTurn {
+    /// The turn: its id, its hash or a prefix of it, a branch, a bookmark, `branch~N`.
+    turn: String,
 });
 
 parameters!(PathTo {
@@ -141,7 +156,16 @@ pub(super) fn routes(routes: Routes) -> Routes {
             about("listTails", "Lines that no branch leads to"),
             tails,
         )
-        .get("/api/v1/turns/{turn}", about("getTurn", "One turn, shown or not"), get)
+        .get(
+            "/api/v1/turns/{turn}",
+            about("getTurn", "One turn, shown or not, and what it is about"),
+            get,
+        )
+        .get(
+            "/api/v1/turns/{turn}/rings",
+            about("getRings", "What it is about: keywords, intent, facets and sentences"),
+            rings,
+        )
         .get(
             "/api/v1/turns/{turn}/path",
             about("getPath", "The path from the root to a turn, or the window around it"),
@@ -177,6 +201,15 @@ pub(super) fn routes(routes: Routes) -> Routes {
             "/api/v1/turns/{turn}/split",
             about("splitTurn", "Show it as two").body_required(),
             split,
+        )
+        .route(
+            Method::POST,
+            "/api/v1/turns/{turn}/inject",
+            about("injectTurn", "Say it again at the end of a branch")
+                .also(&[201])
+                .conditional()
+                .body_required(),
+            inject,
         )
         .route(
             Method::POST,
@@ -260,9 +293,23 @@ fn find(asked: &Asked, path: &One) -> Result<TurnRef, Problem> {
     turn(asked, &path.turn, path.conversation_id.as_deref())
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Turn>> {
+fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<view::TurnWithRings>> {
+    let engine = asked.engine();
+    let wanted = turn(asked, &query.turn, query.conversation_id.as_deref())?;
+    let found = engine.turn(&asked.call, wanted)?;
+    let rings = match (&found.content, query.rings.unwrap_or(true)) {
+        (Content::Kept(_), true) => {
+            let same = TurnRef::within(found.conversation.clone(), Reference::from(found.id));
+            Some(engine.rings(&asked.call, same)?.into())
+        }
+        _ => None,
+    };
+    Ok(Reply::ok(answer(asked, view::TurnWithRings { turn: found.into(), rings })))
+}
+
+fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::TurnRings>> {
     let turn = find(asked, &path)?;
-    Ok(Reply::ok(answer(asked, asked.engine().turn(&asked.call, turn)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?.into())))
 }
 
 /// Whom a path is rendered for.
@@ -428,6 +475,13 @@ fn split(asked: &Asked, path: One, body: wire::SplitTurn) -> Answered<Answer<vie
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let done = asked.engine().split(&asked.call, body.into_request(turn)?)?;
     Ok(Reply::ok(answer(asked, done.into())))
+}
+
+fn inject(asked: &Asked, path: OnlyTurn, body: wire::Inject) -> Answered<Answer<view::Injected>> {
+    let request = body.into_request(&path.turn, asked.engine().limits())?;
+    let done = asked.engine().inject(&asked.call, request)?;
+    let tag = etag(&done.branch);
+    Ok(Reply::created(answer(asked, done.into())).with_etag(tag))
 }
 
 fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<Answer<view::Purged>> {

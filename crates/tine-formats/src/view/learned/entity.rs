@@ -9,9 +9,9 @@ use tine_core::json::Json;
 use tine_core::{ConversationId, ObservationId};
 use tine_engine as engine;
 
-use super::run::{count, object};
+use super::run::object;
 use super::{Interpretation, Slot, Source};
-use crate::view::reading::{self, Unreadable, each, parse, parse_all, parse_option};
+use crate::view::reading::{self, Unreadable, count, each, parse, parse_all, parse_option};
 use crate::view::{Raw, raw, text, texts};
 
 /// One observation.

@@ -8,7 +8,7 @@ use tine_core::json::{Json, Object};
 use tine_engine as engine;
 
 use super::Observation;
-use crate::view::reading::{self, Unreadable, each, parse, parse_all, parse_option};
+use crate::view::reading::{self, Unreadable, count, each, parse, parse_all, parse_option};
 use crate::view::{Raw, raw, text, texts};
 
 /// Of an error's text, characters that a short answer has.
@@ -211,11 +211,6 @@ impl TryFrom<RunComparison> for engine::RunComparison {
             same: count("same", view.same)?,
         })
     }
-}
-
-/// A number of things, as this machine counts.
-pub(super) fn count(field: &'static str, number: u64) -> Result<usize, Unreadable> {
-    usize::try_from(number).map_err(|error| Unreadable::new(field, error))
 }
 
 /// How many runs are where.
