@@ -19,6 +19,10 @@ use super::schema::{FieldKind, Schema};
 /// assert_eq!(folded("STRASSE"), folded("straße"));
 /// ```
 pub fn folded(name: &str) -> String {
+    if name.is_ascii() {
+        let words = name.split_whitespace().map(str::to_ascii_lowercase);
+        return words.collect::<Vec<_>>().join(" ");
+    }
     let mut folded = String::with_capacity(name.len());
     for word in name.split_whitespace() {
         if !folded.is_empty() {

@@ -21,8 +21,9 @@ pub(super) struct Said {
 }
 
 /// What was said on one side and not on the other, in order. Equal turns stand beside one another;
-/// between them, turns of one role that take the same place are told as changed.
-pub(super) fn turns(from: &[Said], to: &[Said]) -> Vec<TurnChange> {
+/// between them, turns of one role that take the same place are told as changed. At most so many
+/// are told, the others counted.
+pub(super) fn turns(from: &[Said], to: &[Said], limit: usize) -> (Vec<TurnChange>, u64) {
     let (a, b): (Vec<_>, Vec<_>) =
         (from.iter().map(|it| it.digest).collect(), to.iter().map(|it| it.digest).collect());
     let mut changes = Vec::new();
@@ -41,10 +42,17 @@ pub(super) fn turns(from: &[Said], to: &[Said]) -> Vec<TurnChange> {
             }
         }
     }
-    changes
+    let left_out = changes.len().saturating_sub(limit) as u64;
+    changes.truncate(limit);
+    for change in &mut changes {
+        if let TurnChange::Changed { from, to, words } = change {
+            *words = self::words(&from.text, &to.text);
+        }
+    }
+    (changes, left_out)
 }
 
-/// Turns that differ: those of one role are paired in order.
+/// Turns that differ: those of one role are paired in order, their words still to be compared.
 fn beside(from: &[Said], to: &[Said], changes: &mut Vec<TurnChange>) {
     let mut rest: VecDeque<&Said> = to.iter().collect();
     for old in from {
@@ -57,9 +65,8 @@ fn beside(from: &[Said], to: &[Said], changes: &mut Vec<TurnChange>) {
             changes.push(TurnChange::Gained(passed.turn.clone()));
         }
         if let Some(new) = rest.pop_front() {
-            let words = words(&old.turn.text, &new.turn.text);
             let (from, to) = (old.turn.clone(), new.turn.clone());
-            changes.push(TurnChange::Changed { from, to, words });
+            changes.push(TurnChange::Changed { from, to, words: Vec::new() });
         }
     }
     changes.extend(rest.into_iter().map(|it| TurnChange::Gained(it.turn.clone())));

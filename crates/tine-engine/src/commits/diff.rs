@@ -186,9 +186,7 @@ fn lines(
     let from_turns = own(records, from, from.after.unwrap_or(common))?;
     let to_turns = own(records, to, to.after.unwrap_or(common))?;
     let said = |turns: &[Turn]| turns.iter().map(said).collect::<Vec<_>>();
-    let mut changes = align::turns(&said(&from_turns), &said(&to_turns));
-    let left_out = changes.len().saturating_sub(limit) as u64;
-    changes.truncate(limit);
+    let (changes, left_out) = align::turns(&said(&from_turns), &said(&to_turns), limit);
     let (before, after) = (about(records, call, &from_turns)?, about(records, call, &to_turns)?);
     let facts = answers::changes(&state(records, call, from)?, &state(records, call, to)?);
     let hash = |loc: Option<TurnLoc>| match loc {

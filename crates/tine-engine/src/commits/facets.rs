@@ -5,6 +5,7 @@ use tine_core::facts::Origin;
 use tine_store::Turn;
 
 use super::TurnRings;
+use super::known::observed;
 use super::rings::{self, extractor};
 use super::window::Stretch;
 use crate::Result;
@@ -17,23 +18,23 @@ pub(super) const KEPT: usize = 1_000;
 /// The facets of a stretch of turns; those that are deleted or purged have none.
 pub(super) fn of(mutation: &mut Mutation<'_>, stretch: &Stretch, state: State) -> Result<Facets> {
     let mut facets = Facets { extractor: extractor(), state, ..Facets::default() };
-    for turn in shown(mutation, stretch)? {
+    let turns = shown(mutation, stretch)?;
+    for turn in &turns {
         let project = &mutation.call.project;
-        let Some(found) = rings::keep(mutation.records, project, &turn)? else {
+        if let Some(found) = rings::keep(mutation.records, project, turn)? {
+            see(&mut facets, turn, &found);
+        }
+    }
+    let ledger = mutation.ledger();
+    let ids = turns.iter().map(|turn| (turn.id, ())).collect();
+    for (_, id) in observed(&ledger, &ids)? {
+        let Some(one) = ledger.observation(id)?.filter(|one| one.origin != Origin::Turn) else {
             continue;
         };
-        see(&mut facets, &turn, &found);
-        for one in mutation.ledger().about_turn(&turn.id)? {
-            let Some(run) = one.interpretation else {
-                continue;
-            };
-            if one.origin == Origin::Turn {
-                continue;
-            }
-            if let Some(name) = one.fields.get("name").and_then(|name| name.as_str()) {
-                Facets::see(&mut facets.entities, name, None);
-                facets.interpretations.insert(run);
-            }
+        let name = one.fields.get("name").and_then(|name| name.as_str());
+        if let (Some(run), Some(name)) = (one.interpretation, name) {
+            Facets::see(&mut facets.entities, name, None);
+            facets.interpretations.insert(run);
         }
     }
     facets.bound(KEPT);

@@ -6,7 +6,7 @@ use tine_core::commit::{Fact, Held, State, Value};
 use tine_core::facts::reduce::{Order, reduce, schema_version};
 use tine_core::facts::schema::Strategy;
 use tine_core::{EntityId, ObservationId, TurnId};
-use tine_store::{EntryKind, TurnLoc};
+use tine_store::{EntryKind, KeyRange, TurnLoc};
 
 use super::window::Stretch;
 use crate::Result;
@@ -29,13 +29,9 @@ impl Known {
         };
         let path = turns_of(tree, &Stretch::to(tree, end)?)?;
         let mut entities = BTreeSet::new();
-        for (turn, depth) in &path {
-            for key in ledger.under(EntryKind::ObservationOfTurn, turn.as_bytes())? {
-                if let Some(id) = keys::observation_at_end(&key) {
-                    known.depths.insert(id, *depth);
-                    entities.insert(speaks_of(ledger, id)?);
-                }
-            }
+        for (turn, id) in observed(ledger, &path)? {
+            known.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
+            entities.insert(speaks_of(ledger, id)?);
         }
         for entity in entities.into_iter().flatten() {
             known.learn(ledger, entity, &path)?;
@@ -82,6 +78,49 @@ impl Known {
     pub(super) fn is_below(&self, observation: &ObservationId, depth: u32) -> bool {
         self.depths.get(observation).is_some_and(|at| *at > depth)
     }
+}
+
+/// Look-ups that are read at once.
+const AT_ONCE: usize = 128;
+
+/// Observations that name one of these turns. Only turns that have some cost anything: what lies
+/// between two of them belongs to other conversations and is passed over.
+pub(super) fn observed<T>(
+    ledger: &Ledger<'_>,
+    turns: &BTreeMap<TurnId, T>,
+) -> Result<Vec<(TurnId, ObservationId)>> {
+    let mut found = Vec::new();
+    let Some((last, _)) = turns.last_key_value() else {
+        return Ok(found);
+    };
+    let end = KeyRange::prefix(last.as_bytes()).to;
+    let mut next = turns.first_key_value().map(|(first, _)| first.as_bytes().to_vec());
+    while let Some(from) = next {
+        let range = KeyRange { from, to: end.clone(), backwards: false };
+        let kind = EntryKind::ObservationOfTurn;
+        let page = ledger.records.entries(ledger.project, kind, &range, AT_ONCE)?;
+        let mut at = None;
+        for entry in &page {
+            let turn = entry.key.first_chunk::<16>().copied().map(TurnId::from_bytes);
+            at = turn;
+            if let (Some(turn), Some(id)) = (turn, keys::observation_at_end(&entry.key))
+                && turns.contains_key(&turn)
+            {
+                found.push((turn, id));
+            }
+        }
+        next = match (at, page.last()) {
+            (Some(turn), Some(last)) if page.len() == AT_ONCE => {
+                if turns.contains_key(&turn) {
+                    Some([last.key.as_slice(), &[0]].concat())
+                } else {
+                    turns.range(turn..).next().map(|(turn, _)| turn.as_bytes().to_vec())
+                }
+            }
+            _ => None,
+        };
+    }
+    Ok(found)
 }
 
 /// The entity that an observation speaks of now.

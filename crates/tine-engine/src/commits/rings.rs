@@ -35,14 +35,16 @@ impl Engine {
     /// Computes the rings of turns and keeps them, so that whoever needs them all at once has
     /// them: outside of the transaction that needs them.
     pub(super) fn prepare_rings(&self, project: &ProjectId, turns: &[TurnLoc]) -> Result<()> {
+        let by = extractor();
         for some in turns.chunks(KEPT_AT_ONCE) {
             let missing = self.read(|records| {
                 let mut missing = Vec::new();
                 for turn in crate::path::fetch(records, some)? {
-                    if kept(records, project, &turn)?.is_none()
+                    let found = records.entry(project, EntryKind::Rings, turn.id.as_bytes())?;
+                    if !found.is_some_and(|text| is_by(&text, &by))
                         && let Some(rings) = computed(&turn)
                     {
-                        missing.push((turn.id, sealed(turn.id.as_bytes(), &rings)));
+                        missing.push((turn.loc, sealed(turn.id.as_bytes(), &rings)));
                     }
                 }
                 Ok(missing)
@@ -52,14 +54,25 @@ impl Engine {
             }
             let project = project.clone();
             self.write(move |records| {
-                for (id, text) in &missing {
-                    records.put_entry(&project, EntryKind::Rings, id.as_bytes(), text)?;
+                for (loc, text) in &missing {
+                    // What was erased in the meantime has none.
+                    if let Some(turn) = records.turn(*loc)?
+                        && matches!(turn.content, Content::Kept(_))
+                    {
+                        records.put_entry(&project, EntryKind::Rings, turn.id.as_bytes(), text)?;
+                    }
                 }
                 Ok(())
             })?;
         }
         Ok(())
     }
+}
+
+/// Whether rings that were kept are those of an extractor, as far as their beginning tells.
+fn is_by(kept: &str, extractor: &str) -> bool {
+    let text = kept.get(SEAL..).and_then(|text| text.strip_prefix("{\"extractor\":\""));
+    text.and_then(|text| text.strip_prefix(extractor)).is_some_and(|rest| rest.starts_with('"'))
 }
 
 /// The rings of a turn; none of one that was purged.
