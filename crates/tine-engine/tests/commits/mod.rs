@@ -12,6 +12,7 @@ mod comparing;
 mod cost;
 mod making;
 mod merging;
+mod random;
 mod upkeep;
 
 use tine_core::json::{Json, Object};
@@ -29,6 +30,10 @@ impl World {
 
     /// Something known of the trip, said by a turn.
     pub fn trip(&self, turn: TurnId, fields: &[(&str, Json)]) -> EntityId {
+        self.try_trip(turn, fields).expect("a fact that is stored")
+    }
+
+    pub fn try_trip(&self, turn: TurnId, fields: &[(&str, Json)]) -> tine_engine::Result<EntityId> {
         let mut members = Object::new();
         members.insert("name", "the trip".into());
         for (name, value) in fields {
@@ -36,8 +41,7 @@ impl World {
         }
         let fact = NewFact { turn: Some(Reference::from(turn)), ..NewFact::of("trip", members) };
         let request = StoreFacts { entities: vec![fact], ..StoreFacts::default() };
-        let stored = self.engine.store_facts(&self.call, request).expect("a fact that is stored");
-        stored.entities[0].entity
+        Ok(self.engine.store_facts(&self.call, request)?.entities[0].entity)
     }
 
     pub fn merging(&self, talk: &ConversationId, from: &str, into: &str) -> MergeBranches {

@@ -32,7 +32,7 @@
 
 mod across;
 mod atomic;
-mod cases;
+pub(crate) mod cases;
 mod checked;
 mod contract_failures;
 mod cost;
