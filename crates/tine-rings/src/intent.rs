@@ -199,6 +199,7 @@ fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, rest: &str) -> Act {
         () if asks && !item => Act::Question,
         () if cues.says(Sort::Decision, plain) => Act::Decision,
         () if cues.says(Sort::Request, plain) => Act::Request,
+        () if cues.ends(Sort::Statement, plain) => Act::Statement,
         () if cues.begins(Sort::Request, rest) && !item => Act::Instruction,
         () if is_imperative(sentence.language, rest) && !item => Act::Instruction,
         () if !unsure && cues.says(Sort::Question, plain) => Act::Question,
