@@ -209,7 +209,10 @@ fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, rest: &str) -> Act {
 
 /// Whether a sentence asks, with a mark or without.
 pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
-    asks(sentence.text) || act(sentence) == Act::Question
+    let cues = &lists::of(sentence.language).cues;
+    let rest = cues.without_opening(&sentence.plain.text);
+    asks(sentence.text)
+        || (cues.begins(Sort::Question, rest) && !cues.begins(Sort::Statement, rest))
 }
 
 /// Whether a sentence ends with a question mark, or has one of the marks that stand before.

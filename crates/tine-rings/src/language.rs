@@ -2,8 +2,9 @@
 //!
 //! Scripts tell Chinese and Japanese; the small words that every sentence has tell the others.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::lists;
 use crate::script::{is_han, is_kana};
@@ -41,8 +42,8 @@ const WHOLE_VOTE: u32 = 12;
 /// For a letter with a mark.
 const LETTER_VOTE: u32 = 6;
 
-static VOTES: LazyLock<HashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::new(|| {
-    let mut votes: HashMap<&str, [u32; SPACED.len()]> = HashMap::new();
+static VOTES: LazyLock<FxHashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::new(|| {
+    let mut votes: FxHashMap<&str, [u32; SPACED.len()]> = FxHashMap::default();
     for (no, language) in SPACED.into_iter().enumerate() {
         let lists = lists::of(language);
         let words = lists.stop.iter().chain(&lists.weak).chain(&lists.verbs);

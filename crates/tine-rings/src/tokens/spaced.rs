@@ -285,7 +285,7 @@ fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
         no of for in on with about by from another new old good ";
     let token = &tokens[no];
     let last = no.checked_sub(1).and_then(|no| tokens.get(no)).filter(|_| token.joined);
-    let behind = |words: &str| last.is_some_and(|it| words.contains(&format!(" {} ", it.folded)));
+    let behind = |words: &str| last.is_some_and(|it| among(words, &it.folded));
     let next = tokens.get(no + 1).filter(|it| it.joined);
     match (language, token.kind) {
         (Language::English, Kind::Verb) => {
@@ -302,7 +302,7 @@ fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
             let ends = |ending: &str| token.folded.len() > 4 && token.folded.ends_with(ending);
             let object = next.is_some_and(|it| {
                 matches!(it.kind, Kind::Word | Kind::Name | Kind::Identifier)
-                    || NOUN_BEHIND.contains(&format!(" {} ", it.folded))
+                    || among(NOUN_BEHIND, &it.folded)
             });
             let noun =
                 last.is_some_and(|it| matches!(it.kind, Kind::Word | Kind::Weak | Kind::Name));
@@ -325,10 +325,7 @@ fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
             Kind::Verb
         }
         (Language::German, Kind::Word)
-            if no == 0
-                && next.is_some_and(|it| {
-                    " sie du wir ich ihr ".contains(&format!(" {} ", it.folded))
-                }) =>
+            if no == 0 && next.is_some_and(|it| among("sie du wir ich ihr", &it.folded)) =>
         {
             Kind::Verb
         }
@@ -338,10 +335,13 @@ fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
 
 /// Whether an article or its like follows.
 fn is_determined(next: Option<&Token>) -> bool {
-    next.is_some_and(|it| {
-        " a an the my your his her its our their this that these those "
-            .contains(&format!(" {} ", it.folded))
-    })
+    const ARTICLES: &str = "a an the my your his her its our their this that these those";
+    next.is_some_and(|it| among(ARTICLES, &it.folded))
+}
+
+/// Whether a word is one of a few, which are written with spaces between.
+fn among(few: &str, word: &str) -> bool {
+    few.split_ascii_whitespace().any(|it| it == word)
 }
 
 /// Whether a word in -s is a form of a verb in the list.
@@ -373,11 +373,12 @@ fn word_kind(language: Language, folded: &str) -> Kind {
     if let Some(kind) = listed(language, folded) {
         return kind;
     }
-    let among = |list: &str| list.split_whitespace().any(|it| it == folded);
     let ends = |endings: &[&str]| endings.iter().any(|it| folded.ends_with(it));
     let length = folded.chars().count();
     match language {
-        Language::English if length > 4 && ends(&["ly"]) && !among(NO_ADVERBS) => Kind::Stop,
+        Language::English if length > 4 && ends(&["ly"]) && !among(NO_ADVERBS, folded) => {
+            Kind::Stop
+        }
         Language::English if is_english_verb(folded) => Kind::Verb,
         Language::English if ends(&["n't", "'re", "'ve", "'ll"]) => Kind::Stop,
         Language::German if folded.starts_with(|it: char| it.is_ascii_lowercase()) => Kind::Weak,
@@ -392,7 +393,7 @@ fn word_kind(language: Language, folded: &str) -> Kind {
                 && ends(&[
                     "ar", "er", "ir", "arme", "erme", "irme", "arlo", "erlo", "arla", "erla",
                 ])
-                && !among(NO_INFINITIVES) =>
+                && !among(NO_INFINITIVES, folded) =>
         {
             Kind::Verb
         }
