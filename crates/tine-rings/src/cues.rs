@@ -51,6 +51,9 @@ pub(crate) struct Cues {
 const COUNTS: u8 = 0;
 const STANDS_BY: u8 = 1;
 
+/// How many openings are taken away from a sentence.
+const MAX_OPENINGS: usize = 6;
+
 /// The longest sentence that can be nothing but certain phrases, in bytes.
 const MAX_FORMULA_BYTES: usize = 160;
 
@@ -116,9 +119,15 @@ impl Cues {
         }
     }
 
+    /// The length of the longest cue that a sentence begins with, whichever openings it has.
+    pub fn beginning(&self, sort: Sort, openings: &[&str]) -> usize {
+        let first = &self.places(sort).first;
+        openings.iter().filter_map(|it| first.longest(it, 0)).map(|it| it.end).max().unwrap_or(0)
+    }
+
     /// Whether a sentence begins with a cue.
-    pub fn begins(&self, sort: Sort, plain: &str) -> bool {
-        self.places(sort).first.longest(plain, 0).is_some()
+    pub fn begins(&self, sort: Sort, openings: &[&str]) -> bool {
+        self.beginning(sort, openings) > 0
     }
 
     /// Whether a cue stands anywhere in a sentence.
@@ -137,11 +146,15 @@ impl Cues {
         self.places(sort).last.longest(&tail, 0).is_some()
     }
 
-    /// A sentence without what may stand before it.
-    pub fn without_opening<'p>(&self, plain: &'p str) -> &'p str {
-        let mut rest = plain;
-        while let Some(found) = self.skip.longest(rest, 0) {
-            rest = rest[found.end..].trim_start_matches([' ', ',', '、']);
+    /// A sentence, and what is left of it as openings are taken away one by one.
+    pub fn without_openings<'p>(&self, plain: &'p str) -> Vec<&'p str> {
+        let mut rest = vec![plain];
+        while let Some(found) = rest.last().and_then(|last| self.skip.longest(last, 0)) {
+            let last = rest[rest.len() - 1];
+            rest.push(last[found.end..].trim_start_matches([' ', ',', '、']));
+            if rest.len() > MAX_OPENINGS {
+                break;
+            }
         }
         rest
     }
@@ -154,6 +167,12 @@ impl Cues {
     /// Whether a sentence is nothing but a greeting.
     pub fn is_greeting(&self, plain: &str) -> bool {
         is_formula(&self.hello, plain)
+    }
+
+    /// What follows a greeting that a sentence begins with.
+    pub fn behind_greeting<'p>(&self, plain: &'p str) -> Option<&'p str> {
+        let found = self.hello.longest(plain, 0).filter(|it| it.tag == COUNTS)?;
+        plain[found.end..].strip_prefix(' ')
     }
 }
 

@@ -141,40 +141,47 @@ fn act(sentence: &Sentence<'_>) -> Act {
     let cues = &lists::of(sentence.language).cues;
     let plain = sentence.plain.text.as_str();
     let asks = asks(sentence.text);
-    if cues.is_greeting(plain) {
+    if cues.is_greeting(plain) || (!asks && greets_by_name(cues, sentence)) {
         return Act::Greeting;
     }
     if !asks && cues.is_acknowledgement(plain) {
         return Act::Acknowledgement;
     }
-    if cues.begins(Sort::Correction, plain) || (!asks && cues.says(Sort::Correction, plain)) {
+    let openings = cues.without_openings(plain);
+    let begins = |sort| cues.begins(sort, &openings);
+    if cues.begins(Sort::Correction, &[plain]) || (!asks && cues.says(Sort::Correction, plain)) {
         return Act::Correction;
     }
-    let rest = cues.without_opening(plain);
-    if cues.begins(Sort::Offer, rest) {
+    if begins(Sort::Offer) {
         return Act::Offer;
     }
-    if cues.begins(Sort::Correction, rest) {
+    if begins(Sort::Correction) {
         return Act::Correction;
     }
-    let begins = |sort| cues.begins(sort, plain) || cues.begins(sort, rest);
+    let wants = begins(Sort::Request) || cues.says(Sort::Request, plain);
     match () {
-        () if asks => asked(cues, plain, rest),
+        () if asks => asked(cues, plain, &openings),
         () if begins(Sort::Statement) => Act::Statement,
         () if begins(Sort::Decision) || cues.ends(Sort::Decision, plain) => Act::Decision,
         () if cues.surely_says(Sort::Question, plain) && !cues.ends(Sort::Request, plain) => {
             Act::Question
         }
-        () if begins(Sort::Acknowledgement) && !cues.says(Sort::Request, rest) => {
-            Act::Acknowledgement
-        }
-        () => told(sentence, cues, plain, rest),
+        () if begins(Sort::Acknowledgement) && !wants => Act::Acknowledgement,
+        () => told(sentence, cues, plain, &openings),
     }
 }
 
+/// A greeting with a name of one or two words behind it.
+fn greets_by_name(cues: &Cues, sentence: &Sentence<'_>) -> bool {
+    let named = |name: &str| name.split(' ').count() <= 2;
+    let mut last = sentence.text.split_whitespace().rev();
+    cues.behind_greeting(&sentence.plain.text).is_some_and(named)
+        && last.next().is_some_and(|word| word.starts_with(char::is_uppercase))
+}
+
 /// What a sentence with a question mark does.
-fn asked(cues: &Cues, plain: &str, rest: &str) -> Act {
-    let wants = cues.begins(Sort::Request, rest)
+fn asked(cues: &Cues, plain: &str, openings: &[&str]) -> Act {
+    let wants = cues.begins(Sort::Request, openings)
         || cues.says(Sort::Request, plain)
         || cues.ends(Sort::Request, plain);
     let asks = cues.says(Sort::Question, plain) && !is_east_asian_text(plain)
@@ -188,18 +195,22 @@ fn asked(cues: &Cues, plain: &str, rest: &str) -> Act {
 }
 
 /// What a sentence without a question mark does, once the plainest cues are ruled out.
-fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, rest: &str) -> Act {
+fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, openings: &[&str]) -> Act {
+    let rest = openings.last().copied().unwrap_or(plain);
+    let wants = cues.beginning(Sort::Request, openings);
+    let begins = cues.beginning(Sort::Question, openings);
     let item = sentence.block == Block::Item;
     let stopped = sentence.text.trim_end().ends_with(['。', '！', '!', '：', ':']);
     let unsure = is_east_asian_text(plain) && stopped;
-    let asks = cues.begins(Sort::Question, rest)
-        || cues.ends(Sort::Question, plain) && !cues.ends(Sort::Request, plain);
+    let asks =
+        begins > wants || cues.ends(Sort::Question, plain) && !cues.ends(Sort::Request, plain);
     match () {
         () if cues.ends(Sort::Request, plain) => Act::Request,
         () if asks && !item => Act::Question,
         () if cues.says(Sort::Decision, plain) => Act::Decision,
         () if cues.says(Sort::Request, plain) => Act::Request,
-        () if cues.begins(Sort::Request, rest) && !item => Act::Instruction,
+        () if cues.ends(Sort::Statement, plain) => Act::Statement,
+        () if wants > 0 && !item => Act::Instruction,
         () if is_imperative(sentence.language, rest) && !item => Act::Instruction,
         () if !unsure && cues.says(Sort::Question, plain) => Act::Question,
         () => Act::Statement,
@@ -208,7 +219,10 @@ fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, rest: &str) -> Act {
 
 /// Whether a sentence asks, with a mark or without.
 pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
-    asks(sentence.text) || act(sentence) == Act::Question
+    let cues = &lists::of(sentence.language).cues;
+    let openings = cues.without_openings(&sentence.plain.text);
+    asks(sentence.text)
+        || (cues.begins(Sort::Question, &openings) && !cues.begins(Sort::Statement, &openings))
 }
 
 /// Whether a sentence ends with a question mark, or has one of the marks that stand before.
@@ -217,14 +231,39 @@ fn asks(text: &str) -> bool {
     text.trim_end_matches(closing).ends_with(['?', '？', '⁇', '⁉']) || text.contains('¿')
 }
 
-/// An English sentence that begins with a verb in its base form.
+/// A sentence that begins with what can only be a command: a verb in its base form in English; in
+/// the others a word that no article stands before, and one behind.
 fn is_imperative(language: Language, rest: &str) -> bool {
-    const NO_OBJECT: &str = " is are was were has have had will would can could should may might isn't aren't wasn't of seems looks does did ";
+    const NO_OBJECT: &str = "is are was were has have had will would can could should may might \
+        isn't aren't wasn't of seems looks does did says said shows suggests states";
+    const GERMAN: &str = "den die das dem mir mich uns alles diesen diese dieses meinen meine mein \
+        einen eine ein es ihn mal";
+    const FRENCH: &str = "le la les un une des ce cette ces mon ma mes tout toutes";
+    const SPANISH: &str = "el la los las un una este esta estos mi mis todo todas";
+    const VERB_BEFORE_SUBJECT: &str = "falta faltan queda quedan llega llegan viene sale empieza";
     let mut words = rest.split(' ');
     let (Some(first), next) = (words.next(), words.next().unwrap_or("")) else { return false };
-    matches!(language, Language::English | Language::Other)
-        && lists::of(Language::English).verbs.contains(first)
-        && !NO_OBJECT.contains(&format!(" {next} "))
+    let among = |few: &str, word: &str| few.split_whitespace().any(|it| it == word);
+    let lists = lists::of(language);
+    let known = lists.stop.contains(first) || lists.weak.contains(first);
+    match language {
+        Language::English | Language::Other => {
+            lists.verbs.contains(first) && !among(NO_OBJECT, next)
+        }
+        Language::German => !known && among(GERMAN, next) && !first.ends_with(['t', 'n', 's']),
+        Language::French => {
+            !known
+                && (among(FRENCH, next) || next.starts_with("l'"))
+                && first.ends_with(['e', 's', 'z'])
+        }
+        Language::Spanish => {
+            let object = among(SPANISH, next) && first.ends_with(['a', 'e']);
+            let me = ["ame", "eme", "anos", "alo", "alos", "ala", "amelo"];
+            let told = first.len() > 5 && me.iter().any(|it| first.ends_with(it));
+            !known && !among(VERB_BEFORE_SUBJECT, first) && (object || told)
+        }
+        Language::Chinese | Language::Japanese => false,
+    }
 }
 
 fn is_east_asian_text(plain: &str) -> bool {

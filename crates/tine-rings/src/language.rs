@@ -2,8 +2,9 @@
 //!
 //! Scripts tell Chinese and Japanese; the small words that every sentence has tell the others.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::lists;
 use crate::script::{is_han, is_kana};
@@ -38,11 +39,15 @@ pub(crate) struct Votes {
 /// Twelve for a word of one language, less for one that several have.
 const WHOLE_VOTE: u32 = 12;
 
-static VOTES: LazyLock<HashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::new(|| {
-    let mut votes: HashMap<&str, [u32; SPACED.len()]> = HashMap::new();
+/// For a letter with a mark.
+const LETTER_VOTE: u32 = 6;
+
+static VOTES: LazyLock<FxHashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::new(|| {
+    let mut votes: FxHashMap<&str, [u32; SPACED.len()]> = FxHashMap::default();
     for (no, language) in SPACED.into_iter().enumerate() {
         let lists = lists::of(language);
-        for word in lists.stop.iter().chain(lists.cues.telling()) {
+        let words = lists.stop.iter().chain(&lists.weak).chain(&lists.verbs);
+        for word in words.chain(lists.cues.telling()) {
             votes.entry(word).or_default()[no] = 1;
         }
     }
@@ -54,9 +59,24 @@ static VOTES: LazyLock<HashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::n
 });
 
 impl Votes {
-    /// Counts the words of a plain sentence.
-    pub fn of(plain: &str) -> Self {
+    /// Counts the words of a sentence, and the letters that few languages have.
+    pub fn of(text: &str, plain: &str) -> Self {
         let mut votes = Self::default();
+        for symbol in text.chars().filter(|it| !it.is_ascii()) {
+            match symbol {
+                'ä' | 'ö' | 'ü' | 'ß' | 'Ä' | 'Ö' | 'Ü' | '„' => {
+                    votes.spaced[1] += LETTER_VOTE
+                }
+                'è' | 'ê' | 'ç' | 'à' | 'ù' | 'â' | 'î' | 'œ' | 'ë' | 'û' | 'À' | 'Ê' | 'Ç' =>
+                {
+                    votes.spaced[2] += LETTER_VOTE;
+                }
+                'ñ' | '¿' | '¡' | 'í' | 'ó' | 'á' | 'ú' | 'Á' => {
+                    votes.spaced[3] += LETTER_VOTE
+                }
+                _ => {}
+            }
+        }
         for word in plain.split(' ').filter(|word| !word.is_empty()) {
             votes.words += 1;
             let elided = word.split_inclusive('\'').next().filter(|it| it.len() < word.len());

@@ -1,15 +1,17 @@
 //! The word lists of each language, read once.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashSet;
 
 use crate::cues::Cues;
 use crate::facets::Lexicon;
 use crate::fold::fold;
 use crate::language::Language;
+use crate::phrases::Phrases;
 
 /// Folded words.
-pub(crate) type Words = HashSet<String>;
+pub(crate) type Words = FxHashSet<String>;
 
 /// What is known of one language.
 pub(crate) struct Lists {
@@ -53,8 +55,11 @@ pub(crate) static UNITS: LazyLock<Words> =
     LazyLock::new(|| words(include_str!("lists/any/units.txt")));
 
 /// Japanese nouns that are not written in one script.
-pub(crate) static JAPANESE_NOUNS: LazyLock<Words> =
-    LazyLock::new(|| words(include_str!("lists/ja/mixed.txt")));
+pub(crate) static JAPANESE_NOUNS: LazyLock<Phrases> = LazyLock::new(|| {
+    let mut nouns = Phrases::default();
+    words(include_str!("lists/ja/mixed.txt")).iter().for_each(|noun| nouns.add(noun, 0));
+    nouns
+});
 
 /// What is known of a language; of an unknown one, English stands in.
 pub(crate) fn of(language: Language) -> &'static Lists {

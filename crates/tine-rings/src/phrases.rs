@@ -1,6 +1,6 @@
 //! Many phrases, looked for at once.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::fold;
 use crate::plain::is_boundary;
@@ -9,8 +9,8 @@ use crate::script::is_east_asian;
 /// Phrases with a tag each, as a tree of characters.
 #[derive(Default)]
 pub(crate) struct Phrases {
-    next: HashMap<(u32, char), u32>,
-    ends: HashMap<u32, Vec<End>>,
+    next: FxHashMap<(u32, char), u32>,
+    ends: FxHashMap<u32, Vec<End>>,
     nodes: u32,
 }
 
@@ -48,15 +48,14 @@ impl Phrases {
 
     /// Tells every phrase that begins at a byte of a folded text, the shortest first.
     pub fn at(&self, text: &str, start: usize, each: &mut dyn FnMut(Found)) {
-        let (mut node, mut last) = (0, None);
+        let mut node = 0;
         for (at, symbol) in text[start..].char_indices() {
             let Some(next) = self.next.get(&(node, symbol)) else { return };
             node = *next;
-            last = Some(symbol).or(last);
             let Some(ends) = self.ends.get(&node) else { continue };
             let end = start + at + symbol.len_utf8();
             let behind = text[end..].chars().next();
-            let whole = is_east_asian(symbol) || is_boundary(last, behind);
+            let whole = is_east_asian(symbol) || is_boundary(Some(symbol), behind);
             for found in ends.iter().filter(|it| whole || it.open) {
                 let end = if whole { end } else { word_end(text, end) };
                 each(Found { end, tag: found.tag });
@@ -68,6 +67,17 @@ impl Phrases {
     pub fn longest(&self, text: &str, start: usize) -> Option<Found> {
         let mut longest = None;
         self.at(text, start, &mut |found| longest = Some(found));
+        longest
+    }
+
+    /// How many characters the longest phrase has that some characters begin with.
+    pub fn longest_of(&self, symbols: &[char]) -> Option<usize> {
+        let (mut node, mut longest) = (0, None);
+        for (no, symbol) in symbols.iter().enumerate() {
+            let Some(next) = self.next.get(&(node, *symbol)) else { break };
+            node = *next;
+            longest = self.ends.get(&node).map(|_| no + 1).or(longest);
+        }
         longest
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn sentences<'t>(text: &'t str, segments: &[Segment]) -> Vec<Sentence
         }
         let said = &text[segment.at.clone()];
         let plain = Plain::new(said, start);
-        let vote = Votes::of(&plain.text);
+        let vote = Votes::of(said, &plain.text);
         whole.add(&vote);
         votes.push(vote);
         let language = Language::Other;

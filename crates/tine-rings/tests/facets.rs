@@ -32,7 +32,7 @@ fn stems_and_parts_of_compounds_are_found() {
 
 #[test]
 fn only_whole_words_tell() {
-    check("The carpet is brand-newish.", &["shopping"]);
+    check("The carport is planetary.", &[]);
     check("A scarlet planet.", &[]);
 }
 

@@ -22,3 +22,9 @@ fn the_turns_that_rules_were_made_with_are_read_as_well_as_they_were() {
     let kept = overall.precision() >= 0.9 && overall.intent() >= 0.97;
     assert!(kept, "{overall}\n{}", verdict.misses.join("\n"));
 }
+
+#[test]
+fn the_sentences_that_cues_were_made_with_are_read_as_well_as_they_were() {
+    let intent = judge(&corpus("intents.jsonl")).overall().intent();
+    assert!(intent >= 0.97, "{intent}");
+}

@@ -8,9 +8,6 @@ use crate::language::Language;
 use crate::lists::JAPANESE_NOUNS;
 use crate::script::{is_han, is_hiragana, is_katakana};
 
-/// The longest noun of the list, in characters.
-const MAX_LISTED: usize = 7;
-
 /// What may follow a noun of one character.
 const PARTICLES: &str = "はがをにでともへやかのだ";
 
@@ -28,11 +25,7 @@ pub(super) fn read(reader: &mut Reader<'_>, run: &[char]) {
 
 /// A noun of the list.
 fn noun(reader: &mut Reader<'_>, rest: &[char], before: Option<char>) -> Option<usize> {
-    let longest = MAX_LISTED.min(rest.len());
-    let length = (1..=longest).rev().find(|length| {
-        let word: String = rest[..*length].iter().collect();
-        JAPANESE_NOUNS.contains(&word)
-    })?;
+    let length = JAPANESE_NOUNS.longest_of(rest)?;
     let inside = is_han(rest[0]) && before.is_some_and(is_han);
     let ends = rest.get(length).is_none_or(|next| match *next {
         next if is_han(rest[length - 1]) => PARTICLES.contains(next),

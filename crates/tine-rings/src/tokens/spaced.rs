@@ -109,7 +109,7 @@ fn number(reader: &mut Reader<'_>, sign: usize) {
     while let Some(symbol) = reader.peek(length) {
         let inner =
             ".,:/-".contains(symbol) && reader.peek(length + 1).is_some_and(|it| it.is_numeric());
-        if !symbol.is_numeric() && !(inner && length > sign) {
+        if !symbol.is_numeric() && (!inner || length == sign) {
             break;
         }
         length += 1;
@@ -230,6 +230,8 @@ fn kind(text: &str, code: bool, upper: usize) -> Kind {
         text.split(['-', '’', '\'']).all(|part| part.starts_with(char::is_uppercase));
     match text {
         _ if code && letters > 0 => Kind::Identifier,
+        // The letter of `option B` goes with what it counts.
+        _ if letters == 1 && upper == 1 && text != "I" => Kind::Number,
         _ if letters < 2 => Kind::Stop,
         _ if upper == letters && letters > 1 => Kind::Name,
         _ if inner && !parts_capital && !text.contains('-') => Kind::Identifier,
@@ -246,37 +248,45 @@ pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [Token]) {
     };
     let shouted = is_shouted(sentence.text);
     let titled = is_titled(tokens);
-    let mut first = true;
-    for no in 0..tokens.len() {
-        let starts = std::mem::take(&mut first);
-        let token = &tokens[no];
-        if token.folded.chars().next().is_none_or(|it| !is_word(it)) {
-            continue;
+    for (no, token) in tokens.iter_mut().enumerate() {
+        if token.folded.starts_with(is_word) {
+            let expected = no == 0 || shouted || titled;
+            token.kind = alone(language, token, expected, shouted);
+            token.links |= is_link(language, &token.folded);
         }
-        let kind = match token.kind {
-            Kind::Name => name(language, &token.folded, starts || shouted || titled, shouted),
-            Kind::Word => word_kind(language, &token.folded),
-            Kind::Identifier if listed(language, &token.folded) == Some(Kind::Stop) => Kind::Stop,
-            other => other,
-        };
-        let links = LINKS.contains(&token.folded.as_str())
-            && matches!(language, Language::French | Language::Spanish);
-        let token = &mut tokens[no];
-        (token.kind, token.links) = (kind, token.links || links);
     }
-    for no in 0..tokens.len() {
-        tokens[no].kind = beside(language, &tokens[..no], &tokens[no], tokens.get(no + 1));
-    }
+    let kinds: Vec<Kind> = (0..tokens.len()).map(|no| beside(language, tokens, no)).collect();
+    tokens.iter_mut().zip(kinds).for_each(|(token, kind)| token.kind = kind);
     units(tokens);
 }
 
+/// What a word is by itself; `expected` if a capital at its beginning tells nothing.
+fn alone(language: Language, token: &Token, expected: bool, shouted: bool) -> Kind {
+    match token.kind {
+        Kind::Name => name(language, &token.folded, expected, shouted),
+        Kind::Word => word_kind(language, &token.folded),
+        Kind::Identifier if listed(language, &token.folded) == Some(Kind::Stop) => Kind::Stop,
+        other => other,
+    }
+}
+
+/// Whether a small word may stand inside of a term.
+fn is_link(language: Language, folded: &str) -> bool {
+    match language {
+        Language::French => LINKS.contains(&folded) || folded == "a",
+        Language::Spanish => LINKS.contains(&folded),
+        _ => false,
+    }
+}
+
 /// What a word is, given the words around it: `the offer` is a thing, `they offer` an action.
-fn beside(language: Language, before: &[Token], token: &Token, next: Option<&Token>) -> Kind {
+fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
     const NOUN_BEHIND: &str = " a an the my your his her its our their this that these those each every some any \
         no of for in on with about by from another new old good ";
-    let last = before.last().filter(|_| token.joined);
-    let behind = |words: &str| last.is_some_and(|it| words.contains(&format!(" {} ", it.folded)));
-    let next = next.filter(|it| it.joined);
+    let token = &tokens[no];
+    let last = no.checked_sub(1).and_then(|no| tokens.get(no)).filter(|_| token.joined);
+    let behind = |words: &str| last.is_some_and(|it| among(words, &it.folded));
+    let next = tokens.get(no + 1).filter(|it| it.joined);
     match (language, token.kind) {
         (Language::English, Kind::Verb) => {
             let noun = last.is_some_and(|it| {
@@ -292,14 +302,15 @@ fn beside(language: Language, before: &[Token], token: &Token, next: Option<&Tok
             let ends = |ending: &str| token.folded.len() > 4 && token.folded.ends_with(ending);
             let object = next.is_some_and(|it| {
                 matches!(it.kind, Kind::Word | Kind::Name | Kind::Identifier)
-                    || NOUN_BEHIND.contains(&format!(" {} ", it.folded))
+                    || among(NOUN_BEHIND, &it.folded)
             });
             let noun =
                 last.is_some_and(|it| matches!(it.kind, Kind::Word | Kind::Weak | Kind::Name));
             let doing = ends("ing") && object && !noun && !behind(NOUN_BEHIND);
             let does = subject
                 && (behind(" i you we they to i'll we'll you'll ") || ends("s") || ends("ed"));
-            if doing || (does && !ends("ss")) { Kind::Verb } else { Kind::Word }
+            let acts = ends("s") && is_determined(next) && is_listed_verb(&token.folded);
+            if doing || acts || (does && !ends("ss")) { Kind::Verb } else { Kind::Word }
         }
         (Language::French, Kind::Word)
             if behind(
@@ -314,15 +325,32 @@ fn beside(language: Language, before: &[Token], token: &Token, next: Option<&Tok
             Kind::Verb
         }
         (Language::German, Kind::Word)
-            if before.is_empty()
-                && next.is_some_and(|it| {
-                    " sie du wir ich ihr ".contains(&format!(" {} ", it.folded))
-                }) =>
+            if no == 0 && next.is_some_and(|it| among("sie du wir ich ihr", &it.folded)) =>
         {
             Kind::Verb
         }
         (_, kind) => kind,
     }
+}
+
+/// Whether an article or its like follows.
+fn is_determined(next: Option<&Token>) -> bool {
+    const ARTICLES: &str = "a an the my your his her its our their this that these those";
+    next.is_some_and(|it| among(ARTICLES, &it.folded))
+}
+
+/// Whether a word is one of a few, which are written with spaces between.
+fn among(few: &str, word: &str) -> bool {
+    few.split_ascii_whitespace().any(|it| it == word)
+}
+
+/// Whether a word in -s is a form of a verb in the list.
+fn is_listed_verb(folded: &str) -> bool {
+    let verbs = &lists::of(Language::English).verbs;
+    ["s", "es"]
+        .iter()
+        .filter_map(|ending| folded.strip_suffix(ending))
+        .any(|stem| verbs.contains(stem))
 }
 
 /// What a word with a capital letter is.
@@ -345,11 +373,12 @@ fn word_kind(language: Language, folded: &str) -> Kind {
     if let Some(kind) = listed(language, folded) {
         return kind;
     }
-    let among = |list: &str| list.split_whitespace().any(|it| it == folded);
     let ends = |endings: &[&str]| endings.iter().any(|it| folded.ends_with(it));
     let length = folded.chars().count();
     match language {
-        Language::English if length > 4 && ends(&["ly"]) && !among(NO_ADVERBS) => Kind::Stop,
+        Language::English if length > 4 && ends(&["ly"]) && !among(NO_ADVERBS, folded) => {
+            Kind::Stop
+        }
         Language::English if is_english_verb(folded) => Kind::Verb,
         Language::English if ends(&["n't", "'re", "'ve", "'ll"]) => Kind::Stop,
         Language::German if folded.starts_with(|it: char| it.is_ascii_lowercase()) => Kind::Weak,
@@ -364,7 +393,7 @@ fn word_kind(language: Language, folded: &str) -> Kind {
                 && ends(&[
                     "ar", "er", "ir", "arme", "erme", "irme", "arlo", "erlo", "arla", "erla",
                 ])
-                && !among(NO_INFINITIVES) =>
+                && !among(NO_INFINITIVES, folded) =>
         {
             Kind::Verb
         }
