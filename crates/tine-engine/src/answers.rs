@@ -110,6 +110,13 @@ pub enum Outcome {
     Reused,
 }
 
+impl Outcome {
+    /// Whether something was made, as an outcome.
+    pub(crate) fn from_created(created: bool) -> Self {
+        if created { Outcome::Created } else { Outcome::Reused }
+    }
+}
+
 /// What an append did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Appended {

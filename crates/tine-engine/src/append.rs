@@ -115,7 +115,7 @@ impl Receipt for AppendReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         let turn = |json: &Json| {
             let created = json.get("created")?.as_bool()?;
-            let outcome = if created { Outcome::Created } else { Outcome::Reused };
+            let outcome = Outcome::from_created(created);
             Some((optional(json, "turn_id")??, outcome))
         };
         Some(AppendReceipt {

@@ -353,6 +353,14 @@ pub(crate) fn text(value: &impl ToString) -> Json {
     Json::String(value.to_string())
 }
 
+pub(crate) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Json {
+    Json::Array(values.into_iter().map(|value| text(&value)).collect())
+}
+
+pub(crate) fn all_parsed<T: std::str::FromStr>(json: &Json, name: &str) -> Option<Vec<T>> {
+    json.get(name)?.as_array()?.iter().map(|value| value.as_str()?.parse().ok()).collect()
+}
+
 pub(crate) fn parsed<T: std::str::FromStr>(json: &Json, name: &str) -> Option<T> {
     json.get(name)?.as_str()?.parse().ok()
 }

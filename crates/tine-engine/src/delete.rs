@@ -4,7 +4,7 @@ use tine_core::json::{Json, object};
 use tine_core::{Name, TurnId};
 use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
 
-use crate::change::{Change, text};
+use crate::change::{Change, text, texts};
 use crate::commits::upkeep;
 use crate::error::refuse_referenced;
 use crate::learned::{self, step};
@@ -155,7 +155,6 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
 
 impl Receipt for Deleted {
     fn to_json(&self) -> Json {
-        let names = |names: &[Name]| Json::Array(names.iter().map(text).collect());
         object([
             ("turn_id", text(&self.turn)),
             ("turns", u64::try_from(self.turns).unwrap_or(u64::MAX).into()),
@@ -163,8 +162,8 @@ impl Receipt for Deleted {
                 "moved_branches",
                 Json::Array(self.moved_branches.iter().map(Receipt::to_json).collect()),
             ),
-            ("moved_bookmarks", names(&self.moved_bookmarks)),
-            ("removed_bookmarks", names(&self.removed_bookmarks)),
+            ("moved_bookmarks", texts(&self.moved_bookmarks)),
+            ("removed_bookmarks", texts(&self.removed_bookmarks)),
         ])
     }
 

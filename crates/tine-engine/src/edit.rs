@@ -51,7 +51,7 @@ impl Receipt for EditReceipt {
         let created = json.get("created")?.as_bool()?;
         Some(EditReceipt {
             turn: Answered::from_json(json.get("turn_id")?)?,
-            outcome: if created { Outcome::Created } else { Outcome::Reused },
+            outcome: Outcome::from_created(created),
             branch: match json.get("branch")? {
                 Json::Null => None,
                 branch => Some(BranchView::from_json(branch)?),

@@ -10,7 +10,7 @@ use tine_core::{ConversationId, Digest, SourceId, TurnId};
 use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
 use crate::append::digest_of;
-use crate::change::{Change, ConversationField, parsed, text};
+use crate::change::{Change, ConversationField, all_parsed, parsed, text, texts};
 use crate::commits::upkeep;
 use crate::learned::{Ledger, erase};
 use crate::log::{Mutation, Receipt};
@@ -72,8 +72,7 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
     mutation.fact("turn_ids", ids);
     if !plan.learned.sources.is_empty() {
-        let sources = plan.learned.sources.iter().map(text).collect::<Vec<_>>();
-        mutation.fact("purged_sources", sources);
+        mutation.fact("purged_sources", texts(&plan.learned.sources));
     }
     Ok(plan.answer(None))
 }
@@ -84,10 +83,10 @@ impl Receipt for Purged {
             object([("conversation_id", text(conversation)), ("turn_id", text(turn))])
         };
         object([
-            ("turns", Json::Array(self.turns.iter().map(text).collect())),
+            ("turns", texts(&self.turns)),
             ("other_holders", Json::Array(self.other_holders.iter().map(holder).collect())),
             ("operations", self.operations.into()),
-            ("sources", Json::Array(self.sources.iter().map(text).collect())),
+            ("sources", texts(&self.sources)),
             ("observations", self.observations.into()),
         ])
     }
@@ -97,14 +96,12 @@ impl Receipt for Purged {
             let conversation = ConversationId::from_stored(json.get("conversation_id")?.as_str()?);
             Some((conversation, parsed(json, "turn_id")?))
         };
-        let turns = json.get("turns")?.as_array()?.iter();
         let holders = json.get("other_holders")?.as_array()?.iter();
-        let sources = json.get("sources")?.as_array()?.iter();
         Some(Purged {
-            turns: turns.map(|turn| turn.as_str()?.parse().ok()).collect::<Option<_>>()?,
+            turns: all_parsed(json, "turns")?,
             other_holders: holders.map(holder).collect::<Option<_>>()?,
             operations: json.get("operations")?.as_u64()?,
-            sources: sources.map(|id| id.as_str()?.parse().ok()).collect::<Option<_>>()?,
+            sources: all_parsed(json, "sources")?,
             observations: json.get("observations")?.as_u64()?,
             confirm: None,
         })
@@ -213,7 +210,7 @@ impl Plan {
         let what = object([
             ("conversation_id", self.conversation.as_ref().map(|it| text(&it.id)).into()),
             ("turns", Json::Array(ids)),
-            ("sources", Json::Array(self.learned.sources.iter().map(text).collect())),
+            ("sources", texts(&self.learned.sources)),
             ("whole", self.whole.into()),
         ]);
         Digest::of(what.to_canonical().as_bytes()).to_hex()[..8].to_owned()

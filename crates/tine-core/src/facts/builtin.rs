@@ -110,6 +110,11 @@ pub fn schema(entity_type: &str) -> Option<Schema> {
     TYPES.iter().find(|row| row.0 == entity_type).map(build)
 }
 
+/// Whether Tine alone makes entities of a type, along with turns.
+pub fn is_structural(entity_type: &str) -> bool {
+    matches!(entity_type, "agent_message" | "conversation")
+}
+
 /// All built-in schemas.
 pub fn schemas() -> impl Iterator<Item = Schema> {
     TYPES.iter().map(build)

@@ -8,6 +8,7 @@ use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, Limits, ObservationId, SourceId, Timestamp};
 use tine_store::{Content, EntryKind, KeyRange, required};
 
+use super::facts::check_fields;
 use super::ledger::Ledger;
 use super::pages::{self, page_range};
 use super::record::EntityRecord;
@@ -225,6 +226,7 @@ impl Engine {
         if request.fields.is_empty() {
             return Err(Error::invalid("a correction names at least one field"));
         }
+        check_fields(&request.fields)?;
         let payload = |request: &Correct| {
             object([
                 ("entity_id", text(&request.entity)),

@@ -1,17 +1,17 @@
 //! Facts that a caller structured itself: logged as the caller's own interpretation, with what
 //! was sent as the source unless another one is named.
 
-use tine_core::facts::{Observation, Origin, identity, observation, schema};
+use tine_core::facts::{Observation, Origin, builtin, identity, observation, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
 
 use super::entities::refuse_misfit;
 use super::record::EntityRecord;
 use super::relations::{self, edge_from};
-use super::runs::completed;
+use super::runs::RunRecord;
 use super::sources::{self, Prepared};
-use super::{NewFact, StoreFacts, StoredFact, StoredFacts, turns};
-use crate::change::{parsed, text};
+use super::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts, turns};
+use crate::change::{all_parsed, parsed, text, texts};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::{Call, Engine, Error, Outcome, Result, TurnRef};
@@ -34,7 +34,7 @@ impl Engine {
         let mut relationships = Vec::new();
         for (edge, created) in &receipt.relationships {
             let view = self.relationship_of(call, edge)?;
-            let outcome = if *created { Outcome::Created } else { Outcome::Reused };
+            let outcome = Outcome::from_created(*created);
             relationships.push((view, outcome));
         }
         Ok(StoredFacts {
@@ -59,18 +59,13 @@ impl Engine {
         }
         for fact in &request.entities {
             schema::check_name("a type", &fact.entity_type)?;
-            if matches!(fact.entity_type.as_str(), "agent_message" | "conversation") {
+            if builtin::is_structural(&fact.entity_type) {
                 return Err(Error::invalid(format!(
                     "`{}` is made by Tine alone: store the turn, by `store turn`",
                     fact.entity_type
                 )));
             }
-            for name in fact.fields.keys() {
-                schema::check_name("a field", name)?;
-                if observation::reserved(name) {
-                    return Err(Error::invalid(format!("`{name}` cannot be a field")));
-                }
-            }
+            check_fields(&fact.fields)?;
             if fact.fields.is_empty() {
                 let what = &fact.entity_type;
                 return Err(Error::invalid(format!("the {what} has no fields: nothing is said")));
@@ -78,6 +73,17 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Refuses what cannot be the name of a field.
+pub(super) fn check_fields(fields: &Object) -> Result<()> {
+    for name in fields.keys() {
+        schema::check_name("a field", name)?;
+        if observation::reserved(name) {
+            return Err(Error::invalid(format!("`{name}` cannot be a field")));
+        }
+    }
+    Ok(())
 }
 
 /// Everything that was sent, in one form.
@@ -133,7 +139,6 @@ impl Receipt for StoreReceipt {
                 ("created", (*created).into()),
             ])
         };
-        let texts = |texts: &[String]| Json::Array(texts.iter().map(text).collect());
         object([
             ("source_id", text(&self.source)),
             ("run", text(&self.run)),
@@ -146,7 +151,7 @@ impl Receipt for StoreReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         let outcome = |json: &Json| {
             let created = json.get("created")?.as_bool()?;
-            Some(if created { Outcome::Created } else { Outcome::Reused })
+            Some(Outcome::from_created(created))
         };
         let fact = |json: &Json| {
             Some(StoredFact {
@@ -159,10 +164,6 @@ impl Receipt for StoreReceipt {
             let key = crate::change::from_hex(json.get("key")?.as_str()?)?;
             Some((super::keys::Edge::from_key(&key)?, json.get("created")?.as_bool()?))
         };
-        let texts = |name: &str| -> Option<Vec<String>> {
-            let items = json.get(name)?.as_array()?.iter();
-            items.map(|item| item.as_str().map(str::to_owned)).collect()
-        };
         let entities = json.get("entities")?.as_array()?.iter();
         let relationships = json.get("relationships")?.as_array()?.iter();
         Some(StoreReceipt {
@@ -171,7 +172,7 @@ impl Receipt for StoreReceipt {
             entities: entities.map(fact).collect::<Option<_>>()?,
             relationships: relationships.map(related).collect::<Option<_>>()?,
             unknown_fields: Vec::new(),
-            warnings: texts("warnings")?,
+            warnings: all_parsed(json, "warnings")?,
         })
     }
 }
@@ -211,9 +212,15 @@ pub(super) fn store(
     detail.insert("kind", AGENT.into());
     detail.insert("agent", request.agent.clone());
     detail.insert("input_hash", source.content_hash.to_hex().into());
-    let observations = receipt.entities.iter().map(|fact| fact.observation).collect();
-    let unknown = receipt.unknown_fields.clone();
-    completed(mutation, run, source.id, AGENT, detail, observations, unknown)?;
+    let mut kept = RunRecord::new(mutation, run, source.id, AGENT);
+    kept.view.status = RunStatus::Completed;
+    kept.view.started_at = Some(mutation.now);
+    kept.view.finished_at = Some(mutation.now);
+    kept.view.attempts = 1;
+    kept.view.observations = receipt.entities.iter().map(|fact| fact.observation).collect();
+    kept.view.unknown_fields = receipt.unknown_fields.clone();
+    kept.view.detail = detail;
+    kept.write(mutation.records, &mutation.call.project)?;
     mutation.fact_also("interpretation_id", text(&run));
     Ok(receipt)
 }
@@ -250,7 +257,7 @@ fn store_fact(
         schema_version: schema.version,
         ..draft
     })?;
-    let outcome = if created { Outcome::Created } else { Outcome::Reused };
+    let outcome = Outcome::from_created(created);
     receipt.entities.push(StoredFact { entity: entity.id, observation, outcome });
     Ok(())
 }

@@ -33,7 +33,7 @@ impl Engine {
                 let created = mutation.relate(&edge, object_of(&request.metadata)?, false)?;
                 Ok(EdgeReceipt { edge, created })
             })?;
-        let outcome = if receipt.created { Outcome::Created } else { Outcome::Reused };
+        let outcome = Outcome::from_created(receipt.created);
         Ok((self.relationship_of(call, &receipt.edge)?, outcome))
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use tine_core::facts::Schema;
-use tine_core::json::Object;
+use tine_core::json::{Object, object};
 use tine_core::{
     EntityId, InterpretationId, Json, Message, ObservationId, Reference, SourceId, Timestamp,
 };
@@ -19,6 +19,16 @@ pub enum Interpret {
     Queue,
     /// At once; the answer comes when it is done.
     Wait,
+}
+
+impl Interpret {
+    /// Adds to what a key stands for that something is interpreted, and by whom. Waiting for it
+    /// makes no difference to what is stored.
+    pub(super) fn told(self, interpreter: Option<&str>, payload: &mut Object) {
+        if self != Interpret::None {
+            payload.insert("interpret", object([("by", interpreter.into())]));
+        }
+    }
 }
 
 /// A turn of a host that tracks no branches.

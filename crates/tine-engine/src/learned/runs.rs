@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tine_core::json::{Json, Object, object};
-use tine_core::{Digest, InterpretationId, ObservationId, ProjectId, SourceId, Timestamp};
+use tine_core::{Digest, InterpretationId, ProjectId, SourceId, Timestamp};
 use tine_interpret::{Interpreter, Kind};
 use tine_store::{EntryKind, Read, Write, required};
 
@@ -17,7 +17,7 @@ use super::{
     ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
     RunPair, RunQuery, RunStatus, keys, pages,
 };
-use crate::change::{optional, parsed, text};
+use crate::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Page, Result};
 
@@ -110,9 +110,38 @@ impl RunStatus {
 }
 
 impl RunRecord {
+    /// A run that waits.
+    pub(super) fn new(
+        mutation: &Mutation<'_>,
+        id: InterpretationId,
+        source: SourceId,
+        interpreter: &str,
+    ) -> Self {
+        RunRecord {
+            view: InterpretationView {
+                id,
+                source,
+                status: RunStatus::Queued,
+                interpreter: interpreter.to_owned(),
+                queued_at: mutation.now,
+                started_at: None,
+                finished_at: None,
+                attempts: 0,
+                retry_of: None,
+                observations: Vec::new(),
+                unknown_fields: Vec::new(),
+                notes: Vec::new(),
+                error: None,
+                detail: Object::new(),
+            },
+            due: mutation.now,
+            owner: None,
+            requested_by: mutation.call.actor.clone(),
+        }
+    }
+
     fn to_json(&self) -> Json {
         let view = &self.view;
-        let texts = |texts: &[String]| Json::Array(texts.iter().map(text).collect());
         object([
             ("source_id", text(&view.source)),
             ("status", view.status.as_str().into()),
@@ -122,7 +151,7 @@ impl RunRecord {
             ("finished_at", view.finished_at.as_ref().map(text).into()),
             ("attempts", view.attempts.into()),
             ("retry_of", view.retry_of.as_ref().map(text).into()),
-            ("observations", Json::Array(view.observations.iter().map(text).collect())),
+            ("observations", texts(&view.observations)),
             ("unknown_fields", texts(&view.unknown_fields)),
             ("notes", texts(&view.notes)),
             ("error", view.error.clone().into()),
@@ -134,11 +163,6 @@ impl RunRecord {
     }
 
     pub(crate) fn from_json(id: InterpretationId, json: &Json) -> Option<Self> {
-        let texts = |name: &str| -> Option<Vec<String>> {
-            let items = json.get(name)?.as_array()?.iter();
-            items.map(|item| item.as_str().map(str::to_owned)).collect()
-        };
-        let observations = json.get("observations")?.as_array()?.iter();
         Some(RunRecord {
             view: InterpretationView {
                 id,
@@ -150,11 +174,9 @@ impl RunRecord {
                 finished_at: optional(json, "finished_at")?,
                 attempts: u32::try_from(json.get("attempts")?.as_u64()?).ok()?,
                 retry_of: optional(json, "retry_of")?,
-                observations: observations
-                    .map(|id| id.as_str()?.parse().ok())
-                    .collect::<Option<_>>()?,
-                unknown_fields: texts("unknown_fields")?,
-                notes: texts("notes")?,
+                observations: all_parsed(json, "observations")?,
+                unknown_fields: all_parsed(json, "unknown_fields")?,
+                notes: all_parsed(json, "notes")?,
                 error: optional(json, "error")?,
                 detail: json.get("detail")?.as_object()?.clone(),
             },
@@ -200,32 +222,10 @@ pub(crate) fn queue(
     interpreter: Option<&str>,
     retry_of: Option<InterpretationId>,
 ) -> Result<InterpretationId> {
-    let name = match interpreter {
-        Some(name) => name.to_owned(),
-        None => mutation.engine.interpreters().default_name().to_owned(),
-    };
+    let name = interpreter.unwrap_or(mutation.engine.interpreters().default_name());
     let id = mutation.new_interpretation_id();
-    let run = RunRecord {
-        view: InterpretationView {
-            id,
-            source,
-            status: RunStatus::Queued,
-            interpreter: name,
-            queued_at: mutation.now,
-            started_at: None,
-            finished_at: None,
-            attempts: 0,
-            retry_of,
-            observations: Vec::new(),
-            unknown_fields: Vec::new(),
-            notes: Vec::new(),
-            error: None,
-            detail: Object::new(),
-        },
-        due: mutation.now,
-        owner: None,
-        requested_by: mutation.call.actor.clone(),
-    };
+    let mut run = RunRecord::new(mutation, id, source, name);
+    run.view.retry_of = retry_of;
     run.write(mutation.records, &mutation.call.project)?;
     mutation.fact_also("interpretation_id", text(&id));
     Ok(id)
@@ -236,7 +236,7 @@ struct Queued(Vec<InterpretationId>);
 
 impl Receipt for Queued {
     fn to_json(&self) -> Json {
-        Json::Array(self.0.iter().map(text).collect())
+        texts(&self.0)
     }
 
     fn from_json(json: &Json) -> Option<Self> {
@@ -341,7 +341,7 @@ impl Engine {
         let payload = |(request, sources): &(Reinterpret, Vec<SourceId>)| {
             object([
                 ("interpreter", request.interpreter.clone().into()),
-                ("sources", Json::Array(sources.iter().map(text).collect())),
+                ("sources", texts(sources)),
             ])
         };
         let asked = (request, sources);
@@ -542,38 +542,4 @@ impl Engine {
         })?;
         found.ok_or_else(|| Error::not_found("prompt", hash.to_hex()))
     }
-}
-
-/// The observations of a run that is done at once: the caller's own.
-pub(super) fn completed(
-    mutation: &mut Mutation<'_>,
-    id: InterpretationId,
-    source: SourceId,
-    interpreter: &str,
-    detail: Object,
-    observations: Vec<ObservationId>,
-    unknown_fields: Vec<String>,
-) -> Result<()> {
-    let run = RunRecord {
-        view: InterpretationView {
-            id,
-            source,
-            status: RunStatus::Completed,
-            interpreter: interpreter.to_owned(),
-            queued_at: mutation.now,
-            started_at: Some(mutation.now),
-            finished_at: Some(mutation.now),
-            attempts: 1,
-            retry_of: None,
-            observations,
-            unknown_fields,
-            notes: Vec::new(),
-            error: None,
-            detail,
-        },
-        due: mutation.now,
-        owner: None,
-        requested_by: mutation.call.actor.clone(),
-    };
-    run.write(mutation.records, &mutation.call.project)
 }

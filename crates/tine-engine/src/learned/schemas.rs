@@ -17,7 +17,7 @@ impl Engine {
     /// version that is there. What was observed before stays under the version it was observed
     /// with.
     pub fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
-        if matches!(request.schema.entity_type.as_str(), "agent_message" | "conversation") {
+        if builtin::is_structural(&request.schema.entity_type) {
             return Err(Error::invalid(format!(
                 "`{}` is Tine's own type and stays as it is",
                 request.schema.entity_type

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tine_core::facts::{Envelope, envelope};
 use tine_core::hash::Hasher;
 use tine_core::ids::check_key;
-use tine_core::json::{Json, object};
+use tine_core::json::{Json, Object, object};
 use tine_core::{
     Digest, InterpretationId, Limits, Message, ProjectId, SourceId, Timestamp, TurnId,
 };
@@ -19,7 +19,7 @@ use super::turns::{self, TurnReceipt};
 use super::{
     Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource, keys, pages, runs,
 };
-use crate::change::{optional, parsed, text};
+use crate::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
 
@@ -40,7 +40,7 @@ impl Prepared {
         Prepared { content: Arc::new(bytes), digest, size_bytes }
     }
 
-    pub(super) fn read(content: Arc<dyn SourceBytes>, limit: usize) -> Result<Self> {
+    fn read(content: Arc<dyn SourceBytes>, limit: usize) -> Result<Self> {
         let mut hash = Hasher::default();
         let mut size_bytes = 0_u64;
         let mut piece = vec![0; PIECE_BYTES];
@@ -106,12 +106,11 @@ impl Receipt for SourceReceipt {
             ("created", self.created.into()),
             ("turn", self.turn.as_ref().map(Receipt::to_json).into()),
             ("run", self.run.as_ref().map(text).into()),
-            ("warnings", Json::Array(self.warnings.iter().map(text).collect())),
+            ("warnings", texts(&self.warnings)),
         ])
     }
 
     fn from_json(json: &Json) -> Option<Self> {
-        let warnings = json.get("warnings")?.as_array()?.iter();
         Some(SourceReceipt {
             source: parsed(json, "source_id")?,
             created: json.get("created")?.as_bool()?,
@@ -120,7 +119,7 @@ impl Receipt for SourceReceipt {
                 turn => Some(TurnReceipt::from_json(turn)?),
             },
             run: optional(json, "run")?,
-            warnings: warnings.map(|one| one.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+            warnings: all_parsed(json, "warnings")?,
         })
     }
 }
@@ -129,17 +128,8 @@ impl Engine {
     /// Keeps bytes. The envelope of a turn is also placed as a turn, where it names its
     /// conversation.
     pub fn store_source(&self, call: &Call, request: NewSource) -> Result<StoredSource> {
-        check_key("mime type", &request.mime_type, self.limits())?;
-        if let Some(name) = &request.original_filename {
-            check_key("file name", name, self.limits())?;
-        }
-        if request.interpret != Interpret::None {
-            self.interpreter(request.interpreter.as_deref())?;
-        }
-        let is_envelope = envelope::is_envelope(&request.mime_type);
-        let limit = if is_envelope { self.limits().body_bytes } else { self.limits().source_bytes };
-        let prepared = Prepared::read(Arc::clone(&request.content), limit)?;
-        let envelope = match is_envelope {
+        let prepared = self.prepared(&request)?;
+        let envelope = match envelope::is_envelope(&request.mime_type) {
             true => Some(
                 Envelope::parse(&prepared.whole()?, self.limits())
                     .map_err(|error| Error::invalid(error.to_string()))?,
@@ -151,16 +141,8 @@ impl Engine {
             self.check_turn(turn)?;
         }
         let wait = request.interpret == Interpret::Wait;
-        let payload = {
-            let digest = prepared.digest;
-            move |request: &NewSource| {
-                object([
-                    ("content_hash", digest.to_hex().into()),
-                    ("mime_type", request.mime_type.as_str().into()),
-                    ("original_filename", request.original_filename.clone().into()),
-                ])
-            }
-        };
+        let digest = prepared.digest;
+        let payload = move |request: &NewSource| payload(request, &digest);
         let (receipt, replay) =
             self.mutate(call, "store_source", request, payload, move |mutation, request| {
                 store(mutation, request, &prepared, envelope.as_ref(), turn.as_ref())
@@ -172,12 +154,29 @@ impl Engine {
         let interpretation = self.after_store(call, receipt.run, wait)?;
         Ok(StoredSource {
             source: self.source(call, receipt.source)?,
-            outcome: if receipt.created { Outcome::Created } else { Outcome::Reused },
+            outcome: Outcome::from_created(receipt.created),
             turn,
             interpretation,
             warnings: receipt.warnings,
             replayed: replay.replayed,
         })
+    }
+
+    /// Takes the digest of bytes that may be kept.
+    pub(super) fn prepared(&self, source: &NewSource) -> Result<Prepared> {
+        let limits = self.limits();
+        check_key("mime type", &source.mime_type, limits)?;
+        if let Some(name) = &source.original_filename {
+            check_key("file name", name, limits)?;
+        }
+        if source.interpret != Interpret::None {
+            self.interpreter(source.interpreter.as_deref())?;
+        }
+        let limit = match envelope::is_envelope(&source.mime_type) {
+            true => limits.body_bytes,
+            false => limits.source_bytes,
+        };
+        Prepared::read(Arc::clone(&source.content), limit)
     }
 
     /// One source without its bytes.
@@ -212,6 +211,16 @@ impl Engine {
             Ok(Some(required(piece, || format!("piece {nth} of source {id}"))?))
         })
     }
+}
+
+/// What a key stands for.
+pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
+    let mut members = Object::new();
+    members.insert("content_hash", digest.to_hex().into());
+    members.insert("mime_type", source.mime_type.as_str().into());
+    members.insert("original_filename", source.original_filename.clone().into());
+    source.interpret.told(source.interpreter.as_deref(), &mut members);
+    Json::Object(members)
 }
 
 /// The turn that an envelope says it is, where it says so.

@@ -7,22 +7,18 @@
 //!
 //! A rehearsal runs the same rules and keeps nothing.
 
-use std::sync::Arc;
-
+use tine_core::SourceId;
 use tine_core::facts::{Endpoint, Relation, envelope};
-use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
-use tine_core::{InterpretationId, SourceId};
 
 use super::facts::{self, StoreReceipt};
 use super::keys::Edge;
 use super::sources::{self, Prepared, SourceReceipt};
 use super::turns::{self, TurnReceipt};
 use super::{
-    Interpret, NewSource, RelationshipKept, StoreFacts, StoreTogether, StoreTurn, StoredParts,
-    StoredTogether,
+    NewSource, RelationshipKept, StoreFacts, StoreTogether, StoreTurn, StoredParts, StoredTogether,
 };
-use crate::change::{parsed, text};
+use crate::change::{all_parsed, parsed, text, texts};
 use crate::log::{Mutation, Receipt};
 use crate::views::Answered;
 use crate::{Call, Engine, Error, Outcome, Result};
@@ -50,7 +46,15 @@ impl Engine {
         }
         let source = match source {
             None => None,
-            Some(source) => Some(self.prepared(source)?),
+            Some(source) if envelope::is_envelope(&source.mime_type) => {
+                return Err(Error::invalid(
+                    "the envelope of a turn is stored by itself; here, give the turn",
+                ));
+            }
+            Some(source) => {
+                let prepared = self.prepared(&source)?;
+                Some((source, prepared))
+            }
         };
         let facts = facts.map(|facts| {
             let sent = Prepared::from_bytes(facts::as_sent(&facts).to_canonical().into_bytes());
@@ -77,34 +81,11 @@ impl Engine {
             rehearsed: rehearse,
         })
     }
-
-    fn prepared(&self, source: NewSource) -> Result<(NewSource, Prepared)> {
-        check_key("mime type", &source.mime_type, self.limits())?;
-        if let Some(name) = &source.original_filename {
-            check_key("file name", name, self.limits())?;
-        }
-        if envelope::is_envelope(&source.mime_type) {
-            return Err(Error::invalid(
-                "the envelope of a turn is stored by itself; here, give the turn",
-            ));
-        }
-        if source.interpret != Interpret::None {
-            self.interpreter(source.interpreter.as_deref())?;
-        }
-        let limit = self.limits().source_bytes;
-        let prepared = Prepared::read(Arc::clone(&source.content), limit)?;
-        Ok((source, prepared))
-    }
 }
 
 fn payload(parts: &Parts) -> Json {
-    let source = parts.source.as_ref().map(|(source, prepared)| {
-        object([
-            ("content_hash", prepared.digest.to_hex().into()),
-            ("mime_type", source.mime_type.as_str().into()),
-            ("original_filename", source.original_filename.clone().into()),
-        ])
-    });
+    let source = parts.source.as_ref();
+    let source = source.map(|(source, prepared)| sources::payload(source, &prepared.digest));
     object([
         ("turn", parts.turn.as_ref().map(turns::payload).into()),
         ("source", source.into()),
@@ -130,7 +111,7 @@ fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<Together> {
     if let Some((source, prepared)) = &parts.source {
         let kept = sources::store(mutation, source, prepared, None, None)?;
         let SourceReceipt { source, created, run, warnings, .. } = kept;
-        done.source = Some((source, outcome(created)));
+        done.source = Some((source, Outcome::from_created(created)));
         done.runs.extend(run);
         done.warnings.extend(warnings);
         if let Some((_, message)) = said {
@@ -168,10 +149,6 @@ fn relate(
     Ok(())
 }
 
-fn outcome(created: bool) -> Outcome {
-    if created { Outcome::Created } else { Outcome::Reused }
-}
-
 impl StoredParts {
     fn take_facts(&mut self, kept: StoreReceipt) {
         self.facts_source = Some(kept.source);
@@ -185,7 +162,7 @@ impl StoredParts {
                 relation: edge.relation,
                 source: edge.source,
                 target: edge.target,
-                outcome: outcome(created),
+                outcome: Outcome::from_created(created),
             })
             .collect();
     }
@@ -221,8 +198,8 @@ impl Receipt for Together {
             ("turn", self.turn.as_ref().map(Receipt::to_json).into()),
             ("source", source.into()),
             ("facts", facts.into()),
-            ("runs", Json::Array(self.parts.runs.iter().map(text).collect())),
-            ("warnings", Json::Array(self.parts.warnings.iter().map(text).collect())),
+            ("runs", texts(&self.parts.runs)),
+            ("warnings", texts(&self.parts.warnings)),
         ])
     }
 
@@ -233,14 +210,10 @@ impl Receipt for Together {
         }
         if let Some(source) = json.get("source").filter(|source| !source.is_null()) {
             let id: SourceId = parsed(source, "source_id")?;
-            parts.source = Some((id, outcome(source.get("created")?.as_bool()?)));
+            parts.source = Some((id, Outcome::from_created(source.get("created")?.as_bool()?)));
         }
-        let runs = json.get("runs")?.as_array()?.iter();
-        parts.runs =
-            runs.map(|id| id.as_str()?.parse::<InterpretationId>().ok()).collect::<Option<_>>()?;
-        for warning in json.get("warnings")?.as_array()? {
-            parts.warnings.push(warning.as_str()?.to_owned());
-        }
+        parts.runs = all_parsed(json, "runs")?;
+        parts.warnings.extend(all_parsed::<String>(json, "warnings")?);
         let turn = match json.get("turn")? {
             Json::Null => None,
             turn => Some(TurnReceipt::from_json(turn)?),

@@ -24,7 +24,7 @@ use super::keys::{self, Edge};
 use super::record::EntityRecord;
 use super::{Interpret, InterpretationView, StoreTurn, StoredTurn};
 use crate::append::{equal_child, make_chain, message_payload, refuse_purged, says_the_same};
-use crate::change::{optional, parsed, text};
+use crate::change::{all_parsed, optional, parsed, text, texts};
 use crate::conversation::create;
 use crate::learned::{runs, sources};
 use crate::log::{Mutation, Receipt, Replay};
@@ -113,19 +113,22 @@ impl Engine {
     }
 }
 
+/// What a key stands for.
 pub(super) fn payload(request: &StoreTurn) -> Json {
-    object([
-        ("conversation_id", request.conversation.clone().into()),
-        ("turn_id", request.turn_id.clone().into()),
-        ("message", message_payload(&request.message)),
-        ("branch", request.branch.clone().into()),
-        ("parent", request.parent.as_ref().map(|it| Json::from(it.as_str())).into()),
-        ("parent_message", request.parent_message.clone().into()),
-        ("history", Json::Array(request.history.iter().map(message_payload).collect())),
-        ("attachments", Json::Array(request.attachments.iter().map(text).collect())),
-        ("title", request.title.clone().into()),
-        ("system_prompt", request.system_prompt.clone().into()),
-    ])
+    let mut members = Object::new();
+    members.insert("conversation_id", request.conversation.clone().into());
+    members.insert("turn_id", request.turn_id.clone().into());
+    members.insert("message", message_payload(&request.message));
+    members.insert("branch", request.branch.clone().into());
+    members.insert("parent", request.parent.as_ref().map(|it| Json::from(it.as_str())).into());
+    members.insert("parent_message", request.parent_message.clone().into());
+    let history = request.history.iter().map(message_payload).collect();
+    members.insert("history", Json::Array(history));
+    members.insert("attachments", texts(&request.attachments));
+    members.insert("title", request.title.clone().into());
+    members.insert("system_prompt", request.system_prompt.clone().into());
+    request.interpret.told(request.interpreter.as_deref(), &mut members);
+    Json::Object(members)
 }
 
 /// What a store did, as a repeated call finds it.
@@ -152,23 +155,22 @@ impl Receipt for TurnReceipt {
             ("branch", self.branch.to_json()),
             ("source_id", self.source.as_ref().map(text).into()),
             ("run", self.run.as_ref().map(text).into()),
-            ("warnings", Json::Array(self.warnings.iter().map(text).collect())),
+            ("warnings", texts(&self.warnings)),
         ])
     }
 
     fn from_json(json: &Json) -> Option<Self> {
         let created = json.get("created")?.as_bool()?;
-        let warnings = json.get("warnings")?.as_array()?.iter();
         Some(TurnReceipt {
             turn: Answered::from_json(json.get("turn_id")?)?,
-            outcome: if created { Outcome::Created } else { Outcome::Reused },
+            outcome: Outcome::from_created(created),
             slot: Slot::from_json(json.get("slot")?)?,
             observation: parsed(json, "observation_id")?,
             superseded: optional(json, "superseded")?,
             branch: BranchView::from_json(json.get("branch")?)?,
             source: optional(json, "source_id")?,
             run: optional(json, "run")?,
-            warnings: warnings.map(|one| one.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+            warnings: all_parsed(json, "warnings")?,
         })
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tine_core::facts::{Endpoint, Observation, Origin, Relation, identity};
+use tine_core::facts::{Endpoint, Observation, Origin, Relation, builtin, identity};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
 use tine_interpret::{Account, Failure, Finding, Interpreter, Kind};
@@ -393,7 +393,7 @@ impl Landing<'_> {
             made.notes.push(error.to_string());
             return Ok(());
         }
-        if matches!(entity_type, "agent_message" | "conversation") {
+        if builtin::is_structural(entity_type) {
             made.notes.push(format!("`{entity_type}` is made by Tine alone"));
             return Ok(());
         }

@@ -426,6 +426,45 @@ fn a_half_of_a_turn_that_a_fact_was_taken_from_is_not_deleted_without_force() {
 }
 
 #[test]
+fn a_correction_names_fields_as_a_store_does() {
+    for_each_store(|world| {
+        let ada = world.facts(vec![fact("person", r#"{"name":"Ada"}"#)]).entities[0].entity;
+        for wrong in [r#"{"Shoe Size":1}"#, r#"{"entity_id":"x"}"#] {
+            let wrong = Correct { entity: ada, fields: fields(wrong), observed_at: None };
+            let error = world.engine.correct(&world.call, wrong).expect_err("no field");
+            assert_eq!(error.kind(), Kind::Invalid);
+        }
+        assert_eq!(world.observed(ada).len(), 1);
+    });
+}
+
+#[test]
+fn a_relationship_of_which_nothing_is_noted_says_so_in_one_way() {
+    for_each_store(|world| {
+        let related = |relation: &str, source, target| NewRelationship {
+            relation: relation.to_owned(),
+            source,
+            target,
+            metadata: Json::Null,
+        };
+        let request = StoreFacts {
+            entities: vec![fact("task", r#"{"title":"a"}"#), fact("task", r#"{"title":"b"}"#)],
+            relationships: vec![related("DEPENDS_ON", End::InCall(0), End::InCall(1))],
+            ..StoreFacts::default()
+        };
+        let stored = world.engine.store_facts(&world.call, request).expect("facts");
+        let nothing = Json::Object(fields("{}"));
+        assert_eq!(stored.relationships[0].0.metadata, nothing);
+        let [a, b] = [0, 1].map(|at| End::Entity(stored.entities[at].entity));
+        let (made, _) = world
+            .engine
+            .create_relationship(&world.call, related("REFERS_TO", a, b))
+            .expect("a relationship");
+        assert_eq!(made.metadata, nothing);
+    });
+}
+
+#[test]
 fn a_slot_is_edited_and_not_corrected() {
     for_each_store(|world| {
         let stored = world.store("chat", "1", user("a"));

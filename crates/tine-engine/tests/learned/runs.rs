@@ -238,6 +238,33 @@ fn attachments_become_embeds_once_and_unknown_ones_are_refused() {
 }
 
 #[test]
+fn a_key_stands_for_who_reads_and_not_for_whether_one_waits() {
+    for_each_store(|world| {
+        let keyed = |key: &str| world.call.clone().with_key(key);
+        let turn = |interpret, interpreter: Option<&str>| {
+            let request = StoreTurn {
+                interpret,
+                interpreter: interpreter.map(str::to_owned),
+                ..StoreTurn::new("chat", "1", user("I live in Lisbon."))
+            };
+            world.engine.store_turn(&keyed("turn"), request)
+        };
+        turn(Interpret::Queue, None).expect("a turn");
+        assert!(turn(Interpret::Wait, None).expect("the same").replayed);
+        for other in [turn(Interpret::None, None), turn(Interpret::Queue, Some("rules"))] {
+            assert_eq!(other.expect_err("another").kind(), Kind::IdempotencyMismatch);
+        }
+        let bytes = |interpret| {
+            let request = NewSource { interpret, ..source("text/plain", "I live in Lisbon.") };
+            world.engine.store_source(&keyed("bytes"), request)
+        };
+        bytes(Interpret::None).expect("a source");
+        let other = bytes(Interpret::Queue).expect_err("another");
+        assert_eq!(other.kind(), Kind::IdempotencyMismatch);
+    });
+}
+
+#[test]
 fn a_run_is_not_undone_under_another_that_found_the_same() {
     for_each_store(|world| {
         let kept = keep(world, turn_envelope("t1", "I need to call Maria Lopez tomorrow."));
