@@ -129,6 +129,7 @@ impl Failure {
                     conversation_id: id.to_string(),
                     turn_id: None,
                     turn_hash: None,
+                    commit_hash: None,
                 };
                 let candidates = conversations.iter().map(candidate).collect();
                 let mut error = view::Error::new(self.kind(), self.to_string());
@@ -152,10 +153,11 @@ impl Failure {
                 .particulars()
                 .candidates
                 .iter()
-                .map(|candidate| match (&candidate.hash, &candidate.turn) {
-                    (Some(hash), _) => format!("{hash} in {}", candidate.conversation),
-                    (None, Some(turn)) => format!("{turn} in {}", candidate.conversation),
-                    (None, None) => format!("the root of {}", candidate.conversation),
+                .map(|candidate| match (&candidate.commit, &candidate.hash, &candidate.turn) {
+                    (Some(hash), ..) => format!("{hash} in {}", candidate.conversation),
+                    (None, Some(hash), _) => format!("{hash} in {}", candidate.conversation),
+                    (None, None, Some(turn)) => format!("{turn} in {}", candidate.conversation),
+                    (None, None, None) => format!("the root of {}", candidate.conversation),
                 })
                 .collect(),
             Failure::Several { conversations, more } => {
@@ -210,6 +212,7 @@ fn slot_candidate(slot: &EntityView) -> view::Candidate {
         conversation_id: slot.conversation.as_ref().map(ToString::to_string).unwrap_or_default(),
         turn_id: None,
         turn_hash: hash.map(str::to_owned),
+        commit_hash: None,
     }
 }
 

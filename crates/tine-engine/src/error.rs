@@ -6,7 +6,7 @@ use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
 use tine_core::reference::ReferenceError;
 use tine_core::text::SplitError;
-use tine_core::{ConversationId, Kind, Name, TurnHash, TurnId};
+use tine_core::{CommitHash, ConversationId, Kind, Name, TurnHash, TurnId};
 use tine_store::StoreError;
 
 /// One of several things that a reference could mean.
@@ -18,6 +18,8 @@ pub struct Candidate {
     pub turn: Option<TurnId>,
     /// The turn's hash.
     pub hash: Option<TurnHash>,
+    /// The commit, where commits were looked for.
+    pub commit: Option<CommitHash>,
 }
 
 /// Something that points at a turn and would be left hanging.

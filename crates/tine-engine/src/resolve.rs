@@ -297,6 +297,7 @@ fn only(
             conversation: place.conversation.id.clone(),
             turn: turn.as_ref().map(|turn| turn.id),
             hash: turn.as_ref().map(|turn| turn.hash),
+            commit: None,
         })
     });
     let candidates = candidates.collect::<Result<_>>()?;

@@ -93,6 +93,9 @@ fn advice(kind: Kind, error: &view::Error, tool: &str) -> Option<String> {
     if let Some(last) = known.depended_on_by.last() {
         return Some(format!("undo_operation(operation: {last}) first, then this one"));
     }
+    if known.candidates.iter().any(|candidate| candidate.commit_hash.is_some()) {
+        return Some("give more digits of the commit's hash, as candidates have it".into());
+    }
     if !known.candidates.is_empty() {
         return Some("name the conversation_id, or the turn by one of the candidates' ids".into());
     }

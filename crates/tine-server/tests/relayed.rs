@@ -9,22 +9,27 @@ use tine_core::json::{self, Json, Object};
 use tine_core::{ConversationId, Digest, Kind, Limits, Message, Reference, Role, SourceId};
 use tine_engine::{
     AsOf, Call, Correct, Direction, End, Engine, EntityQuery, Interpret, Knowledge, Merge, NewFact,
-    NewRelationship, NewSchema, NewSource, Page, Reinterpret, RelationshipQuery, Result, RunPair,
-    RunQuery, Separate, StoreFacts, StoreTurn,
+    NewRelationship, NewSchema, NewSource, Operations, Page, Reinterpret, RelationshipQuery,
+    Result, RunPair, RunQuery, Separate, StoreFacts, StoreTurn, Versions,
 };
 use tine_server::Options;
 
 use crate::harness::Served;
 
-struct Both {
-    served: Served,
-    client: Client,
-    engine: Engine,
-    call: Call,
+/// What is asked of an engine here or elsewhere.
+pub trait Everything: Operations + Knowledge + Versions {}
+
+impl<T: Operations + Knowledge + Versions> Everything for T {}
+
+pub struct Both {
+    pub served: Served,
+    pub client: Client,
+    pub engine: Engine,
+    pub call: Call,
 }
 
 impl Both {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let served = Served::with(Options { interprets: false, ..Options::default() });
         let client = Client::new(&format!("http://{}", served.address)).expect("an address");
         let engine = served.beside();
@@ -33,7 +38,10 @@ impl Both {
 
     /// Asks both the same question.
     #[track_caller]
-    fn agree<T: PartialEq + Debug>(&self, ask: impl Fn(&dyn Knowledge, &Call) -> Result<T>) -> T {
+    pub fn agree<T: PartialEq + Debug>(
+        &self,
+        ask: impl Fn(&dyn Everything, &Call) -> Result<T>,
+    ) -> T {
         let (here, there) = (ask(&self.engine, &self.call), ask(&self.client, &self.call));
         match (here, there) {
             (Ok(here), Ok(there)) => {
@@ -46,7 +54,7 @@ impl Both {
 
     /// Asks both for something that they refuse in the same words.
     #[track_caller]
-    fn refuse<T: Debug>(&self, kind: Kind, ask: impl Fn(&dyn Knowledge, &Call) -> Result<T>) {
+    pub fn refuse<T: Debug>(&self, kind: Kind, ask: impl Fn(&dyn Everything, &Call) -> Result<T>) {
         let here = ask(&self.engine, &self.call).expect_err("a refusal");
         let there = ask(&self.client, &self.call).expect_err("a refusal");
         assert_eq!((there.kind(), there.to_string()), (here.kind(), here.to_string()));
@@ -56,10 +64,10 @@ impl Both {
     /// Does something over the client, and asks the engine for the same again by its key. Besides
     /// that it is a repetition, both say the same.
     #[track_caller]
-    fn done<T: PartialEq + Debug>(
+    pub fn done<T: PartialEq + Debug>(
         &self,
         key: &str,
-        ask: impl Fn(&dyn Knowledge, &Call) -> Result<T>,
+        ask: impl Fn(&dyn Everything, &Call) -> Result<T>,
         first: impl Fn(T) -> T,
     ) -> T {
         let call = self.call.clone().with_key(key);

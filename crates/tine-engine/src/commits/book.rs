@@ -11,7 +11,7 @@ use tine_store::{EntryKind, KeyRange, Read, StoreError, TurnLoc, required};
 use super::{CommitView, SignatureView};
 use crate::change::{optional, parsed, text};
 use crate::learned::{keys, parse};
-use crate::{Error, Result};
+use crate::{Candidate, Error, Result};
 
 /// The commits of a project.
 #[derive(Clone, Copy)]
@@ -227,11 +227,15 @@ impl<'r> Book<'r> {
             }
         }
         if found.len() > 1 {
-            let names =
-                found.iter().map(|(_, listed)| listed.hash.short()).collect::<Vec<_>>().join(", ");
-            return Err(Error::invalid(format!(
-                "`{name}` begins the hash of several commits: {names}; give more digits"
-            )));
+            let candidates = found.into_iter().map(|(commit, listed)| Candidate {
+                conversation: commit.conversation,
+                turn: None,
+                hash: None,
+                commit: Some(listed.hash),
+            });
+            let (name, candidates) = (name.to_owned(), candidates.collect());
+            let advice = "give more digits of the commit's hash";
+            return Err(Error::Ambiguous { name, candidates, advice });
         }
         Ok(found.pop())
     }

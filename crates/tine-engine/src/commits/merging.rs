@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tine_core::commit::{Facets, Held, State, Value, merge, merge_base_of};
 use tine_core::json::{Json, object};
 use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
-use tine_store::{Branch, Conversation, Origin, TurnLoc};
+use tine_store::{Branch, Conversation, Origin, Read, TurnLoc};
 
 use super::book::{Book, Graph, Listed};
 use super::known::Known;
@@ -36,7 +36,7 @@ impl Engine {
         }
         self.prepare_merge(call, &request)?;
         let (keep, dry_run) = (!request.dry_run, request.dry_run);
-        let (done, _) =
+        let (mut done, replay) =
             self.mutate_if(keep, call, "merge", request, payload, |mutation, request| {
                 Merge::begin(mutation, request)?.run(mutation, request)
             })?;
@@ -44,6 +44,11 @@ impl Engine {
             Some(hash) => Some(self.commit_by_hash(call, &hash.to_string())?),
             None => None,
         };
+        if let (true, Some(made)) = (replay.replayed, &commit) {
+            let told = self.read(|records| Done::told_by(records, call, made))?;
+            let Done { changes, conflicts, summary, .. } = told;
+            done = Done { changes, conflicts, summary, ..done };
+        }
         Ok(Merged {
             commit,
             up_to_date: done.commit.is_none(),
@@ -123,7 +128,8 @@ fn payload(request: &MergeBranches) -> Json {
     ])
 }
 
-/// What came of a merge. A repeated call is told which commit it made; the rest is read there.
+/// What came of a merge. Of a repeated call the receipt tells which commit it made; the rest is
+/// read there.
 #[derive(Default)]
 struct Done {
     commit: Option<CommitHash>,
@@ -157,6 +163,43 @@ impl Receipt for Done {
             ..Done::default()
         })
     }
+}
+
+impl Done {
+    /// What the commits of a merge tell of it.
+    fn told_by(records: &dyn Read, call: &Call, made: &CommitView) -> Result<Done> {
+        let ([ours, theirs], Some(merged)) = (&made.commit.parents[..], &made.commit.facets) else {
+            return Ok(Done::default());
+        };
+        let book = Book::new(records, &call.project);
+        let conflicts = answers::conflicts(&merged.state);
+        let Some(before) = book.commit(*ours)?.facets else {
+            return Ok(Done { conflicts, ..Done::default() });
+        };
+        let changes = answers::changes(&before.state, &merged.state);
+        let owner = resolve::conversation(records, call, &made.commit.conversation)?;
+        let (graph, tree) = (book.graph(&owner.id)?, Tree::new(records, owner.key));
+        let (own, brought) = brought(&book, &graph, &graph.before(*ours), *theirs)?;
+        let summary = summary::lines(&book, &tree, &own, &brought, &changes)?;
+        Ok(Done { changes, conflicts, summary, ..Done::default() })
+    }
+}
+
+/// The commits that only the other side has, and what they are about.
+fn brought(
+    book: &Book<'_>,
+    graph: &Graph,
+    here: &BTreeSet<CommitHash>,
+    theirs: CommitHash,
+) -> Result<(BTreeSet<CommitHash>, Facets)> {
+    let own: BTreeSet<CommitHash> = graph.before(theirs).difference(here).copied().collect();
+    let mut facets = Facets::default();
+    for hash in &own {
+        if let Some(found) = book.commit(*hash)?.facets {
+            facets.join(&found);
+        }
+    }
+    Ok((own, facets))
 }
 
 /// What no commit of a branch covers yet, and the commit before it.
@@ -258,17 +301,11 @@ impl Merge {
         let mut merged = merge(&base, &our_state, &there.state);
         let changes = answers::changes(&our_state, &merged);
         merged.mark_brought(&known.state);
-        let mut brought = Facets::default();
-        for hash in graph.before(theirs.hash).difference(&here) {
-            if let Some(facets) = book.commit(*hash)?.facets {
-                brought.join(&facets);
-            }
-        }
+        let (own, brought) = brought(&book, &graph, &here, theirs.hash)?;
         let name = match &self.source {
             Some(source) => source.name.to_string(),
             None => theirs.hash.short(),
         };
-        let own = graph.before(theirs.hash).difference(&here).copied().collect::<BTreeSet<_>>();
         let lines = summary::lines(&book, &tree, &own, &brought, &changes)?;
         let conflicts = answers::conflicts(&merged);
         let words = match &request.summary {

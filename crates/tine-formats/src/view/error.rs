@@ -74,6 +74,9 @@ pub struct Candidate {
     pub turn_id: Option<String>,
     /// The turn's hash.
     pub turn_hash: Option<String>,
+    /// The commit, where commits were looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_hash: Option<String>,
 }
 
 /// Where a branch ends.
@@ -146,6 +149,7 @@ impl TryFrom<Particulars> for engine::Particulars {
                 conversation: ConversationId::from_stored(it.conversation_id),
                 turn: parse_option("turn_id", it.turn_id)?,
                 hash: parse_option("turn_hash", it.turn_hash)?,
+                commit: parse_option("commit_hash", it.commit_hash)?,
             })
         };
         let tip = |it: ActualTip| {
@@ -193,6 +197,7 @@ impl From<&engine::Candidate> for Candidate {
             conversation_id: text(&candidate.conversation),
             turn_id: candidate.turn.map(text),
             turn_hash: candidate.hash.map(text),
+            commit_hash: candidate.commit.map(text),
         }
     }
 }
