@@ -107,7 +107,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
         messages,
         conversation: conversation(session, args.create)?,
         parent: args.parent,
-        branch: args.branch,
+        branch: args.branch.or_else(|| session.other_branch()),
         expected_tip: args.expect_tip,
         on_conflict: match args.on_conflict {
             Conflict::Refuse => OnConflict::Refuse,
