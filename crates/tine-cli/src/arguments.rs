@@ -10,8 +10,8 @@ use tine_core::{Kind, Limits, Reference};
 use crate::commands::{
     append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
     drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
-    observations, pack, purge, reading, relations, search, serve, show, sources, store, timeline,
-    token, tree, watch,
+    observations, pack, purge, reading, relations, repl, search, serve, show, sources, store,
+    timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
 }
 
 /// What every command takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// The folder of the store, or TINE_STORE [default: tine in the user's data folder]
@@ -127,6 +127,29 @@ impl Globals {
             self.settings.add_store(&folder)?;
         }
         Ok(())
+    }
+
+    /// These for one line of a session that was begun with others: what a line says counts more.
+    pub(crate) fn over(self, session: &Globals) -> Globals {
+        let elsewhere = self.store.is_some() || self.server.is_some() || self.api.is_some();
+        let mut all = session.clone();
+        if elsewhere {
+            (all.store, all.server, all.api) = (self.store, self.server, self.api);
+        }
+        // A branch is one of its conversation.
+        if self.conversation.is_some() && self.conversation != all.conversation {
+            all.branch = None;
+        }
+        all.conversation = self.conversation.or(all.conversation);
+        all.token_file = self.token_file.or(all.token_file);
+        all.project = self.project.or(all.project);
+        all.actor = self.actor.or(all.actor);
+        all.json |= self.json;
+        all.no_pager |= self.no_pager;
+        if self.color != Colour::Auto {
+            all.color = self.color;
+        }
+        all
     }
 
     /// The store that is named, if one is.
@@ -343,6 +366,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Serve the store to an agent, over standard input and output
     Mcp(mcp::McpArgs),
+    /// Talk and look around, line by line
+    Repl(repl::ReplArgs),
     /// Fill a store with a branching example and show it as a tree
     Demo(demo::DemoArgs),
     /// Begin a conversation

@@ -53,7 +53,7 @@ impl Place {
     }
 
     /// Rings and commits.
-    pub(crate) fn versions(&self) -> &dyn Versions {
+    pub(crate) fn versioning(&self) -> &dyn Versions {
         match self {
             Place::Here(engine) => engine,
             Place::There(_client) => todo!(),

@@ -84,7 +84,7 @@ pub(crate) fn chosen(
 }
 
 /// Everything that files set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The files that were read, the one that counts more first.
     pub(crate) files: Vec<PathBuf>,

@@ -64,7 +64,7 @@ pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
         message: args.message,
         author: args.author,
     };
-    let versions = session.engine.versions();
+    let versions = session.engine.versioning();
     let mut made = versions.commit(&session.call_with(args.key.as_deref()), request)?;
     if let Some(key) = key {
         let hash = made.hash.to_string();
@@ -134,7 +134,7 @@ pub(super) fn listed(
     number: Option<usize>,
 ) -> Result<Listing<CommitView>> {
     let query = CommitQuery { conversation: Some(session.conversation()?), branch };
-    let versions = session.engine.versions();
+    let versions = session.engine.versioning();
     pages(session, number, |page| versions.commits(&session.call, query.clone(), page))
 }
 

@@ -76,7 +76,7 @@ fn compared(session: &Session, args: &DiffArgs) -> Result<Diff> {
             to: to.to_owned(),
             limit: None,
         };
-        Ok(session.engine.versions().diff(&session.call, query)?)
+        Ok(session.engine.versioning().diff(&session.call, query)?)
     };
     if let Some(to) = &args.to {
         return ask(&args.from, to);

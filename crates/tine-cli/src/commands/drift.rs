@@ -27,7 +27,7 @@ pub(crate) struct DriftArgs {
 pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
     let branch = args.branch.as_deref().unwrap_or(session.branch());
     let conversation = session.conversation()?;
-    let series = session.engine.versions().drift(&session.call, &conversation, branch)?;
+    let series = session.engine.versioning().drift(&session.call, &conversation, branch)?;
     let views = || series.iter().cloned().map(view::Drift::from).collect();
     if session.answered_json(|| view::Items::<view::Drift>::all(views()))? {
         return Ok(());

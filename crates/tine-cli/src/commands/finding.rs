@@ -54,7 +54,7 @@ pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
         (_, _, text) => BlameOf::Text(text.unwrap_or_default()),
     };
     let query = BlameQuery { at: end(session, args.at)?, of };
-    let found = session.engine.versions().blame(&session.call, query)?;
+    let found = session.engine.versioning().blame(&session.call, query)?;
     let views = || found.iter().cloned().map(view::Blamed::from).collect();
     if session.answered_json(|| view::Items::<view::Blamed>::all(views()))? {
         return Ok(());
@@ -170,7 +170,7 @@ pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
         }
     };
     let query = BisectQuery { at, predicate };
-    let found = session.engine.versions().bisect(&session.call, query)?;
+    let found = session.engine.versioning().bisect(&session.call, query)?;
     report(session, &found, "holds first at")
 }
 

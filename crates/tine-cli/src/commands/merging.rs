@@ -77,7 +77,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
         },
         dry_run: args.dry_run,
     };
-    let versions = session.engine.versions();
+    let versions = session.engine.versioning();
     if args.edit {
         request.summary = edited(session, &request)?;
     }
@@ -92,7 +92,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
 /// What the user makes of the words that a merge would say.
 fn edited(session: &Session, request: &MergeBranches) -> Result<Summary> {
     let rehearsal = MergeBranches { dry_run: true, ..request.clone() };
-    let lines = session.engine.versions().merge(&session.call, rehearsal)?.summary;
+    let lines = session.engine.versioning().merge(&session.call, rehearsal)?.summary;
     let mut text = format!("From the branch {}:\n", request.from);
     for line in &lines {
         let turn = line.turn.map(|turn| format!(" [{}]", turn.short())).unwrap_or_default();
@@ -290,7 +290,7 @@ pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
         author: args.author,
     };
     let call = session.call_with(args.key.as_deref());
-    let made = session.engine.versions().resolve_conflicts(&call, request)?;
+    let made = session.engine.versioning().resolve_conflicts(&call, request)?;
     if session.answered_json(|| view::Commit::from(made.clone()))? {
         return Ok(());
     }
@@ -363,7 +363,7 @@ pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
     };
     let request = Inject { turn, conversation, branch };
     let call = session.call_with(args.key.as_deref());
-    let done = session.engine.versions().inject(&call, request)?;
+    let done = session.engine.versioning().inject(&call, request)?;
     if session.answered_json(|| view::Injected::from(done.clone()))? {
         return Ok(());
     }

@@ -27,6 +27,7 @@ pub(crate) mod purge;
 pub(crate) mod reading;
 pub(crate) mod relations;
 pub(crate) mod repair;
+pub(crate) mod repl;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -55,6 +56,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     let globals = &arguments.globals;
     let open = || Session::open(globals, Mode::Existing);
     match arguments.command {
+        Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),
         Command::New(args) => conversations::new(globals, args),
         Command::Ls(args) => conversations::ls(&open()?, &args),

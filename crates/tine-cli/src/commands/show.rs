@@ -70,7 +70,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
     };
     let by_id = || TurnRef::within(turn.conversation.clone(), turn.id);
     let rings = match args.rings {
-        true => Some(session.engine.versions().rings(&session.call, by_id())?),
+        true => Some(session.engine.versioning().rings(&session.call, by_id())?),
         false => None,
     };
     let shown = Shown {
@@ -123,7 +123,7 @@ fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> 
         Err(Failure::Engine(error)) if error.kind() == Kind::NotFound => error,
         Err(failure) => return Err(failure),
     };
-    match session.engine.versions().commit_by_hash(&session.call, named.as_str()) {
+    match session.engine.versioning().commit_by_hash(&session.call, named.as_str()) {
         Ok(commit) => Ok(TurnOrCommit::Commit(Box::new(commit))),
         Err(error) if error.kind() == Kind::NotFound => Err(refused.into()),
         Err(error) => Err(error.into()),
