@@ -56,7 +56,7 @@ impl Place {
     pub(crate) fn versioning(&self) -> &dyn Versions {
         match self {
             Place::Here(engine) => engine,
-            Place::There(_client) => todo!(),
+            Place::There(client) => client,
         }
     }
 

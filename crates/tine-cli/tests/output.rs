@@ -142,6 +142,12 @@ fn help_is_as_written() {
         ("help_relations", &["relations", "--help"]),
         ("help_interpret", &["interpret", "--help"]),
         ("help_config", &["config", "--help"]),
+        ("help_commit", &["commit", "--help"]),
+        ("help_diff", &["diff", "--help"]),
+        ("help_merge", &["merge", "--help"]),
+        ("help_resolve", &["resolve", "--help"]),
+        ("help_bisect", &["bisect", "--help"]),
+        ("help_repl", &["repl", "--help"]),
     ] {
         let help = home.ok(arguments);
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{name}");

@@ -25,9 +25,12 @@ Examples:
   tine commit main~4 main~2 -m 'Where to'
   tine commit --branch osaka -m 'Osaka instead' --sign")]
 pub(crate) struct CommitArgs {
-    /// The first and the last turn [default: all that is new]
-    #[arg(value_names = ["START", "END"], num_args = 2, value_parser = reference)]
-    window: Option<Vec<Reference>>,
+    /// The first turn [default: all that is new]
+    #[arg(value_parser = reference, requires = "end")]
+    start: Option<Reference>,
+    /// The last turn
+    #[arg(value_parser = reference)]
+    end: Option<Reference>,
     /// What it is about
     #[arg(short, long, visible_alias = "msg", value_name = "TEXT")]
     message: String,
@@ -48,10 +51,7 @@ pub(crate) struct CommitArgs {
 pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
     // A key that cannot be used is no reason to have made a commit.
     let key = args.sign.as_deref().map(keys::private).transpose()?;
-    let window = match args.window.as_deref() {
-        Some([start, end]) => Some(WindowRef { start: start.clone(), end: end.clone() }),
-        _ => None,
-    };
+    let window = args.start.zip(args.end).map(|(start, end)| WindowRef { start, end });
     // A window says by itself where it lies.
     let branch = match &window {
         Some(_) => args.branch,

@@ -94,8 +94,8 @@ fn compared(session: &Session, args: &DiffArgs) -> Result<Diff> {
         return Err(Failure::invalid(why));
     }
     let parted = match (both.bases.first(), both.common) {
-        (Some(commit), _) => commit.to_string(),
-        (None, Some(turn)) => turn.to_string(),
+        (Some(commit), _) => commit.short(),
+        (None, Some(turn)) => turn.short(),
         (None, None) => "root".to_owned(),
     };
     ask(&parted, to)

@@ -69,12 +69,25 @@ pub(super) struct ConversationArgs {
 /// The definitions by which lines are read. The conversation at hand counts more than the
 /// environment, which was looked at when the session began.
 pub(super) fn command() -> clap::Command {
-    LineArguments::command()
-        .mut_arg("conversation", |argument| argument.env(None::<&str>))
-        .mut_subcommands(|below| {
-            let name = format!("/{}", below.get_name());
-            below.bin_name(name)
-        })
+    LineArguments::command().mut_arg("conversation", |argument| argument.env(None::<&str>))
+}
+
+/// Help and usage with the names that commands have here.
+pub(super) fn with_slashes(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.split_inclusive('\n') {
+        let usage = line.strip_prefix("Usage: ").map(|rest| ("Usage: ", rest));
+        let more = || line.strip_prefix("       tine ").map(|rest| ("       ", rest));
+        let example = || line.strip_prefix("  tine ").map(|rest| ("  ", rest));
+        match usage.or_else(more).or_else(example) {
+            Some((before, rest)) => {
+                let rest = rest.strip_prefix("tine ").unwrap_or(rest);
+                lines.push_str(&format!("{before}/{rest}"));
+            }
+            None => lines.push_str(line),
+        }
+    }
+    lines
 }
 
 /// Reads the words of a line, the first without its slash.

@@ -10,7 +10,7 @@ mod words;
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -29,8 +29,8 @@ use crate::arguments::{Arguments, Command, Globals};
 use crate::failure::{Failure, Result};
 use crate::places;
 use crate::session::{self, MAIN, Session};
-use crate::terminal::Screen;
 use crate::terminal::text::visible;
+use crate::terminal::{Paging, Screen};
 
 const PROMPT: &str = "tine> ";
 
@@ -190,23 +190,32 @@ impl Repl {
             let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
             return Err(Failure::invalid(why));
         }
+        let name = found.words.first().map(String::as_str).unwrap_or_default();
+        if line::command().find_subcommand(name).is_none() {
+            return Err(unknown(name));
+        }
         match line::parse(found.words) {
             Ok(arguments) => self.run_command(arguments),
             Err(error) => {
-                self.show_usage(&error);
+                self.show_usage(&error)?;
                 Ok(Next::Line)
             }
         }
     }
 
     /// Help that was asked for, or what is wrong with a line.
-    fn show_usage(&self, error: &clap::Error) {
+    fn show_usage(&self, error: &clap::Error) -> Result<()> {
         if error.use_stderr() && self.globals.json {
             self.complain(&Failure::usage(error));
-        } else {
-            // There is nowhere left to complain to.
-            let _ = error.print();
+            return Ok(());
         }
+        let text = line::with_slashes(&error.render().to_string());
+        let screen = Screen::new(&self.globals);
+        if error.use_stderr() {
+            screen.aside(text.trim_end());
+            return Ok(());
+        }
+        screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
     fn run_command(&mut self, arguments: LineArguments) -> Result<Next> {
@@ -310,19 +319,20 @@ fn at_hand(session: &Session, conversation: &ConversationId) -> String {
 fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
     let screen = Screen::new(globals);
     let Some(name) = name else {
-        return screen
-            .text(crate::terminal::Paging::Direct, |out| Ok(out.write_all(HELP.as_bytes())?));
+        return screen.text(Paging::Direct, |out| Ok(out.write_all(HELP.as_bytes())?));
     };
     let name = name.trim_start_matches('/');
     // Built first, so that arguments of all commands are among a command's own.
     let mut all = line::command();
     all.build();
-    let Some(command) = all.find_subcommand_mut(name) else {
-        let why = format!("there is no command /{name}; /help lists them");
-        return Err(Failure::refused(Kind::NotFound, why));
-    };
-    let text = command.render_help().to_string();
-    screen.text(crate::terminal::Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
+    let command = all.find_subcommand_mut(name).ok_or_else(|| unknown(name))?;
+    let text = line::with_slashes(&command.render_help().to_string());
+    screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
+}
+
+fn unknown(name: &str) -> Failure {
+    let why = format!("there is no command /{}; /help lists them", visible(name));
+    Failure::invalid(why)
 }
 
 /// Where lines are remembered; nowhere if there is no such place.
