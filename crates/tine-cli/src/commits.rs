@@ -3,62 +3,71 @@
 use std::io::Write;
 
 use tine_core::commit::{Conflict, Facets, Held, Seen, Value};
-use tine_core::{CommitHash, EntityId};
+use tine_core::{CommitHash, EntityId, Name};
 use tine_engine::{CommitView, FieldChange, FieldConflict};
 
 use crate::failure::Result;
 use crate::learned::{row, rows, value};
-use crate::terminal::text::{count, cut, visible, wrap};
-use crate::terminal::{Screen, precise_time, short_time};
+use crate::terminal::text::{count, cut, visible, width, wrap};
+use crate::terminal::{Paint, Screen, precise_time, short_time};
 
 /// The longest value that is shown on a line.
 const VALUE: usize = 120;
 
+/// The shortest beginning of a message that says something.
+const LEAST: usize = 20;
+
+/// Spaces between the parts of a line.
+const GAP: usize = 2;
+
 /// Words of one kind that are listed without being asked for.
 const WORDS: usize = 40;
 
-/// Marks behind a commit's message or hash: branches that end with it, and what it is.
-fn marks(screen: &Screen, it: &CommitView) -> Vec<String> {
-    let paint = screen.paint;
-    let mut marks: Vec<String> = it
-        .heads
-        .iter()
-        .map(|name| paint.branch(&format!("[{}]", visible(name.as_str()))))
-        .collect();
-    if it.commit.parents.len() > 1 {
-        marks.push(paint.dim("(merge)"));
+/// Branches that end with a commit, and what sort of commit it is.
+struct Marks {
+    heads: Vec<String>,
+    kinds: Vec<String>,
+}
+
+impl Marks {
+    fn of(paint: Paint, it: &CommitView) -> Self {
+        let label = |name: &Name| paint.branch(&format!("[{}]", visible(name.as_str())));
+        let mut kinds = Vec::new();
+        if it.commit.parents.len() > 1 {
+            kinds.push(paint.dim("(merge)"));
+        }
+        let facets = it.commit.facets.as_ref();
+        let conflicts = facets.map_or(0, |facets| facets.state.conflicts().count());
+        if conflicts > 0 {
+            kinds.push(paint.warning(&format!("({})", count(conflicts as u64, "conflict"))));
+        }
+        match &it.signature {
+            Some(signature) if signature.valid => kinds.push(paint.dim("(signed)")),
+            Some(_) => kinds.push(paint.warning("(bad signature)")),
+            None => {}
+        }
+        if facets.is_none() {
+            kinds.push(paint.warning("(purged)"));
+        }
+        Marks { heads: it.heads.iter().map(label).collect(), kinds }
     }
-    let conflicts = it.commit.facets.as_ref().map_or(0, |facets| facets.state.conflicts().count());
-    if conflicts > 0 {
-        marks.push(paint.warning(&format!("({})", count(conflicts as u64, "conflict"))));
+
+    /// Columns that they take on a line, if they have no colours.
+    fn columns(&self) -> usize {
+        self.heads.iter().chain(&self.kinds).map(|mark| width(mark) + GAP).sum()
     }
-    match &it.signature {
-        Some(signature) if signature.valid => marks.push(paint.dim("(signed)")),
-        Some(_) => marks.push(paint.warning("(bad signature)")),
-        None => {}
-    }
-    if it.commit.facets.is_none() {
-        marks.push(paint.warning("(purged)"));
-    }
-    marks
 }
 
 /// Hash, time, branches and the first line of the message, with some columns left for what else
 /// stands on that line.
 pub(crate) fn commit_line(screen: &Screen, it: &CommitView, others: usize) -> String {
-    let room = screen.columns.map_or(VALUE, |all| all.saturating_sub(12 + 2 + 16 + 2 + others));
-    let mut parts = vec![
-        screen.paint.hash(&it.hash.short()),
-        screen.paint.dim(&short_time(it.commit.created_at)),
-    ];
-    let (heads, kinds): (Vec<String>, Vec<String>) = {
-        let mut all = marks(screen, it);
-        let kinds = all.split_off(it.heads.len());
-        (all, kinds)
-    };
-    parts.extend(heads);
-    parts.push(cut(first_line(&it.commit.message), room.max(20)));
-    parts.extend(kinds);
+    let taken = 12 + GAP + 16 + GAP + Marks::of(Paint::new(false), it).columns() + others;
+    let room = screen.columns.map_or(VALUE, |all| all.saturating_sub(taken).max(LEAST));
+    let Marks { heads, kinds } = Marks::of(screen.paint, it);
+    let hash = screen.paint.hash(&it.hash.short());
+    let time = screen.paint.dim(&short_time(it.commit.created_at));
+    let message = cut(first_line(&it.commit.message), room);
+    let parts = [vec![hash, time], heads, vec![message], kinds].concat();
     parts.join("  ")
 }
 
@@ -74,7 +83,8 @@ pub(crate) fn write_commit(out: &mut dyn Write, screen: &Screen, it: &CommitView
         cut(&it.commit.author, 40),
         paint.dim(&short_time(it.commit.created_at)),
     ];
-    heading.extend(marks(screen, it));
+    let Marks { heads, kinds } = Marks::of(paint, it);
+    heading.extend(heads.into_iter().chain(kinds));
     writeln!(out, "{}", heading.join("  "))?;
     write_message(out, screen, &it.commit.message)?;
     writeln!(out, "    {}", paint.dim(&window(it)))?;
@@ -247,7 +257,7 @@ fn said(side: &Value) -> String {
 /// How people call an entity.
 fn thing(name: Option<&str>, entity_type: &str, id: EntityId) -> String {
     match name {
-        Some(name) => format!("{entity_type} {}", cut(name, 60)),
+        Some(name) => format!("{entity_type} “{}”", cut(name, 60)),
         None => format!("{entity_type} {id}"),
     }
 }
@@ -285,7 +295,9 @@ pub(crate) fn write_conflicts(
     for it in conflicts {
         let thing = thing(it.name.as_deref(), &it.entity_type, it.entity);
         let was = base(&it.conflict).map(|was| format!(" (was {was})")).unwrap_or_default();
-        writeln!(out, "  {} {}{was}", visible(&thing), paint.bold(&visible(&it.field)))?;
+        let field = visible(&it.field);
+        let id = paint.dim(&format!("{}.{field}", it.entity));
+        writeln!(out, "  {} {}{was}  {id}", visible(&thing), paint.bold(&field))?;
         for (number, side) in (1..).zip(&it.conflict.sides) {
             writeln!(out, "    side {number}: {}", said(side))?;
         }

@@ -76,7 +76,13 @@ fn a_narrow_terminal_cuts_lines_and_no_terminal_does_not() {
 #[test]
 fn every_reading_command_answers_with_one_document() {
     let home = with_demo();
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 19] = [
+        &["turns"],
+        &["commits"],
+        &["log", "--graph"],
+        &["log", "--commits"],
+        &["drift"],
+        &["diff", "main~2", "main"],
         &["ls"],
         &["log"],
         &["path"],

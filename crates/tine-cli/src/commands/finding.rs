@@ -120,7 +120,7 @@ error.
 Examples:
   tine bisect --contains Osaka
   tine bisect --entity ent_0123456789abcdef0123456789abcdef --field budget --value 3000
-  tine bisect run grep -qv Osaka
+  tine bisect run sh -c '! grep -q Osaka'
   tine bisect --at osaka run ./check.py"
 )]
 pub(crate) struct BisectArgs {

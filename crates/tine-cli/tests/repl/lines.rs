@@ -115,6 +115,7 @@ fn no_error_ends_the_session() {
             "/commit",
             "/checkout nothing",
             "/serve",
+            "/watch",
             "/repl",
             "/",
             "/turns --role nobody",
@@ -125,7 +126,7 @@ fn no_error_ends_the_session() {
         ],
     );
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(ran.err.matches("error: ").count(), 10, "{}", ran.err);
+    assert_eq!(ran.err.matches("error: ").count(), 11, "{}", ran.err);
     assert!(ran.err.contains("is left open"), "{}", ran.err);
     assert!(ran.out.contains("Late March") && ran.out.lines().count() == 1, "{}", ran.out);
     assert_eq!(home.json(&["path"])["turns"].as_array().unwrap().len(), 2);

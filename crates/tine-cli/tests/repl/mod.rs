@@ -1,6 +1,7 @@
 //! `tine repl`: lines from a pipe, and a person at a terminal.
 
 mod lines;
+#[cfg(unix)]
 mod terminal;
 
 use crate::harness::{Home, Ran, finish};

@@ -56,7 +56,17 @@ impl Completer for Completion {
             }
             Some(command) if begun.starts_with('-') => options(command),
             // A store that cannot be read has no names.
-            Some(command) => names(&self.repl.borrow(), command).unwrap_or_default(),
+            Some(command) => {
+                let last = found.words.last().map(String::as_str);
+                let wanted = match (command.as_str(), last) {
+                    ("conversation", _) | (_, Some("-c" | "--conversation")) => {
+                        Wanted::Conversation
+                    }
+                    ("checkout", _) => Wanted::Branch,
+                    _ => Wanted::Anything,
+                };
+                names(&self.repl.borrow(), wanted).unwrap_or_default()
+            }
         };
         Ok((start, pairs(fitting.iter().filter(|it| it.starts_with(&begun)))))
     }
@@ -82,17 +92,28 @@ fn options(command: &str) -> BTreeSet<String> {
     longs.map(|name| format!("--{name}")).collect()
 }
 
-/// Conversations where one is asked for; else branches, and turns and commits by short hashes.
-fn names(repl: &Repl, command: &str) -> Result<BTreeSet<String>> {
+/// What a word names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Conversation,
+    Branch,
+    /// A turn or a commit in any way.
+    Anything,
+}
+
+fn names(repl: &Repl, wanted: Wanted) -> Result<BTreeSet<String>> {
     let session = repl.session()?;
-    if command == "conversation" {
+    if wanted == Wanted::Conversation {
         let listing = session.engine.conversations(&session.call, false, Page::default())?;
         return Ok(listing.items.into_iter().map(|it| it.id.to_string()).collect());
     }
     let conversation = session.conversation()?;
     let branches = session.engine.branches(&session.call, &conversation)?;
     let mut names: BTreeSet<String> = branches.into_iter().map(|it| it.name.to_string()).collect();
-    if command != "checkout" {
+    if wanted == Wanted::Anything {
+        let bookmarks = session.engine.bookmarks(&session.call, Page::default())?.items;
+        let here = bookmarks.into_iter().filter(|it| it.conversation == conversation);
+        names.extend(here.map(|it| it.name.to_string()));
         names.extend(hashes(&session, conversation)?);
     }
     Ok(names)

@@ -226,7 +226,7 @@ impl Repl {
             Line::Checkout(args) => self.checkout(globals, args)?,
             Line::Conversation(args) => self.conversation(globals, args)?,
             Line::Tine(command) => match *command {
-                Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) => {
+                Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) | Command::Watch(_) => {
                     return Err(Failure::invalid(
                         "this is a command for a shell; /quit leads there",
                     ));
