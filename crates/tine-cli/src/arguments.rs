@@ -10,8 +10,8 @@ use tine_core::{Kind, Limits, Reference};
 use crate::commands::{
     append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
     drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
-    observations, pack, purge, reading, relations, repl, search, serve, show, sources, store,
-    timeline, token, tree, watch,
+    observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
+    store, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -418,7 +418,7 @@ pub(crate) enum Command {
     /// Bring what was learned on one branch to another
     Merge(merging::MergeArgs),
     /// List conflicts that merges left, and decide them
-    Resolve(merging::ResolveArgs),
+    Resolve(resolving::ResolveArgs),
     /// Say a turn from elsewhere again at the end of a branch
     Inject(merging::InjectArgs),
     /// Show which turn a text or a fact comes from

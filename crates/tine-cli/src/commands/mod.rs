@@ -28,6 +28,7 @@ pub(crate) mod reading;
 pub(crate) mod relations;
 pub(crate) mod repair;
 pub(crate) mod repl;
+pub(crate) mod resolving;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -81,7 +82,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Commits(args) => commits::commits(&open()?, args),
         Command::Diff(args) => diff::diff(&open()?, &args),
         Command::Merge(args) => merging::merge(&open()?, args),
-        Command::Resolve(args) => merging::resolve(&open()?, args),
+        Command::Resolve(args) => resolving::resolve(&open()?, args),
         Command::Inject(args) => merging::inject(&open()?, args),
         Command::Blame(args) => finding::blame(&open()?, args),
         Command::Bisect(args) => finding::bisect(&open()?, args),
