@@ -1,19 +1,24 @@
 //! What can be typed behind `tine`. Each command's own arguments stand beside its code.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
 use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
-    append, branches, bundles, care, completions, config, conversations, demo, edits, entities,
-    history, interpret, marks, mcp, moves, observations, pack, purge, reading, relations, search,
-    serve, show, sources, store, timeline, token, tree, watch,
+    append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
+    drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
+    observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
+    store, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::settings::{self, Origin, Set, Settings};
+
+/// Where `tine serve` listens unless it is told otherwise.
+const USUAL_SERVER: &str = "http://127.0.0.1:8000";
 
 const EXAMPLES: &str = "\
 Turns are named by id, hash, hash prefix (8 digits and more), branch, bookmark, `main~2` \
@@ -25,6 +30,8 @@ Examples:
   tine append -c trip 'Where to in March?'  say something
   tine tree -c trip                         see it all
   tine fork main~2 --name other             go on from an earlier turn
+  tine commit -m 'Research complete'        seal what was said
+  tine merge other                          bring back what was learned there
   tine undo                                 take the last change back
   tine watch --server http://127.0.0.1:8000 follow a server that `tine serve` runs
   tine entity provenance ent_…              see where a fact comes from
@@ -45,7 +52,7 @@ pub(crate) struct Arguments {
 }
 
 /// What every command takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// The folder of the store, or TINE_STORE [default: tine in the user's data folder]
@@ -54,6 +61,17 @@ pub(crate) struct Globals {
     /// The server that holds the store instead (`tine serve`), or TINE_SERVER
     #[arg(long, global = true, value_name = "URL", conflicts_with = "store")]
     server: Option<String>,
+    /// The same; without a URL the server of TINE_SERVER or tine.toml, else http://127.0.0.1:8000
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["store", "server"]
+    )]
+    api: Option<String>,
     /// The file that holds the server's token; without it, TINE_TOKEN is the token
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -94,6 +112,9 @@ pub(crate) struct Globals {
     /// What files set; read before any command runs.
     #[arg(skip)]
     pub(crate) settings: Settings,
+    /// The branch that is meant where none is named; `main` without it.
+    #[arg(skip)]
+    pub(crate) branch: Option<String>,
 }
 
 impl Globals {
@@ -106,6 +127,29 @@ impl Globals {
             self.settings.add_store(&folder)?;
         }
         Ok(())
+    }
+
+    /// These for one line of a session that was begun with others: what a line says counts more.
+    pub(crate) fn over(self, session: &Globals) -> Globals {
+        let elsewhere = self.store.is_some() || self.server.is_some() || self.api.is_some();
+        let mut all = session.clone();
+        if elsewhere {
+            (all.store, all.server, all.api) = (self.store, self.server, self.api);
+        }
+        // A branch is one of its conversation.
+        if self.conversation.is_some() && self.conversation != all.conversation {
+            all.branch = None;
+        }
+        all.conversation = self.conversation.or(all.conversation);
+        all.token_file = self.token_file.or(all.token_file);
+        all.project = self.project.or(all.project);
+        all.actor = self.actor.or(all.actor);
+        all.json |= self.json;
+        all.no_pager |= self.no_pager;
+        if self.color != Colour::Auto {
+            all.color = self.color;
+        }
+        all
     }
 
     /// The store that is named, if one is.
@@ -132,9 +176,8 @@ impl Globals {
     /// The same, and by what. An argument counts more than the environment and the environment
     /// more than a file, also where one of them names a store.
     pub(crate) fn server_setting(&self) -> Result<Option<Set<String>>> {
-        if let Some(named) = self.server.clone() {
-            let origin = Origin::Argument("--server");
-            return Ok(Some(Set { value: named, origin }).filter(|set| !set.value.is_empty()));
+        if let Some(set) = self.server_argument() {
+            return Ok(Some(set).filter(|set| !set.value.is_empty()));
         }
         if self.store.is_some() {
             return Ok(None);
@@ -153,6 +196,13 @@ impl Globals {
         }
     }
 
+    /// The server that `--api` means when it names none.
+    fn usual_server(&self) -> String {
+        let named = env::var("TINE_SERVER").ok().filter(|url| !url.is_empty());
+        let set = || self.settings.server.as_ref().map(|set| set.value.clone());
+        named.or_else(set).unwrap_or_else(|| USUAL_SERVER.to_owned())
+    }
+
     /// The project that is named, if one is.
     pub(crate) fn project(&self) -> Option<Set<String>> {
         let file = self.settings.project.as_ref();
@@ -160,8 +210,14 @@ impl Globals {
     }
 
     /// The server that an argument names, whatever the environment says.
-    pub(crate) fn server_argument(&self) -> Option<&str> {
-        self.server.as_deref().filter(|url| !url.is_empty())
+    pub(crate) fn server_argument(&self) -> Option<Set<String>> {
+        let set = |value, name| Set { value, origin: Origin::Argument(name) };
+        match (&self.api, &self.server) {
+            (Some(none), _) if none.is_empty() => Some(set(self.usual_server(), "--api")),
+            (Some(named), _) => Some(set(named.clone(), "--api")),
+            (None, Some(named)) => Some(set(named.clone(), "--server")),
+            (None, None) => None,
+        }
     }
 
     /// Refuses a command that works on the store itself when a server was named.
@@ -222,6 +278,28 @@ impl Globals {
             .or_else(user)
             .unwrap_or_else(|| Set { value: "tine".to_owned(), origin: Origin::Default })
     }
+}
+
+/// Joins `--api` with an address behind it. Any other word there is the command's own.
+pub(crate) fn with_api_joined(words: Vec<OsString>) -> Vec<OsString> {
+    let address = |word: &OsString| {
+        word.to_str().is_some_and(|it| it.starts_with("http://") || it.starts_with("https://"))
+    };
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    let mut ended = false;
+    for word in words {
+        match joined.last_mut() {
+            Some(last) if !ended && last == "--api" && address(&word) => {
+                last.push("=");
+                last.push(word);
+            }
+            _ => {
+                ended |= word == "--";
+                joined.push(word);
+            }
+        }
+    }
+    joined
 }
 
 /// The name of the argument that names the file of settings, apart from the one below.
@@ -288,6 +366,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Serve the store to an agent, over standard input and output
     Mcp(mcp::McpArgs),
+    /// Talk and look around, line by line
+    Repl(repl::ReplArgs),
     /// Fill a store with a branching example and show it as a tree
     Demo(demo::DemoArgs),
     /// Begin a conversation
@@ -299,14 +379,17 @@ pub(crate) enum Command {
     /// Hide a conversation from listings, or show it again
     Archive(conversations::ArchiveArgs),
     /// Say something: add turns to a branch
+    #[command(alias = "say")]
     Append(append::AppendArgs),
-    /// Show a path, newest turn first
+    /// Show a path, newest turn first; or commits
     Log(reading::LogArgs),
+    /// List the turns of a branch, one on each line
+    Turns(reading::TurnsArgs),
     /// Show a path, first turn first
     Path(reading::PathArgs),
     /// Find turns by what they say
     Search(search::SearchArgs),
-    /// Show one turn in full
+    /// Show one turn or commit in full
     Show(show::ShowArgs),
     /// Draw the whole tree
     Tree(tree::TreeArgs),
@@ -326,6 +409,26 @@ pub(crate) enum Command {
     Restore(moves::RestoreArgs),
     /// List lines that no branch leads to
     Tails(moves::TailsArgs),
+    /// Seal a stretch of turns with what it is about
+    Commit(commits::CommitArgs),
+    /// List commits, newest first
+    Commits(commits::CommitsArgs),
+    /// Compare two turns, branches or commits
+    Diff(diff::DiffArgs),
+    /// Bring what was learned on one branch to another
+    Merge(merging::MergeArgs),
+    /// List conflicts that merges left, and decide them
+    Resolve(resolving::ResolveArgs),
+    /// Say a turn from elsewhere again at the end of a branch
+    Inject(merging::InjectArgs),
+    /// Show which turn a text or a fact comes from
+    Blame(finding::BlameArgs),
+    /// Find the first turn from which on something holds
+    Bisect(finding::BisectArgs),
+    /// Show how far a conversation has moved, commit by commit
+    Drift(drift::DriftArgs),
+    /// Make and show keys that vouch for commits
+    Key(keys::KeyArgs),
     /// Take a change back
     Undo(history::UndoArgs),
     /// Do again what was undone

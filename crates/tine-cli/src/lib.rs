@@ -9,7 +9,10 @@
 
 mod arguments;
 mod commands;
+mod commits;
+mod editor;
 mod failure;
+pub mod graph;
 mod input;
 mod labels;
 mod learned;
@@ -59,6 +62,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         let _ = eprint_help();
         return ExitCode::from(tine_core::Kind::Invalid.exit_code());
     }
+    let arguments = arguments::with_api_joined(arguments);
     // Before the arguments are understood, this is how to tell what their author wants to read.
     let wants_json = arguments.iter().any(|argument| argument == "--json");
     let parsed = command_here().try_get_matches_from(arguments).and_then(|matches| {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, Limits, Name, ProjectId, Reference};
-use tine_engine::{Call, Engine, Knowledge, Operations, Page, SystemClock, SystemEntropy, TurnRef};
+use tine_engine::{
+    Call, Engine, Knowledge, Operations, Page, SystemClock, SystemEntropy, TurnRef, Versions,
+};
 use tine_formats::view::Answer;
 use tine_store::EmbeddedStore;
 use tine_store::embedded::{Mode, OpenOptions};
@@ -24,6 +26,9 @@ const CONVERSATIONS_LISTED: usize = 10;
 /// Rows that are asked for at once. Pages are for answers that travel; within one process a whole
 /// tree is better read in one go, from one state of the store.
 const ROWS_AT_ONCE: usize = 1 << 20;
+
+/// The branch that every conversation begins with.
+pub(crate) const MAIN: &str = "main";
 
 /// The limits in force on the command line.
 pub(crate) fn limits() -> Limits {
@@ -44,6 +49,14 @@ impl Place {
         match self {
             Place::Here(engine) => Ok(engine),
             Place::There(client) => Err(only_here(command, client.address(), instead)),
+        }
+    }
+
+    /// Rings and commits.
+    pub(crate) fn versioning(&self) -> &dyn Versions {
+        match self {
+            Place::Here(engine) => engine,
+            Place::There(client) => client,
         }
     }
 
@@ -76,6 +89,7 @@ pub(crate) struct Session {
     /// Where answers are written.
     pub(crate) screen: Screen,
     conversation: Option<ConversationId>,
+    branch: Option<String>,
     limits: Limits,
 }
 
@@ -105,7 +119,8 @@ impl Session {
             None => None,
         };
         let call = Call::by(globals.actor()).in_project(project);
-        Ok(Session { call, screen: Screen::new(globals), conversation, limits, engine })
+        let (screen, branch) = (Screen::new(globals), globals.branch.clone());
+        Ok(Session { call, screen, conversation, branch, limits, engine })
     }
 
     /// The limits in force.
@@ -121,6 +136,21 @@ impl Session {
     /// A conversation's id, checked.
     pub(crate) fn conversation_id(&self, text: &str) -> Result<ConversationId> {
         Ok(ConversationId::new(text, self.limits())?)
+    }
+
+    /// The branch that is meant where none is named, if another than `main`.
+    pub(crate) fn other_branch(&self) -> Option<String> {
+        self.branch.clone()
+    }
+
+    /// The branch that is meant where none is named.
+    pub(crate) fn branch(&self) -> &str {
+        self.branch.as_deref().unwrap_or(MAIN)
+    }
+
+    /// The turn that is meant where none is named: the end of the branch.
+    pub(crate) fn tip(&self) -> Result<Reference> {
+        Ok(Reference::parse(self.branch())?)
     }
 
     /// The conversation that was named, if one was.

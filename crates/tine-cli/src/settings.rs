@@ -24,6 +24,7 @@ use tine_interpret::{About, Account, Finding, Interpreter, Material};
 use tine_models::{Model, ModelInterpreter, Provider};
 
 use crate::failure::{Failure, Result};
+use crate::places;
 
 /// The name of the file, wherever it lies.
 const FILE: &str = "tine.toml";
@@ -83,7 +84,7 @@ pub(crate) fn chosen(
 }
 
 /// Everything that files set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// The files that were read, the one that counts more first.
     pub(crate) files: Vec<PathBuf>,
@@ -292,14 +293,9 @@ pub(crate) fn user_file(named: Option<&Path>) -> Result<Option<Set<PathBuf>>> {
         let origin = Origin::Variable("TINE_CONFIG");
         return Ok(Some(Set { value: path.into(), origin }));
     }
-    // The XDG rules say that a relative path is to be ignored.
-    let absolute =
-        |name: &str| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = absolute("XDG_CONFIG_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
-        .or_else(|| absolute("APPDATA"));
+    let folder = places::config_folder();
     let origin = Origin::Default;
-    Ok(folder.map(|folder| Set { value: folder.join("tine").join(FILE), origin }))
+    Ok(folder.map(|folder| Set { value: folder.join(FILE), origin }))
 }
 
 /// The text of a file, if it is there. Of a store's folder that cannot be looked into the store

@@ -1,6 +1,7 @@
 //! The JSON documents, which other programs rely on and other surfaces share: a change of shape
 //! shows up in review.
 
+use crate::commits::with_osaka;
 use crate::harness::{Home, stable};
 
 /// Runs a command, and names its document in the snapshot.
@@ -62,4 +63,25 @@ fn documents_keep_their_shape() {
     insta::assert_snapshot!("documents", stable(&all, &home.path("")));
     // Numbers pass through as they were sent.
     assert!(home.ok(&["show", "root", "-c", "trip", "--json"]).contains("9007199254740993"));
+}
+
+#[test]
+fn documents_of_commits_keep_their_shape() {
+    let home = with_osaka();
+    let mut all = String::new();
+    let calls: [&[&str]; 9] = [
+        &["commit", "-m", "Kyoto"],
+        &["commits", "-n", "1"],
+        &["show", "main", "--rings"],
+        &["diff", "main", "osaka"],
+        &["merge", "osaka"],
+        &["resolve"],
+        &["blame", "cheaper"],
+        &["bisect", "--contains", "Tokyo"],
+        &["inject", "osaka"],
+    ];
+    for arguments in calls {
+        add(&home, &mut all, arguments);
+    }
+    insta::assert_snapshot!("documents_of_commits", stable(&all, &home.path("")));
 }

@@ -5,12 +5,14 @@
 
 mod bad_input;
 mod changing;
+mod commits;
 mod damage;
 mod demo;
 mod documents;
 mod drawing;
 mod exit_codes;
 mod formats;
+mod graph;
 mod harness;
 mod learned;
 mod mcp;
@@ -19,6 +21,7 @@ mod reading;
 mod redaction;
 mod remote;
 mod rendering;
+mod repl;
 mod search;
 mod serving;
 mod settings;

@@ -76,7 +76,13 @@ fn a_narrow_terminal_cuts_lines_and_no_terminal_does_not() {
 #[test]
 fn every_reading_command_answers_with_one_document() {
     let home = with_demo();
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 19] = [
+        &["turns"],
+        &["commits"],
+        &["log", "--graph"],
+        &["log", "--commits"],
+        &["drift"],
+        &["diff", "main~2", "main"],
         &["ls"],
         &["log"],
         &["path"],
@@ -142,6 +148,12 @@ fn help_is_as_written() {
         ("help_relations", &["relations", "--help"]),
         ("help_interpret", &["interpret", "--help"]),
         ("help_config", &["config", "--help"]),
+        ("help_commit", &["commit", "--help"]),
+        ("help_diff", &["diff", "--help"]),
+        ("help_merge", &["merge", "--help"]),
+        ("help_resolve", &["resolve", "--help"]),
+        ("help_bisect", &["bisect", "--help"]),
+        ("help_repl", &["repl", "--help"]),
     ] {
         let help = home.ok(arguments);
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{name}");

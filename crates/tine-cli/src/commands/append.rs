@@ -83,6 +83,32 @@ pub(crate) struct AppendArgs {
     /// Make the store and the conversation if they are not there
     #[arg(long)]
     create: bool,
+    /// Whether `-` is said and not read from standard input.
+    #[arg(skip)]
+    literally: bool,
+}
+
+impl AppendArgs {
+    /// A text of the user, said as it stands.
+    pub(crate) fn saying(text: &str) -> Self {
+        AppendArgs {
+            text: vec![text.to_owned()],
+            messages: None,
+            role: Role::User,
+            tool_call_id: None,
+            parent: None,
+            branch: None,
+            expect_tip: None,
+            on_conflict: Conflict::Refuse,
+            no_reuse: false,
+            partial: false,
+            key: None,
+            at: None,
+            redact: false,
+            create: false,
+            literally: true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,7 +133,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
         messages,
         conversation: conversation(session, args.create)?,
         parent: args.parent,
-        branch: args.branch,
+        branch: args.branch.or_else(|| session.other_branch()),
         expected_tip: args.expect_tip,
         on_conflict: match args.on_conflict {
             Conflict::Refuse => OnConflict::Refuse,
@@ -127,7 +153,10 @@ fn messages(args: &AppendArgs, limits: &Limits) -> Result<Vec<Message>> {
     if let Some(file) = &args.messages {
         return input::messages(&Source::named(file), limits);
     }
-    let text = input::words_or_stdin(&args.text, limits)?;
+    let text = match args.literally {
+        true => args.text.join(" "),
+        false => input::words_or_stdin(&args.text, limits)?,
+    };
     let message = Message {
         role: args.role,
         body: input::body(text, args.role, limits)?,

@@ -64,7 +64,7 @@ pub(crate) fn branch(session: &Session, args: BranchArgs) -> Result<()> {
         (None, None, _, Some(name)) => {
             let at = match args.at {
                 Some(at) => at,
-                None => Reference::parse("main")?,
+                None => session.tip()?,
             };
             make(session, ForkPoint::At(at), Some(&name), None)
         }
@@ -139,9 +139,9 @@ Examples:
   tine fork main~4 --before         without it, to say something else there
   tine append --branch osaka 'And from Osaka?'")]
 pub(crate) struct ForkArgs {
-    /// The turn at which to fork
+    /// The turn at which to fork [default: main]
     #[arg(value_name = "REF", value_parser = reference)]
-    turn: Reference,
+    turn: Option<Reference>,
     /// The new branch's name [default: fork-1, fork-2 …]
     #[arg(short, long)]
     name: Option<String>,
@@ -154,7 +154,11 @@ pub(crate) struct ForkArgs {
 }
 
 pub(crate) fn fork(session: &Session, args: ForkArgs) -> Result<()> {
-    let point = if args.before { ForkPoint::Before(args.turn) } else { ForkPoint::At(args.turn) };
+    let turn = match args.turn {
+        Some(turn) => turn,
+        None => session.tip()?,
+    };
+    let point = if args.before { ForkPoint::Before(turn) } else { ForkPoint::At(turn) };
     make(session, point, args.name.as_deref(), args.key.as_deref())
 }
 

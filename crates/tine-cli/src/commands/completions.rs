@@ -21,8 +21,9 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn completions(globals: &Globals, args: &CompletionsArgs) -> Result<()> {
-    if let Some(url) = globals.server_argument() {
-        return Err(only_here("tine completions", url, "leave --server away"));
+    if let Some(url) = globals.server_argument().map(|set| set.value).filter(|url| !url.is_empty())
+    {
+        return Err(only_here("tine completions", &url, "leave --server away"));
     }
     // The generator panics when its output is closed, so it gets one that never is.
     let mut script = Vec::new();

@@ -60,7 +60,7 @@ fn config(text: Option<&str>, limits: &Limits) -> Result<Option<Json>> {
     text.map(parse).transpose()
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Examples:
   tine ls

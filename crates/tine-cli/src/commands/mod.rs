@@ -4,16 +4,22 @@ pub(crate) mod append;
 pub(crate) mod branches;
 pub(crate) mod bundles;
 pub(crate) mod care;
+pub(crate) mod commits;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod conversations;
 pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod drift;
 pub(crate) mod edits;
 pub(crate) mod entities;
+pub(crate) mod finding;
 pub(crate) mod history;
 pub(crate) mod interpret;
+pub(crate) mod keys;
 pub(crate) mod marks;
 pub(crate) mod mcp;
+pub(crate) mod merging;
 pub(crate) mod moves;
 pub(crate) mod observations;
 pub(crate) mod pack;
@@ -21,6 +27,8 @@ pub(crate) mod purge;
 pub(crate) mod reading;
 pub(crate) mod relations;
 pub(crate) mod repair;
+pub(crate) mod repl;
+pub(crate) mod resolving;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -49,6 +57,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     let globals = &arguments.globals;
     let open = || Session::open(globals, Mode::Existing);
     match arguments.command {
+        Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),
         Command::New(args) => conversations::new(globals, args),
         Command::Ls(args) => conversations::ls(&open()?, &args),
@@ -56,6 +65,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Archive(args) => conversations::archive(&open()?, &args),
         Command::Append(args) => append::append(globals, args),
         Command::Log(args) => reading::log(&open()?, args),
+        Command::Turns(args) => reading::turns(&open()?, args),
         Command::Path(args) => reading::path(&open()?, args),
         Command::Search(args) => search::search(&open()?, args),
         Command::Show(args) => show::show(&open()?, &args),
@@ -68,6 +78,16 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Revert(args) => moves::revert(&open()?, args),
         Command::Restore(args) => moves::restore(&open()?, args),
         Command::Tails(_) => moves::tails(&open()?),
+        Command::Commit(args) => commits::commit(&open()?, args),
+        Command::Commits(args) => commits::commits(&open()?, args),
+        Command::Diff(args) => diff::diff(&open()?, &args),
+        Command::Merge(args) => merging::merge(&open()?, args),
+        Command::Resolve(args) => resolving::resolve(&open()?, args),
+        Command::Inject(args) => merging::inject(&open()?, args),
+        Command::Blame(args) => finding::blame(&open()?, args),
+        Command::Bisect(args) => finding::bisect(&open()?, args),
+        Command::Drift(args) => drift::drift(&open()?, &args),
+        Command::Key(args) => keys::key(globals, args),
         Command::Undo(args) => history::undo(&open()?, &args),
         Command::Redo(args) => history::redo(&open()?, &args),
         Command::Ops(args) => history::ops(&open()?, &args),

@@ -1,15 +1,19 @@
-//! `tine log` and `path`: reading turns in a row.
+//! `tine log`, `turns` and `path`: reading turns, or commits, in a row.
 
 use clap::{Args, ValueEnum};
-use tine_core::{Json, Reference};
-use tine_engine::{PathPage, PathQuery, Selection, WindowQuery};
+use tine_core::{Json, Reference, Role};
+use tine_engine::{CommitView, PathPage, PathQuery, Selection, WindowQuery};
 use tine_formats::render::{
     Budget, Format, Note, NoteKind, OpenCalls, Options, Rendered, render, whole_path,
 };
 use tine_formats::view;
 
+use super::append::role_parser;
+use super::commits;
 use crate::arguments::reference;
+use crate::commits::{commit_line, write_commit};
 use crate::failure::{Failure, Result};
+use crate::graph::{self, Node};
 use crate::labels::Labels;
 use crate::session::Session;
 use crate::terminal::Paging;
@@ -21,20 +25,34 @@ use crate::transcript::{one_line, wrapped, write_turn};
 Examples:
   tine log
   tine log other -n 5
-  tine log --oneline main~10")]
+  tine log --oneline main~10
+  tine log --commits -n 5           commits of main
+  tine log --graph                  all commits, as a graph")]
 pub(crate) struct LogArgs {
     /// Where the path ends: a turn, a branch, a bookmark [default: main]
     #[arg(value_name = "REF", value_parser = reference)]
     to: Option<Reference>,
-    /// Only the last N turns
-    #[arg(short = 'n', long = "number", value_name = "N")]
+    /// Only the last N
+    #[arg(short = 'n', long = "number", alias = "n", value_name = "N")]
     number: Option<usize>,
-    /// One line for each turn
+    /// One line for each
     #[arg(long)]
     oneline: bool,
+    /// Commits of a branch instead of turns
+    #[arg(long)]
+    pub(crate) commits: bool,
+    /// Commits as a graph: of all branches, or of the one that is named
+    #[arg(long)]
+    graph: bool,
 }
 
 pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
+    if args.graph {
+        return commits_graph(session, args.to, args.number);
+    }
+    if args.commits {
+        return commits_log(session, &args);
+    }
     let mut path = read_path(session, args.to, args.number)?;
     path.turns.reverse();
     if session.answered_json(|| view::Path::from(path.clone()))? {
@@ -56,6 +74,53 @@ pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
     })
 }
 
+fn commits_log(session: &Session, args: &LogArgs) -> Result<()> {
+    let branch = args.to.as_ref().map_or(session.branch(), Reference::as_str);
+    let found = commits::listed(session, Some(branch.to_owned()), args.number)?;
+    if commits::answered(session, &found)? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for (index, it) in found.items.iter().enumerate() {
+            if args.oneline {
+                writeln!(out, "{}", commit_line(&session.screen, it, 0))?;
+                continue;
+            }
+            if index > 0 {
+                writeln!(out)?;
+            }
+            write_commit(out, &session.screen, it)?;
+        }
+        Ok(())
+    })
+}
+
+fn commits_graph(session: &Session, branch: Option<Reference>, last: Option<usize>) -> Result<()> {
+    let branch = branch.map(|branch| branch.as_str().to_owned());
+    let mut found = commits::listed(session, branch, None)?;
+    let node = |it: &CommitView| Node { id: it.hash, parents: it.commit.parents.clone() };
+    let order = graph::ordered(&found.items.iter().map(node).collect::<Vec<_>>());
+    let last = last.unwrap_or(usize::MAX);
+    found.items = order.into_iter().take(last).map(|place| found.items[place].clone()).collect();
+    if commits::answered(session, &found)? {
+        return Ok(());
+    }
+    let rows = graph::draw(&found.items.iter().map(node).collect::<Vec<_>>());
+    session.screen.text(Paging::Paged, |out| {
+        for row in &rows {
+            match row.node {
+                None => writeln!(out, "{}", row.lines)?,
+                Some(place) => {
+                    let taken = row.lines.chars().count() + 2;
+                    let it = commit_line(&session.screen, &found.items[place], taken);
+                    writeln!(out, "{}  {it}", row.lines)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 /// A path, or the last turns of one.
 fn read_path(session: &Session, to: Option<Reference>, last: Option<usize>) -> Result<PathPage> {
     // A branch or turn that is named can be looked for everywhere; `main` alone cannot.
@@ -63,9 +128,49 @@ fn read_path(session: &Session, to: Option<Reference>, last: Option<usize>) -> R
         Some(_) => session.scope()?,
         None => Some(session.conversation()?),
     };
+    let to = match to {
+        None if session.other_branch().is_some() => Some(session.tip()?),
+        to => to,
+    };
     let selection = last.map_or(Selection::Whole, Selection::Last);
     let query = PathQuery { conversation, to, selection, cursor: None, limit: None };
     Ok(whole_path(&*session.engine, &session.call, query)?)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tine turns
+  tine turns -n 10
+  tine turns --role user --branch other")]
+pub(crate) struct TurnsArgs {
+    /// Only the last N
+    #[arg(short = 'n', long = "number", alias = "n", value_name = "N")]
+    number: Option<usize>,
+    /// Only what this role says
+    #[arg(short, long, value_parser = role_parser())]
+    role: Option<Role>,
+    /// The branch [default: main]
+    #[arg(short, long, value_name = "REF", value_parser = reference)]
+    branch: Option<Reference>,
+}
+
+pub(crate) fn turns(session: &Session, args: TurnsArgs) -> Result<()> {
+    // Which turns are the last of a role shows only when all are there.
+    let last = args.number.filter(|_| args.role.is_none());
+    let mut path = read_path(session, args.branch, last)?;
+    path.turns.retain(|turn| args.role.is_none_or(|role| turn.role == role));
+    let over = path.turns.len().saturating_sub(args.number.unwrap_or(usize::MAX));
+    path.turns.drain(..over);
+    if session.answered_json(|| view::Path::from(path.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for turn in &path.turns {
+            writeln!(out, "{}", one_line(&session.screen, turn, 0))?;
+        }
+        Ok(())
+    })
 }
 
 #[derive(Debug, Args)]
@@ -174,7 +279,7 @@ pub(crate) fn path(session: &Session, args: PathArgs) -> Result<()> {
     session.screen.text(Paging::Paged, |out| {
         let mut first = true;
         if let Some(prompt) = prompt {
-            let root = session.screen.paint.role(tine_core::Role::System, "system (root)");
+            let root = session.screen.paint.role(Role::System, "system (root)");
             writeln!(out, "{root}")?;
             wrapped(out, &session.screen, prompt, None)?;
             first = false;

@@ -1,19 +1,21 @@
-//! `tine show`: one turn, or the root, in full.
+//! `tine show`: one turn, the root, or a commit, in full.
 
 use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
-use tine_core::{Json, Reference};
-use tine_engine::TurnView;
+use tine_core::{Json, Kind, Reference};
+use tine_engine::{CommitView, TurnRef, TurnRings, TurnView};
 use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
-use crate::failure::Result;
+use crate::commits::write_whole;
+use crate::failure::{Failure, Result};
 use crate::labels::Labels;
+use crate::learned::{row, rows};
 use crate::session::Session;
 use crate::terminal::Paging;
-use crate::terminal::text::visible;
+use crate::terminal::text::{cut, visible};
 use crate::transcript::{marks, one_line, wrapped, write_content};
 
 #[derive(Debug, Args)]
@@ -21,11 +23,13 @@ use crate::transcript::{marks, one_line, wrapped, write_content};
 Examples:
   tine show main
   tine show a9d2e63be84c --siblings
-  tine show main~1 --versions --json")]
+  tine show main~1 --versions --json
+  tine show main~1 --rings          what it is about
+  tine show 3f2a9c01d7e4            a commit, by its hash")]
 pub(crate) struct ShowArgs {
-    /// The turn
-    #[arg(value_name = "REF", value_parser = reference, default_value = "main")]
-    turn: Reference,
+    /// The turn, or a commit by its hash [default: main]
+    #[arg(value_name = "REF", value_parser = reference)]
+    turn: Option<Reference>,
     /// List the turns that follow it
     #[arg(long)]
     children: bool,
@@ -35,6 +39,9 @@ pub(crate) struct ShowArgs {
     /// List the turns that it was edited from or into
     #[arg(long)]
     versions: bool,
+    /// Show what it is about: keywords, intent, facets, sentences and names
+    #[arg(long)]
+    rings: bool,
 }
 
 /// A turn and its neighbours.
@@ -43,20 +50,31 @@ struct Shown {
     children: Vec<TurnView>,
     siblings: Vec<TurnView>,
     versions: Vec<TurnView>,
+    rings: Option<TurnRings>,
 }
 
 pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
-    if names_root(&args.turn) {
+    let named = match &args.turn {
+        Some(named) => named.clone(),
+        None => session.tip()?,
+    };
+    if names_root(&named) {
         return show_root(session);
     }
-    let named = session.turn(&args.turn)?;
-    let turn = match session.engine.turn(&session.call, named) {
+    let turn = match turn_or_commit(session, &named) {
+        Ok(TurnOrCommit::Turn(turn)) => *turn,
+        Ok(TurnOrCommit::Commit(commit)) => return show_commit(session, &commit),
         // A branch can end on the root.
-        Err(error) if error.particulars().is_root => return show_root(session),
-        turn => turn?,
+        Err(Failure::Engine(error)) if error.particulars().is_root => return show_root(session),
+        Err(failure) => return Err(failure),
     };
-    let by_id = || tine_engine::TurnRef::within(turn.conversation.clone(), turn.id);
+    let by_id = || TurnRef::within(turn.conversation.clone(), turn.id);
+    let rings = match args.rings {
+        true => Some(session.engine.versioning().rings(&session.call, by_id())?),
+        false => None,
+    };
     let shown = Shown {
+        rings,
         children: session.engine.children(&session.call, by_id())?,
         siblings: session.engine.siblings(&session.call, by_id())?,
         versions: session.engine.versions(&session.call, by_id())?,
@@ -83,8 +101,66 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
                 }
             }
         }
-        Ok(())
+        match &shown.rings {
+            Some(rings) => write_rings(out, session, rings),
+            None => Ok(()),
+        }
     })
+}
+
+enum TurnOrCommit {
+    Turn(Box<TurnView>),
+    Commit(Box<CommitView>),
+}
+
+/// What a reference means: a turn, or else a commit.
+fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> {
+    let refused = match session.scope().and_then(|conversation| {
+        let turn = TurnRef { conversation, turn: named.clone() };
+        Ok(session.engine.turn(&session.call, turn)?)
+    }) {
+        Ok(turn) => return Ok(TurnOrCommit::Turn(Box::new(turn))),
+        Err(Failure::Engine(error)) if error.kind() == Kind::NotFound => error,
+        Err(failure) => return Err(failure),
+    };
+    match session.engine.versioning().commit_by_hash(&session.call, named.as_str()) {
+        Ok(commit) => Ok(TurnOrCommit::Commit(Box::new(commit))),
+        Err(error) if error.kind() == Kind::NotFound => Err(refused.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show_commit(session: &Session, commit: &CommitView) -> Result<()> {
+    if session.answered_json(|| view::Commit::from(commit.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
+}
+
+fn write_rings(out: &mut dyn Write, session: &Session, about: &TurnRings) -> Result<()> {
+    let rings = &about.rings;
+    let list =
+        |words: Vec<String>| if words.is_empty() { "–".to_owned() } else { words.join(", ") };
+    let keywords = rings.keywords.iter().map(|it| visible(&it.text).into_owned()).collect();
+    let facets = rings.facets.iter().map(|it| it.name.to_owned()).collect();
+    let names = about.names.iter().map(|it| format!("{} ({})", visible(&it.name), it.entity_type));
+    let told = [
+        row("keywords", list(keywords)),
+        row("intent", rings.intent.as_str()),
+        row("facets", list(facets)),
+        row("names", list(names.collect())),
+        row("found by", &about.extractor),
+    ];
+    writeln!(out, "\nrings")?;
+    rows(out, &session.screen, 2, &told)?;
+    let letters: Vec<char> = about.text.chars().collect();
+    for (number, segment) in (1..).zip(&rings.segments) {
+        let text: String =
+            letters.get(segment.start..segment.end).unwrap_or_default().iter().collect();
+        let room = session.screen.columns.map_or(400, |all| all.saturating_sub(8).max(20));
+        writeln!(out, "  {number:>3}  {}", cut(&text, room))?;
+    }
+    Ok(())
 }
 
 fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
@@ -98,6 +174,8 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
         siblings: Option<Vec<view::Turn>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         versions: Option<Vec<view::Turn>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rings: Option<view::TurnRings>,
     }
     let views = |asked: bool, turns: &[TurnView]| {
         asked.then(|| turns.iter().cloned().map(view::Turn::from).collect())
@@ -107,6 +185,7 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
         children: views(args.children, &shown.children),
         siblings: views(args.siblings, &shown.siblings),
         versions: views(args.versions, &shown.versions),
+        rings: shown.rings.clone().map(view::TurnRings::from),
     }
 }
 

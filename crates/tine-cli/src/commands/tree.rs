@@ -9,7 +9,7 @@ use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
 use crate::failure::Result;
-use crate::session::Session;
+use crate::session::{MAIN, Session};
 use crate::terminal::Paging;
 use crate::tree::{Drawing, Head, draw, lay_out};
 
@@ -36,9 +36,9 @@ pub(crate) struct TreeArgs {
     /// Fold side lines more than N forks away from the line
     #[arg(short, long, value_name = "N")]
     depth: Option<usize>,
-    /// The branch whose line stays in the first column
-    #[arg(short, long, default_value = "main")]
-    branch: String,
+    /// The branch whose line stays in the first column [default: main]
+    #[arg(short, long)]
+    branch: Option<String>,
 }
 
 pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
@@ -53,9 +53,10 @@ pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
     if session.answered_json(|| view::Topology::from(topology.clone()))? {
         return Ok(());
     }
-    let line = match session.engine.branch(&session.call, &conversation, &args.branch) {
+    let branch = args.branch.as_deref().unwrap_or(session.branch());
+    let line = match session.engine.branch(&session.call, &conversation, branch) {
         Ok(branch) => branch.tip,
-        Err(error) if error.kind() == Kind::NotFound && args.branch == "main" => None,
+        Err(error) if error.kind() == Kind::NotFound && branch == MAIN => None,
         Err(error) => return Err(error.into()),
     };
     let head = match under {

@@ -62,6 +62,21 @@ impl Paint {
         self.wrap("1;31", text)
     }
 
+    /// What is only in the first of two.
+    pub fn lost(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    /// What is only in the second of two.
+    pub fn gained(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    /// Whether there are colours.
+    pub fn is_on(self) -> bool {
+        self.on
+    }
+
     /// A text in its speaker's colour.
     pub fn role(self, role: Role, text: &str) -> String {
         let code = match role {

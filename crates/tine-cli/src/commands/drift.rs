@@ -1,0 +1,60 @@
+//! `tine drift`: how far a conversation has moved, commit by commit.
+
+use clap::Args;
+use tine_formats::view;
+
+use crate::failure::Result;
+use crate::session::Session;
+use crate::terminal::text::cut;
+use crate::terminal::{Paging, short_time};
+
+/// Columns of a bar.
+const BAR: usize = 10;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+0 means the same words, 1 none in common: first from the commit before, then from the first one.
+
+Examples:
+  tine drift
+  tine drift --branch osaka --json")]
+pub(crate) struct DriftArgs {
+    /// The branch [default: main]
+    #[arg(short, long)]
+    branch: Option<String>,
+}
+
+pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
+    let branch = args.branch.as_deref().unwrap_or(session.branch());
+    let conversation = session.conversation()?;
+    let series = session.engine.versioning().drift(&session.call, &conversation, branch)?;
+    let views = || series.iter().cloned().map(view::Drift::from).collect();
+    if session.answered_json(|| view::Items::<view::Drift>::all(views()))? {
+        return Ok(());
+    }
+    let paint = session.screen.paint;
+    session.screen.text(Paging::Paged, |out| {
+        for it in &series {
+            let room = session.screen.columns.map_or(60, |all| all.saturating_sub(69).max(20));
+            writeln!(
+                out,
+                "{}  {}  {}  {}  {}",
+                paint.hash(&it.hash.short()),
+                paint.dim(&short_time(it.created_at)),
+                measured(it.from_parent),
+                measured(it.from_first),
+                cut(&it.message, room),
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// A distance as a bar and a number.
+fn measured(distance: Option<f64>) -> String {
+    let Some(distance) = distance else {
+        return format!("{}     –", "·".repeat(BAR));
+    };
+    let full = (distance.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    format!("{}{} {distance:.3}", "█".repeat(full), "·".repeat(BAR - full))
+}

@@ -1,0 +1,249 @@
+//! `tine blame` and `bisect`: where something comes from, and when it began to hold.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+use clap::{Args, Subcommand};
+use tine_core::{EntityId, Json, Reference};
+use tine_engine::{
+    BisectQuery, Bisected, BlameOf, BlameQuery, Blamed, NoFirst, PathPage, PathQuery, Predicate,
+    Selection, TurnRef, TurnView, Verdict, bisect_steps,
+};
+use tine_formats::render::whole_path;
+use tine_formats::view;
+
+use crate::arguments::reference;
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::learned::{room, row, rows, value};
+use crate::session::Session;
+use crate::terminal::text::{count, cut, visible};
+use crate::terminal::{Paging, short_time};
+use crate::things;
+use crate::transcript::one_line;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Answers with the turn that said it first on the way to where the branch ends, the commit that \
+covers that turn, and, where it came from another branch, the merge that brought it.
+
+Examples:
+  tine blame 'cherry blossom'
+  tine blame 'cherry blossom' --at osaka
+  tine blame --entity ent_0123456789abcdef0123456789abcdef --field budget")]
+pub(crate) struct BlameArgs {
+    /// A piece of text, letter for letter
+    #[arg(required_unless_present = "entity", conflicts_with = "entity")]
+    text: Option<String>,
+    /// The entity whose field is meant
+    #[arg(long, value_name = "ENTITY", requires = "field")]
+    entity: Option<String>,
+    /// The field
+    #[arg(long, requires = "entity")]
+    field: Option<String>,
+    /// Where the path ends [default: main]
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    at: Option<Reference>,
+}
+
+pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
+    let of = match (args.entity, args.field, args.text) {
+        (Some(entity), Some(field), _) => {
+            BlameOf::Field { entity: things::entity(session, &entity)?, field }
+        }
+        (_, _, text) => BlameOf::Text(text.unwrap_or_default()),
+    };
+    let query = BlameQuery { at: end(session, args.at)?, of };
+    let found = session.engine.versioning().blame(&session.call, query)?;
+    let views = || found.iter().cloned().map(view::Blamed::from).collect();
+    if session.answered_json(|| view::Items::<view::Blamed>::all(views()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Paged, |out| {
+        for (index, it) in found.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            write_blamed(out, session, it)?;
+        }
+        Ok(())
+    })
+}
+
+fn write_blamed(out: &mut dyn Write, session: &Session, it: &Blamed) -> Result<()> {
+    let paint = session.screen.paint;
+    let mut facts = Vec::new();
+    if let Some(said) = &it.value {
+        facts.push(row("value", value(said, room(&session.screen, 14))));
+    }
+    match (it.turn, it.role, it.said_at) {
+        (Some(turn), Some(role), Some(at)) => {
+            let (hash, role) = (paint.hash(&turn.short()), paint.role(role, role.as_str()));
+            facts.push(row("said in", format!("{hash}  {role}  {}", paint.dim(&short_time(at)))));
+        }
+        _ => facts.push(row("said in", "no turn: it was stored from elsewhere")),
+    }
+    if let (Some(quote), Some((start, end))) = (&it.quote, it.span) {
+        let quote = cut(quote, room(&session.screen, 34));
+        facts.push(row("words", format!("“{quote}” at {start}–{end}")));
+    }
+    if let Some(observation) = it.observation {
+        facts.push(row("observation", observation));
+    }
+    for (name, hash) in [("commit", it.commit), ("merge", it.merge)] {
+        if let Some(hash) = hash {
+            facts.push(row(name, paint.hash(&hash.short())));
+        }
+    }
+    rows(out, &session.screen, 0, &facts)
+}
+
+/// The end of the path that is meant.
+fn end(session: &Session, at: Option<Reference>) -> Result<TurnRef> {
+    match at {
+        Some(at) => session.turn(&at),
+        None => Ok(TurnRef::within(session.conversation()?, session.tip()?)),
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tine bisect --contains TEXT\n       \
+        tine bisect --entity E --field F [--value JSON]\n       \
+        tine bisect run COMMAND…",
+    after_help = "\
+The command of `run` gets the path so far as JSON on standard input, and TINE_TURN_ID and \
+TINE_TURN_HASH in its environment. It exits with 0 where all is still good, with 125 where it \
+cannot tell, and with anything else below 128 where it is bad. What it says goes to standard \
+error.
+
+Examples:
+  tine bisect --contains Osaka
+  tine bisect --entity ent_0123456789abcdef0123456789abcdef --field budget --value 3000
+  tine bisect run sh -c '! grep -q Osaka'
+  tine bisect --at osaka run ./check.py"
+)]
+pub(crate) struct BisectArgs {
+    #[command(subcommand)]
+    run: Option<BisectRun>,
+    /// Something was said that contains this text
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["entity", "field", "value"])]
+    contains: Option<String>,
+    /// The entity whose field is meant
+    #[arg(long, value_name = "ENTITY", requires = "field")]
+    entity: Option<String>,
+    /// The field has a value
+    #[arg(long, requires = "entity")]
+    field: Option<String>,
+    /// The field has this value
+    #[arg(long, value_name = "JSON", requires = "field", allow_hyphen_values = true)]
+    value: Option<String>,
+    /// Where the path ends [default: main]
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    at: Option<Reference>,
+}
+
+#[derive(Debug, Subcommand)]
+enum BisectRun {
+    /// Let a command tell good from bad
+    Run {
+        /// The command and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+}
+
+pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
+    let at = end(session, args.at)?;
+    let entity = |text: &str| -> Result<EntityId> { things::entity(session, text) };
+    let predicate = match (args.run, args.contains, args.entity, args.field) {
+        (Some(BisectRun::Run { command }), None, None, None) => return run(session, at, &command),
+        (None, Some(text), ..) => Predicate::Contains(text),
+        (None, None, Some(of), Some(field)) => {
+            let read = |text: String| input::json_argument("--value", &text, session.limits());
+            let value: Option<Json> = args.value.map(read).transpose()?;
+            Predicate::Fact { entity: entity(&of)?, field, value }
+        }
+        _ => {
+            let why = "say what to look for: --contains TEXT, --entity E --field F, or run COMMAND";
+            return Err(Failure::invalid(why));
+        }
+    };
+    let query = BisectQuery { at, predicate };
+    let found = session.engine.versioning().bisect(&session.call, query)?;
+    report(session, &found, "holds first at")
+}
+
+fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
+    if session.answered_json(|| view::Bisected::from(found.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        writeln!(out, "{what}  {}", one_line(&session.screen, &found.turn, what.len() + 2))?;
+        let (looked, path) = (found.tested, count(found.path as u64, "turn"));
+        Ok(writeln!(out, "looked at {looked} of {path}")?)
+    })
+}
+
+/// Lets a command tell where the first bad turn is.
+fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
+    let TurnRef { conversation, turn } = at;
+    let query = PathQuery {
+        conversation,
+        to: Some(turn),
+        selection: Selection::Whole,
+        cursor: None,
+        limit: None,
+    };
+    let path = whole_path(&*session.engine, &session.call, query)?;
+    let found = bisect_steps(path.turns.len(), |step| {
+        let verdict = judged(&path, step, command)?;
+        let word = match verdict {
+            Verdict::Holds => "bad ",
+            Verdict::DoesNot => "good",
+            Verdict::Skip => "skip",
+        };
+        session
+            .screen
+            .aside(&format!("{word}  {}", one_line(&session.screen, &path.turns[step], 6)));
+        Ok::<_, Failure>(verdict)
+    })?;
+    let (first, tested) = found.map_err(|why| match why {
+        NoFirst::Never => Failure::invalid(
+            "the command says that all is good at the end of the path; there is nothing to find",
+        ),
+        NoFirst::Skipped => Failure::invalid(
+            "the command could not tell too often; the first bad turn is one of those it skipped",
+        ),
+    })?;
+    let turn: TurnView = path.turns[first].clone();
+    report(session, &Bisected { turn, path: path.turns.len(), tested }, "the first bad turn is")
+}
+
+/// What the command says of the path up to a turn.
+fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
+    let turn = &path.turns[step];
+    let so_far = PathPage { turns: path.turns[..=step].to_vec(), ..path.clone() };
+    let document = serde_json::to_vec(&view::Path::from(so_far)).map_err(io::Error::from)?;
+    let (program, arguments) = command.split_first().expect("the parser asks for a command");
+    let unusable = |why: String| Failure::invalid(format!("`{}`: {why}", visible(program)));
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("TINE_TURN_ID", turn.id.to_string())
+        .env("TINE_TURN_HASH", turn.hash.to_string())
+        .stdin(Stdio::piped())
+        .stdout(io::stderr())
+        .spawn()
+        .map_err(|error| unusable(format!("it cannot be started: {error}")))?;
+    let mut stdin = child.stdin.take().expect("it was piped");
+    // A command that does not read its input is as good as any other.
+    let writer = std::thread::spawn(move || stdin.write_all(&document));
+    let status = child.wait().map_err(|error| unusable(error.to_string()))?;
+    let _ = writer.join();
+    match status.code() {
+        Some(0) => Ok(Verdict::DoesNot),
+        Some(125) => Ok(Verdict::Skip),
+        Some(1..=127) => Ok(Verdict::Holds),
+        _ => Err(unusable(format!("it ended with {status} at turn {}", turn.hash.short()))),
+    }
+}

@@ -1,0 +1,211 @@
+//! `tine key`: keys that vouch for commits. They stay in the user's own folder and are never
+//! shown; only what they sign leaves it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tine_core::sign::PrivateKey;
+use tine_core::{Digest, Kind, Limits, Name};
+use tine_engine::{Entropy, SystemEntropy};
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::places;
+use crate::terminal::text::visible;
+use crate::terminal::{Paging, Screen};
+
+/// The key that is meant where none is named.
+pub(crate) const DEFAULT: &str = "default";
+
+/// How files of keys end.
+const ENDING: &str = "key";
+
+/// More than any key has.
+const KEY_BYTES: u64 = 1024;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Keys are Ed25519. A private key is a file of the user's own (mode 0600) in the folder tine/keys \
+beside the settings; it is never shown. What others need to check signatures is the public key.
+
+Examples:
+  tine key new
+  tine key new laptop
+  tine key show laptop
+  tine commit -m 'Final plan' --sign laptop")]
+pub(crate) struct KeyArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a key
+    New {
+        /// What to call it
+        #[arg(default_value = DEFAULT)]
+        name: String,
+    },
+    /// Show a public key
+    Show {
+        /// Its name
+        #[arg(default_value = DEFAULT)]
+        name: String,
+    },
+    /// List keys
+    List,
+}
+
+/// A key, without what is secret.
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    public_key: String,
+    file: PathBuf,
+}
+
+pub(crate) fn key(globals: &Globals, args: KeyArgs) -> Result<()> {
+    let screen = Screen::new(globals);
+    match args.action {
+        Action::New { name } => one(&screen, &make(&name)?),
+        Action::Show { name } => one(&screen, &shown(&name, &file(&name)?)?),
+        Action::List => list(&screen),
+    }
+}
+
+/// A private key by its name.
+pub(crate) fn private(name: &str) -> Result<PrivateKey> {
+    read(name, &file(name)?)
+}
+
+fn one(screen: &Screen, key: &Shown) -> Result<()> {
+    if screen.json {
+        return screen.document(key);
+    }
+    screen.line(&line(key))
+}
+
+fn line(key: &Shown) -> String {
+    format!("{}  {}", key.public_key, visible(&key.name))
+}
+
+fn list(screen: &Screen) -> Result<()> {
+    let folder = places::keys()?;
+    let mut keys = Vec::new();
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    for entry in entries.map_err(|error| failed(&folder, &error))? {
+        let path = entry.path();
+        let name = path.file_stem().and_then(|name| name.to_str());
+        if let (Some(name), true) = (name, path.extension().is_some_and(|it| it == ENDING)) {
+            keys.push(shown(name, &path)?);
+        }
+    }
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    if screen.json {
+        return screen.document(&keys);
+    }
+    screen.text(Paging::Paged, |out| {
+        for key in &keys {
+            writeln!(out, "{}", line(key))?;
+        }
+        Ok(())
+    })
+}
+
+/// The file of a key; its name is one that cannot lead elsewhere.
+fn file(name: &str) -> Result<PathBuf> {
+    let checked = Name::new(name, &Limits::default())?;
+    let plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.@".contains(symbol);
+    if !checked.as_str().chars().all(plain) || name.starts_with('.') {
+        let why =
+            format!("`{name}` cannot be a key's name; use letters, digits, `-`, `_`, `.`, `@`");
+        return Err(Failure::invalid(why));
+    }
+    Ok(places::keys()?.join(format!("{name}.{ENDING}")))
+}
+
+fn shown(name: &str, path: &Path) -> Result<Shown> {
+    let public_key = read(name, path)?.public();
+    Ok(Shown { name: name.to_owned(), public_key, file: path.to_owned() })
+}
+
+fn make(name: &str) -> Result<Shown> {
+    let path = file(name)?;
+    let folder = places::keys()?;
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
+    let key = PrivateKey::from_random(random());
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    only_for_the_user(&mut options);
+    let mut file = options.open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::refused(
+            Kind::Conflict,
+            format!("there is a key `{name}` already; choose another name"),
+        ),
+        _ => failed(&path, &error),
+    })?;
+    let written = writeln!(file, "{}", key.to_hex()).and_then(|()| file.sync_all());
+    written.map_err(|error| failed(&path, &error))?;
+    Ok(Shown { name: name.to_owned(), public_key: key.public(), file: path })
+}
+
+fn read(name: &str, path: &Path) -> Result<PrivateKey> {
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::refused(
+            Kind::NotFound,
+            format!("there is no key `{name}`; `tine key new {name}` makes it"),
+        ),
+        _ => failed(path, &error),
+    })?;
+    refuse_open_to_others(path, &file)?;
+    let mut digits = String::new();
+    let read = file.take(KEY_BYTES).read_to_string(&mut digits);
+    read.map_err(|error| failed(path, &error))?;
+    PrivateKey::from_hex(&digits).ok_or_else(|| {
+        let why = format!("{} holds no key: 64 hexadecimal digits", path.display());
+        Failure::invalid(why)
+    })
+}
+
+#[cfg(unix)]
+fn only_for_the_user(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+fn only_for_the_user(_: &mut OpenOptions) {}
+
+#[cfg(unix)]
+fn refuse_open_to_others(path: &Path, file: &File) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata().map_err(|error| failed(path, &error))?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    let why = format!("others can read the key {path}; take that from them: chmod 600 {path}");
+    Err(Failure::invalid(why))
+}
+
+#[cfg(not(unix))]
+fn refuse_open_to_others(_: &Path, _: &File) -> Result<()> {
+    Ok(())
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::invalid(format!("{}: {error}", path.display()))
+}
+
+/// Forty random bytes, hashed into the thirty-two that a key has.
+fn random() -> [u8; 32] {
+    let bytes: Vec<u8> = (0..4).flat_map(|_| SystemEntropy.ten_bytes()).collect();
+    Digest::of(&bytes).0
+}

@@ -1,0 +1,192 @@
+//! `tine merge` and `inject`: bringing to a branch what was learned or said elsewhere.
+
+use std::io::Write;
+
+use clap::Args;
+use tine_core::Reference;
+use tine_core::commit::Held;
+use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
+use tine_formats::view;
+
+use super::branches::ends_on;
+use crate::arguments::reference;
+use crate::commits::{write_changes, write_conflicts, write_ways_out};
+use crate::editor;
+use crate::failure::{Failure, Result};
+use crate::session::Session;
+use crate::terminal::Paging;
+use crate::terminal::text::{cut, visible};
+use crate::transcript::one_line;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A merge is a commit with two parents on the branch that it goes to. No turn is moved or copied: \
+what the other side knows comes over field by field, and what both sides changed differently is \
+kept as a conflict until `tine resolve` decides it.
+
+Examples:
+  tine merge osaka --dry-run        what would come of it
+  tine merge osaka
+  tine merge osaka --summary        and say in a turn what was learned there
+  tine merge osaka --edit           the same, in your own words
+  tine merge osaka --into plan -m 'Take Osaka in'")]
+pub(crate) struct MergeArgs {
+    /// The other side: a branch, or a commit
+    from: String,
+    /// The branch that it goes to [default: main]
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<String>,
+    /// What it is about
+    #[arg(short, long, visible_alias = "msg", value_name = "TEXT")]
+    message: Option<String>,
+    /// Who made it [default: whoever calls]
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    /// Add a turn about the other side: in these words, or in words made from what it knows
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+    summary: Option<String>,
+    /// Write that turn in an editor (VISUAL or EDITOR)
+    #[arg(long, conflicts_with_all = ["summary", "dry_run"])]
+    edit: bool,
+    /// Only say what would come of it
+    #[arg(long)]
+    dry_run: bool,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
+    let into = args.into.or_else(|| session.other_branch());
+    let mut request = MergeBranches {
+        conversation: session.conversation()?,
+        from: args.from,
+        into,
+        message: args.message,
+        author: args.author,
+        summary: match args.summary {
+            None => Summary::None,
+            Some(none) if none.is_empty() => Summary::Made,
+            Some(words) => Summary::Text(words),
+        },
+        dry_run: args.dry_run,
+    };
+    let versions = session.engine.versioning();
+    if args.edit {
+        request.summary = edited(session, &request)?;
+    }
+    let target = request.into.clone().unwrap_or_else(|| session.branch().to_owned());
+    let done = versions.merge(&session.call_with(args.key.as_deref()), request)?;
+    if session.answered_json(|| view::Merged::from(done.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| write_merged(out, session, &done, &target))
+}
+
+/// What the user makes of the words that a merge would say.
+fn edited(session: &Session, request: &MergeBranches) -> Result<Summary> {
+    let rehearsal = MergeBranches { dry_run: true, ..request.clone() };
+    let rehearsed = session.engine.versioning().merge(&session.call, rehearsal)?;
+    if rehearsed.up_to_date {
+        return Ok(Summary::None);
+    }
+    let mut text = format!("From the branch {}:\n", request.from);
+    for line in &rehearsed.summary {
+        let turn = line.turn.map(|turn| format!(" [{}]", turn.short())).unwrap_or_default();
+        text.push_str(&format!("- {}{turn}\n", line.text));
+    }
+    let words = editor::edited(&text)?;
+    match words.trim() {
+        "" => Err(Failure::invalid("the text is empty; nothing was merged")),
+        words => Ok(Summary::Text(words.to_owned())),
+    }
+}
+
+fn write_merged(out: &mut dyn Write, session: &Session, done: &Merged, target: &str) -> Result<()> {
+    let (screen, paint) = (&session.screen, session.screen.paint);
+    let label = paint.branch(&format!("[{}]", visible(target)));
+    if done.up_to_date {
+        return Ok(writeln!(out, "{label} has all of it already")?);
+    }
+    match &done.commit {
+        Some(it) => {
+            let hash = paint.hash(&it.hash.short());
+            writeln!(out, "{label} {hash}  {}", cut(&it.commit.message, 72))?;
+        }
+        None => writeln!(out, "{label} would get this merge; nothing was written")?,
+    }
+    for hash in &done.committed {
+        writeln!(out, "  committed first: {}", paint.hash(&hash.short()))?;
+    }
+    if let Some(turn) = done.turn {
+        writeln!(out, "  said in turn {turn}")?;
+    }
+    if done.changes.is_empty() && done.conflicts.is_empty() {
+        writeln!(out, "nothing that is known changes")?;
+    }
+    let is_decided = |it: &&FieldChange| !matches!(it.to, Some(Held::Conflict(_)));
+    let decided: Vec<FieldChange> = done.changes.iter().filter(is_decided).cloned().collect();
+    if !decided.is_empty() {
+        writeln!(out, "changes")?;
+        write_changes(out, screen, &decided)?;
+    }
+    if !done.conflicts.is_empty() {
+        write_conflicts(out, screen, &done.conflicts)?;
+    }
+    if done.turn.is_none() && !done.summary.is_empty() {
+        writeln!(out, "the other side")?;
+        for line in &done.summary {
+            let turn = line.turn.map(|turn| paint.hash(&turn.short())).unwrap_or_default();
+            writeln!(out, "{}", format!("  - {}  {turn}", visible(&line.text)).trim_end())?;
+        }
+    }
+    if done.dry_run {
+        return Ok(());
+    }
+    write_ways_out(out, &done.conflicts, target)
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new turn says the same and names the one that it comes from; the old one stays where it is.
+
+Examples:
+  tine inject osaka~2
+  tine inject osaka~2 --branch plan
+  tine inject 3f2a9c01d7e4 --to notes")]
+pub(crate) struct InjectArgs {
+    /// The turn
+    #[arg(value_name = "TURN", value_parser = reference)]
+    turn: Reference,
+    /// The branch at whose end it is said [default: main]
+    #[arg(short, long)]
+    branch: Option<String>,
+    /// The conversation that it comes to [default: its own]
+    #[arg(long, value_name = "ID")]
+    to: Option<String>,
+    /// A key that makes the call safe to repeat
+    #[arg(long)]
+    key: Option<String>,
+}
+
+pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
+    let turn = session.turn(&args.turn)?;
+    let (conversation, branch) = match args.to {
+        Some(to) => (session.conversation_id(&to)?, args.branch),
+        None => {
+            let its_own = || Ok(session.engine.turn(&session.call, turn.clone())?.conversation);
+            let here = session.named_conversation().cloned().map_or_else(its_own, Result::Ok)?;
+            (here, args.branch.or_else(|| session.other_branch()))
+        }
+    };
+    let request = Inject { turn, conversation, branch };
+    let call = session.call_with(args.key.as_deref());
+    let done = session.engine.versioning().inject(&call, request)?;
+    if session.answered_json(|| view::Injected::from(done.clone()))? {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        writeln!(out, "{}", one_line(&session.screen, &done.turn, 0))?;
+        Ok(writeln!(out, "{}", ends_on(session, &done.branch))?)
+    })
+}

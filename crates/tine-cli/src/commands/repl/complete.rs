@@ -1,0 +1,136 @@
+//! What a half-typed word can become: commands, their options, and names in the store.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::validate::Validator;
+use rustyline::{Context, Helper};
+use tine_engine::{CommitQuery, Page, PathQuery, Selection};
+
+use super::words::{quoted, words};
+use super::{Repl, line};
+use crate::failure::Result;
+use crate::session::Session;
+
+/// Turns and commits, from the end of the branch, that are offered.
+const OFFERED: usize = 100;
+
+/// Completes lines of a session.
+pub(super) struct Completion {
+    pub(super) repl: Rc<RefCell<Repl>>,
+}
+
+impl Helper for Completion {}
+impl Hinter for Completion {
+    type Hint = String;
+}
+impl Highlighter for Completion {}
+impl Validator for Completion {}
+
+impl Completer for Completion {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..position];
+        let Some(behind) = typed.strip_prefix('/') else {
+            return Ok((position, Vec::new()));
+        };
+        let mut found = words(behind);
+        let (start, begun) = match found.open_at {
+            Some(at) => (at + 1, found.words.pop().unwrap_or_default()),
+            None => (position, String::new()),
+        };
+        let fitting = match found.words.first() {
+            None => {
+                let names = command_names();
+                return Ok((1, pairs(names.iter().filter(|it| it.starts_with(&begun)))));
+            }
+            Some(command) if begun.starts_with('-') => options(command),
+            // A store that cannot be read has no names.
+            Some(command) => {
+                let last = found.words.last().map(String::as_str);
+                let wanted = match (command.as_str(), last) {
+                    ("conversation", _) | (_, Some("-c" | "--conversation")) => {
+                        Wanted::Conversation
+                    }
+                    ("checkout", _) => Wanted::Branch,
+                    _ => Wanted::Anything,
+                };
+                names(&self.repl.borrow(), wanted).unwrap_or_default()
+            }
+        };
+        Ok((start, pairs(fitting.iter().filter(|it| it.starts_with(&begun)))))
+    }
+}
+
+/// Each with a space behind it, so that the next word can follow.
+fn pairs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Pair> {
+    names
+        .map(|name| Pair { display: name.clone(), replacement: format!("{} ", quoted(name)) })
+        .collect()
+}
+
+fn command_names() -> BTreeSet<String> {
+    line::command().get_subcommands().map(|it| it.get_name().to_owned()).collect()
+}
+
+fn options(command: &str) -> BTreeSet<String> {
+    let mut all = line::command();
+    all.build();
+    let Some(command) = all.find_subcommand(command) else { return BTreeSet::new() };
+    let longs =
+        command.get_arguments().filter(|it| !it.is_hide_set()).filter_map(|it| it.get_long());
+    longs.map(|name| format!("--{name}")).collect()
+}
+
+/// What a word names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Conversation,
+    Branch,
+    /// A turn or a commit in any way.
+    Anything,
+}
+
+fn names(repl: &Repl, wanted: Wanted) -> Result<BTreeSet<String>> {
+    let session = repl.session()?;
+    if wanted == Wanted::Conversation {
+        let listing = session.engine.conversations(&session.call, false, Page::default())?;
+        return Ok(listing.items.into_iter().map(|it| it.id.to_string()).collect());
+    }
+    let conversation = session.conversation()?;
+    let branches = session.engine.branches(&session.call, &conversation)?;
+    let mut names: BTreeSet<String> = branches.into_iter().map(|it| it.name.to_string()).collect();
+    if wanted == Wanted::Anything {
+        let bookmarks = session.engine.bookmarks(&session.call, Page::default())?.items;
+        let here = bookmarks.into_iter().filter(|it| it.conversation == conversation);
+        names.extend(here.map(|it| it.name.to_string()));
+        names.extend(hashes(&session, conversation)?);
+    }
+    Ok(names)
+}
+
+fn hashes(session: &Session, conversation: tine_core::ConversationId) -> Result<Vec<String>> {
+    let query = PathQuery {
+        conversation: Some(conversation.clone()),
+        to: Some(session.tip()?),
+        selection: Selection::Last(OFFERED),
+        cursor: None,
+        limit: None,
+    };
+    let path = session.engine.path(&session.call, query)?;
+    let query = CommitQuery { conversation: Some(conversation), branch: None };
+    let page = Page { cursor: None, limit: Some(OFFERED) };
+    let commits = session.engine.versioning().commits(&session.call, query, page)?;
+    let turns = path.turns.iter().map(|turn| turn.hash.short());
+    Ok(turns.chain(commits.items.iter().map(|it| it.hash.short())).collect())
+}

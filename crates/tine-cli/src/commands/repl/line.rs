@@ -1,0 +1,98 @@
+//! What can be typed behind the prompt: every command of `tine` behind a slash, and a few that
+//! only make sense where something is remembered from line to line.
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use tine_core::Reference;
+
+use crate::arguments::{Command, Globals, reference, with_api_joined};
+
+/// A line behind a slash.
+#[derive(Debug, Parser)]
+#[command(name = "tine", no_binary_name = true, disable_help_subcommand = true)]
+pub(super) struct LineArguments {
+    #[command(flatten)]
+    pub(super) globals: Globals,
+    #[command(subcommand)]
+    pub(super) line: Line,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Line {
+    #[command(flatten)]
+    Tine(Box<Command>),
+    /// Go on with another branch; without a name, say which one it is
+    Checkout(CheckoutArgs),
+    /// Go on with another conversation, which is made if it is not there
+    Conversation(ConversationArgs),
+    /// List commands, or tell about one
+    Help {
+        /// The command
+        command: Option<String>,
+    },
+    /// Leave
+    #[command(alias = "exit")]
+    Quit,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  /checkout osaka
+  /checkout -b osaka                a new branch, from where the present one ends
+  /checkout -b osaka main~2         a new branch, from an earlier turn")]
+pub(super) struct CheckoutArgs {
+    /// The branch
+    #[arg(required_if_eq("make", "true"))]
+    pub(super) name: Option<String>,
+    /// Where a new branch begins [default: where the present one ends]
+    #[arg(value_name = "REF", value_parser = reference, requires = "make")]
+    pub(super) at: Option<Reference>,
+    /// Make it first
+    #[arg(short = 'b')]
+    pub(super) make: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  /conversation                     list them
+  /conversation trip
+  /conversation trip --system 'Be brief.'")]
+pub(super) struct ConversationArgs {
+    /// Its id
+    pub(super) id: Option<String>,
+    /// The system prompt of a new one
+    #[arg(long, value_name = "TEXT", requires = "id")]
+    pub(super) system: Option<String>,
+}
+
+/// The definitions by which lines are read. The conversation at hand counts more than the
+/// environment, which was looked at when the session began.
+pub(super) fn command() -> clap::Command {
+    LineArguments::command().mut_arg("conversation", |argument| argument.env(None::<&str>))
+}
+
+/// Help and usage with the names that commands have here.
+pub(super) fn with_slashes(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.split_inclusive('\n') {
+        let usage = line.strip_prefix("Usage: ").map(|rest| ("Usage: ", rest));
+        let more = || line.strip_prefix("       tine ").map(|rest| ("       ", rest));
+        let example = || line.strip_prefix("  tine ").map(|rest| ("  ", rest));
+        match usage.or_else(more).or_else(example) {
+            Some((before, rest)) => {
+                let rest = rest.strip_prefix("tine ").unwrap_or(rest);
+                lines.push_str(&format!("{before}/{rest}"));
+            }
+            None => lines.push_str(line),
+        }
+    }
+    lines
+}
+
+/// Reads the words of a line, the first without its slash.
+pub(super) fn parse(words: Vec<String>) -> Result<LineArguments, clap::Error> {
+    let words = with_api_joined(words.into_iter().map(Into::into).collect());
+    let matches = command().try_get_matches_from(words)?;
+    LineArguments::from_arg_matches(&matches)
+}

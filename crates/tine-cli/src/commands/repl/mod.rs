@@ -1,0 +1,347 @@
+//! `tine repl`: one conversation and one branch at hand, and commands behind a slash.
+//!
+//! A line is read by the definitions of the commands themselves and run by their own code; what is
+//! remembered here from line to line is only which conversation and which branch are meant. No
+//! error ends the session.
+
+mod complete;
+mod line;
+mod words;
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Read};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::Args;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+use tine_core::{ConversationId, Kind};
+use tine_engine::{Fork, ForkPoint, NewConversation};
+use tine_store::embedded::Mode;
+
+use self::complete::Completion;
+use self::line::{CheckoutArgs, ConversationArgs, Line, LineArguments};
+use super::conversations;
+use crate::arguments::{Arguments, Command, Globals};
+use crate::failure::{Failure, Result};
+use crate::places;
+use crate::session::{self, MAIN, Session};
+use crate::terminal::text::visible;
+use crate::terminal::{Paging, Screen};
+
+const PROMPT: &str = "tine> ";
+
+/// Lines that are remembered between sessions.
+const HISTORY: usize = 10_000;
+
+const HELP: &str = "\
+A line without a slash is said as a turn of the user; one that begins with // is said with one
+slash. Quotes keep spaces together. --api [URL] behind any command sends it to a running server.
+
+  /say TEXT [--role R]            say something
+  /turns [--n N] [--role R]       turns of the branch
+  /log [--n N] [--graph]          commits of the branch
+  /commit [START END] --msg TEXT  seal what was said
+  /commits [--n N]                all commits
+  /show [REF]                     a turn or a commit in full
+  /tree                           the whole tree
+  /search WORDS                   find turns by what they say
+  /branch [NAME]                  list branches, or make one
+  /checkout [-b] [NAME]           go on with another branch
+  /fork [REF] [--name NAME]       a branch from any turn
+  /diff A [B]                     compare turns, branches or commits
+  /merge FROM [--dry-run]         bring back what was learned on another branch
+  /resolve                        conflicts that merges left
+  /undo, /redo                    take the last change back, or do it again
+  /conversation [ID]              list conversations, or go on with one; a new one is made
+  /help [COMMAND]                 this, or all about one command
+  /quit                           leave
+
+Every other command of `tine` works as well: /path, /edit, /ops, /blame, /bisect, /drift …
+";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without a terminal, lines are read from standard input and nothing but answers is written.
+
+Examples:
+  tine repl -c trip
+  tine repl --api                   over the server on port 8000 of this machine
+  printf '%s\\n' 'Where to?' '/commit --msg \"A question\"' | tine repl -c trip")]
+pub(crate) struct ReplArgs {}
+
+pub(crate) fn repl(globals: &Globals) -> Result<()> {
+    let repl = Repl { globals: globals.clone() };
+    if io::stdin().is_terminal() && io::stdout().is_terminal() { repl.talk() } else { repl.read() }
+}
+
+/// Whether there is more to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Line,
+    End,
+}
+
+/// What is remembered from line to line: the conversation and the branch among all that was given
+/// when the session began.
+struct Repl {
+    globals: Globals,
+}
+
+impl Repl {
+    /// Lines of a person, with editing, completion and history.
+    fn talk(self) -> Result<()> {
+        let config = Config::builder()
+            .completion_type(CompletionType::List)
+            .history_ignore_space(true)
+            .max_history_size(HISTORY)
+            .map_err(unusable)?
+            .build();
+        let mut editor: Editor<Completion, FileHistory> =
+            Editor::with_config(config).map_err(unusable)?;
+        let history = history_file();
+        if let Some(file) = &history {
+            // One that is not there yet, or cannot be read, is an empty one.
+            let _ = editor.load_history(file);
+        }
+        self.greet();
+        let repl = Rc::new(RefCell::new(self));
+        editor.set_helper(Some(Completion { repl: Rc::clone(&repl) }));
+        loop {
+            match editor.readline(PROMPT) {
+                Ok(line) => {
+                    let _ = editor.add_history_entry(&line);
+                    if let Some(file) = &history {
+                        let _ = editor.append_history(file);
+                    }
+                    if repl.borrow_mut().line(&line)? == Next::End {
+                        return Ok(());
+                    }
+                }
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => return Ok(()),
+                Err(error) => return Err(unusable(error)),
+            }
+        }
+    }
+
+    /// Lines of a program, as they come.
+    fn read(mut self) -> Result<()> {
+        let limit = session::limits().body_bytes;
+        loop {
+            let mut bytes = Vec::new();
+            // Not held while a command runs: `/say -` reads on from there.
+            let taken = io::stdin()
+                .lock()
+                .take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1))
+                .read_until(b'\n', &mut bytes);
+            taken.map_err(|error| Failure::invalid(format!("standard input: {error}")))?;
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            if bytes.len() > limit {
+                let why =
+                    format!("a line holds more than {limit} bytes, the limit for one request");
+                return Err(Failure::refused(Kind::TooLarge, why));
+            }
+            match String::from_utf8(bytes) {
+                Ok(line) => {
+                    if self.line(&line)? == Next::End {
+                        return Ok(());
+                    }
+                }
+                Err(_) => self.complain(&Failure::invalid("the line is not valid UTF-8")),
+            }
+        }
+    }
+
+    /// Does what a line says. Only an output that is closed ends the session.
+    fn line(&mut self, line: &str) -> Result<Next> {
+        match self.run(line.trim()) {
+            Err(Failure::ClosedPipe) => Err(Failure::ClosedPipe),
+            Err(failure) => {
+                self.complain(&failure);
+                Ok(Next::Line)
+            }
+            next => next,
+        }
+    }
+
+    fn complain(&self, failure: &Failure) {
+        let _ = failure.report(self.globals.json);
+    }
+
+    fn run(&mut self, line: &str) -> Result<Next> {
+        let said = match line.strip_prefix('/') {
+            None if line.is_empty() => return Ok(Next::Line),
+            None => Some(line),
+            Some(rest) => rest.starts_with('/').then_some(rest),
+        };
+        if let Some(text) = said {
+            let command = Command::Append(super::append::AppendArgs::saying(text));
+            super::run(Arguments { globals: self.globals.clone(), command })?;
+            return Ok(Next::Line);
+        }
+        let found = words::words(&line[1..]);
+        if let Some(quote) = found.open_quote {
+            let why = format!("a quote ({quote}) is left open; a line without a slash needs none");
+            return Err(Failure::invalid(why));
+        }
+        let name = found.words.first().map(String::as_str).unwrap_or_default();
+        if line::command().find_subcommand(name).is_none() {
+            return Err(unknown(name));
+        }
+        match line::parse(found.words) {
+            Ok(arguments) => self.run_command(arguments),
+            Err(error) => {
+                self.show_usage(&error)?;
+                Ok(Next::Line)
+            }
+        }
+    }
+
+    /// Help that was asked for, or what is wrong with a line.
+    fn show_usage(&self, error: &clap::Error) -> Result<()> {
+        if error.use_stderr() && self.globals.json {
+            self.complain(&Failure::usage(error));
+            return Ok(());
+        }
+        let text = line::with_slashes(&error.render().to_string());
+        let screen = Screen::new(&self.globals);
+        if error.use_stderr() {
+            screen.aside(text.trim_end());
+            return Ok(());
+        }
+        screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
+    }
+
+    fn run_command(&mut self, arguments: LineArguments) -> Result<Next> {
+        let globals = arguments.globals.over(&self.globals);
+        match arguments.line {
+            Line::Quit => return Ok(Next::End),
+            Line::Help { command } => help(&globals, command.as_deref())?,
+            Line::Checkout(args) => self.checkout(globals, args)?,
+            Line::Conversation(args) => self.conversation(globals, args)?,
+            Line::Tine(command) => match *command {
+                Command::Repl(_) | Command::Serve(_) | Command::Mcp(_) | Command::Watch(_) => {
+                    return Err(Failure::invalid(
+                        "this is a command for a shell; /quit leads there",
+                    ));
+                }
+                Command::Log(mut args) => {
+                    args.commits = true;
+                    super::run(Arguments { globals, command: Command::Log(args) })?;
+                }
+                command => super::run(Arguments { globals, command })?,
+            },
+        }
+        Ok(Next::Line)
+    }
+
+    fn checkout(&mut self, mut globals: Globals, args: CheckoutArgs) -> Result<()> {
+        globals.read_settings()?;
+        let session = Session::open(&globals, Mode::Existing)?;
+        let conversation = session.conversation()?;
+        let branch = match args.name {
+            None => return session.screen.line(&at_hand(&session, &conversation)),
+            Some(name) if args.make => {
+                let at = match args.at {
+                    Some(at) => at,
+                    None => session.tip()?,
+                };
+                let name = Some(session.name(&name)?);
+                let point = ForkPoint::At(at);
+                let request = Fork { conversation: Some(conversation.clone()), point, name };
+                session.engine.fork(&session.call, request)?
+            }
+            Some(name) => session.engine.branch(&session.call, &conversation, &name)?,
+        };
+        self.globals.conversation = Some(conversation.to_string());
+        self.globals.branch = Some(branch.name.to_string()).filter(|name| name != MAIN);
+        session.screen.line(&super::branches::ends_on(&session, &branch))
+    }
+
+    fn conversation(&mut self, mut globals: Globals, args: ConversationArgs) -> Result<()> {
+        let Some(id) = args.id else {
+            let command = Command::Ls(conversations::LsArgs::default());
+            return super::run(Arguments { globals, command });
+        };
+        globals.read_settings()?;
+        let session = Session::open(&globals, Mode::Create)?;
+        let id = session.conversation_id(&id)?;
+        let (known, verb) = match session.engine.conversation(&session.call, &id) {
+            Err(error) if error.kind() == Kind::NotFound => {
+                let request = NewConversation {
+                    id: Some(id),
+                    system_prompt: args.system,
+                    ..NewConversation::default()
+                };
+                (session.engine.create_conversation(&session.call, request)?, "made")
+            }
+            Ok(_) if args.system.is_some() => {
+                let why = format!("the conversation {id} is there already, with its own prompt");
+                return Err(Failure::refused(Kind::Conflict, why));
+            }
+            found => (found?, "there already"),
+        };
+        self.globals.conversation = Some(known.id.to_string());
+        self.globals.branch = None;
+        session.screen.line(&format!("conversation {} ({verb})", visible(known.id.as_str())))
+    }
+
+    /// Where a person is, and how to find out more.
+    fn greet(&self) {
+        let screen = Screen::new(&self.globals);
+        if let Ok(session) = self.session()
+            && let Ok(conversation) = session.conversation()
+        {
+            screen.aside(&at_hand(&session, &conversation));
+        }
+        screen.aside("/help lists commands; a line without a slash is said as it stands");
+    }
+
+    /// A look at the store, for what is not a command.
+    fn session(&self) -> Result<Session> {
+        let mut globals = self.globals.clone();
+        globals.read_settings()?;
+        Session::open(&globals, Mode::Existing)
+    }
+}
+
+fn at_hand(session: &Session, conversation: &ConversationId) -> String {
+    let label = session.screen.paint.branch(&format!("[{}]", visible(session.branch())));
+    format!("conversation {} {label}", visible(conversation.as_str()))
+}
+
+fn help(globals: &Globals, name: Option<&str>) -> Result<()> {
+    let screen = Screen::new(globals);
+    let Some(name) = name else {
+        return screen.text(Paging::Direct, |out| Ok(out.write_all(HELP.as_bytes())?));
+    };
+    let name = name.trim_start_matches('/');
+    // Built first, so that arguments of all commands are among a command's own.
+    let mut all = line::command();
+    all.build();
+    let command = all.find_subcommand_mut(name).ok_or_else(|| unknown(name))?;
+    let text = line::with_slashes(&command.render_help().to_string());
+    screen.text(Paging::Paged, |out| Ok(out.write_all(text.as_bytes())?))
+}
+
+fn unknown(name: &str) -> Failure {
+    let why = format!("there is no command /{}; /help lists them", visible(name));
+    Failure::invalid(why)
+}
+
+/// Where lines are remembered; nowhere if there is no such place.
+fn history_file() -> Option<PathBuf> {
+    let folder = places::state_folder()?;
+    fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("history"))
+}
+
+fn unusable(error: ReadlineError) -> Failure {
+    Failure::invalid(format!("the terminal cannot be used: {error}"))
+}

@@ -1,0 +1,65 @@
+//! A line as a shell takes it apart: words between spaces, quotes that keep spaces, and a
+//! backslash that keeps any sign. Nothing is expanded, and `#` begins no comment: whatever is
+//! typed counts.
+
+/// A line taken apart.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The words, without their quotes.
+    pub(super) words: Vec<String>,
+    /// Where the last word begins, if the line ends within it.
+    pub(super) open_at: Option<usize>,
+    /// The quote that was never closed.
+    pub(super) open_quote: Option<char>,
+}
+
+/// Takes a line apart.
+pub(super) fn words(line: &str) -> Words {
+    let mut found = Words::default();
+    let mut word: Option<String> = None;
+    let mut start = 0;
+    let mut quote = None;
+    let mut signs = line.char_indices();
+    while let Some((at, sign)) = signs.next() {
+        match (quote, sign) {
+            (None, space) if space.is_whitespace() => found.words.extend(word.take()),
+            (None, '"' | '\'') => {
+                start = if word.is_none() { at } else { start };
+                word.get_or_insert_default();
+                quote = Some(sign);
+            }
+            (Some(open), close) if open == close => quote = None,
+            // Within double quotes a backslash keeps only what would mean something there.
+            (Some('"'), '\\') => {
+                let next = signs.clone().next().map(|(_, next)| next);
+                let kept = next.filter(|next| matches!(next, '"' | '\\'));
+                if kept.is_some() {
+                    signs.next();
+                }
+                word.get_or_insert_default().push(kept.unwrap_or('\\'));
+            }
+            (None, '\\') => {
+                start = if word.is_none() { at } else { start };
+                let kept = signs.next().map_or('\\', |(_, next)| next);
+                word.get_or_insert_default().push(kept);
+            }
+            (_, sign) => {
+                start = if word.is_none() { at } else { start };
+                word.get_or_insert_default().push(sign);
+            }
+        }
+    }
+    found.open_at = word.is_some().then_some(start);
+    found.words.extend(word);
+    found.open_quote = quote;
+    found
+}
+
+/// A word as it has to be typed.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |sign: char| !sign.is_whitespace() && !matches!(sign, '"' | '\'' | '\\');
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
+}

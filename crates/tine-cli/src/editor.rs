@@ -1,0 +1,34 @@
+//! Text that a person writes in an editor of their own.
+
+use std::env;
+use std::io::Write;
+use std::process::Command;
+
+use tine_core::Kind;
+
+use crate::failure::{Failure, Result};
+use crate::input::Source;
+use crate::session;
+
+/// Opens an editor with a text, and gives what became of it.
+pub(crate) fn edited(text: &str) -> Result<String> {
+    let set = |name: &str| env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    let chosen = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+    let mut words = chosen.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let mut file = tempfile::Builder::new().prefix("tine-").suffix(".md").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.flush()?;
+    let status = Command::new(program).args(words).arg(file.path()).status();
+    let failed = |why: String| Failure::refused(Kind::Invalid, why);
+    match status {
+        Err(error) => Err(failed(format!(
+            "the editor `{program}` cannot be started: {error}; set EDITOR, or give the text \
+             with --summary TEXT"
+        ))),
+        Ok(status) if !status.success() => {
+            Err(failed(format!("the editor `{program}` ended with {status}; nothing was done")))
+        }
+        Ok(_) => Source::named(file.path()).text(&session::limits()),
+    }
+}

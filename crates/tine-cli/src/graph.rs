@@ -1,0 +1,208 @@
+//! Drawing a graph of commits: lines that part and come together again, newest first.
+//!
+//! Each commit stands on a line of its own; between two of them lines part or join. A line is a
+//! column that waits for a commit; a commit stands in the first column that waits for it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
+
+/// A commit that is to be drawn: its name and the names of those it builds on.
+#[derive(Clone, Debug)]
+pub struct Node<T> {
+    /// Its name.
+    pub id: T,
+    /// What it builds on.
+    pub parents: Vec<T>,
+}
+
+/// A row of the drawing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The lines, as text.
+    pub lines: String,
+    /// The commit that stands here, by its place in what was given; a row between has none.
+    pub node: Option<usize>,
+}
+
+/// The places of nodes in an order in which none comes before one that builds on it, and else as
+/// they were given.
+pub fn ordered<T: Copy + Eq + Hash>(nodes: &[Node<T>]) -> Vec<usize> {
+    let places: HashMap<T, usize> =
+        nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
+    let parents = |place: usize| {
+        let known = nodes[place].parents.iter().filter_map(|id| places.get(id).copied());
+        known.collect::<HashSet<usize>>()
+    };
+    let mut waiting_for = vec![0_usize; nodes.len()];
+    for place in 0..nodes.len() {
+        for parent in parents(place) {
+            waiting_for[parent] += 1;
+        }
+    }
+    let mut free: BTreeSet<usize> =
+        (0..nodes.len()).filter(|place| waiting_for[*place] == 0).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(place) = free.pop_first() {
+        order.push(place);
+        for parent in parents(place) {
+            waiting_for[parent] -= 1;
+            if waiting_for[parent] == 0 {
+                free.insert(parent);
+            }
+        }
+    }
+    order
+}
+
+/// The rows of a drawing of nodes in order.
+pub fn draw<T: Copy + Eq>(nodes: &[Node<T>]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut columns: Vec<Option<T>> = Vec::new();
+    for (place, node) in nodes.iter().enumerate() {
+        let waiting: Vec<usize> =
+            (0..columns.len()).filter(|column| columns[*column] == Some(node.id)).collect();
+        let own = match waiting.split_first() {
+            Some((own, others)) => {
+                join(&mut rows, &mut columns, *own, others);
+                *own
+            }
+            None => take_column(&mut columns, node.id),
+        };
+        let cell = |(at, line): (usize, &Option<T>)| match line {
+            Some(_) if at == own => '○',
+            Some(_) => '│',
+            None => ' ',
+        };
+        rows.push(Row { lines: spaced(columns.iter().enumerate().map(cell)), node: Some(place) });
+        part(&mut rows, &mut columns, own, &node.parents);
+    }
+    rows
+}
+
+/// Lines that lead to the same commit become one.
+fn join<T: Copy>(rows: &mut Vec<Row>, columns: &mut [Option<T>], own: usize, others: &[usize]) {
+    if others.is_empty() {
+        return;
+    }
+    let mut cells = Cells::through(columns);
+    for other in others {
+        cells.connect(own, *other);
+        cells.end(*other);
+        columns[*other] = None;
+    }
+    rows.push(cells.row());
+}
+
+/// A commit's line goes on to the first that it builds on, and new lines to the others.
+fn part<T: Copy + Eq>(
+    rows: &mut Vec<Row>,
+    columns: &mut Vec<Option<T>>,
+    own: usize,
+    parents: &[T],
+) {
+    columns[own] = parents.first().copied();
+    let mut links = BTreeMap::new();
+    for parent in parents.iter().skip(1) {
+        let known = columns.iter().position(|column| *column == Some(*parent));
+        let begins = known.is_none();
+        let column = known.unwrap_or_else(|| take_column(columns, *parent));
+        if column != own {
+            links.insert(column, begins);
+        }
+    }
+    if !links.is_empty() {
+        let mut cells = Cells::through(columns);
+        for (column, begins) in links {
+            cells.connect(own, column);
+            if begins {
+                cells.begin(column);
+            }
+        }
+        rows.push(cells.row());
+    }
+    while columns.last().is_some_and(Option::is_none) {
+        columns.pop();
+    }
+}
+
+/// The first column that is free, taken for a line.
+fn take_column<T: Copy>(columns: &mut Vec<Option<T>>, id: T) -> usize {
+    match columns.iter().position(Option::is_none) {
+        Some(free) => {
+            columns[free] = Some(id);
+            free
+        }
+        None => {
+            columns.push(Some(id));
+            columns.len() - 1
+        }
+    }
+}
+
+const UP: u8 = 1;
+const DOWN: u8 = 2;
+const LEFT: u8 = 4;
+const RIGHT: u8 = 8;
+
+/// A row between two commits: where each column's lines lead.
+struct Cells(Vec<u8>);
+
+impl Cells {
+    fn through<T>(columns: &[Option<T>]) -> Self {
+        Cells(columns.iter().map(|line| if line.is_some() { UP | DOWN } else { 0 }).collect())
+    }
+
+    fn connect(&mut self, one: usize, other: usize) {
+        let (left, right) = (one.min(other), one.max(other));
+        self.0[left] |= RIGHT;
+        self.0[right] |= LEFT;
+        for between in &mut self.0[left + 1..right] {
+            *between |= LEFT | RIGHT;
+        }
+    }
+
+    fn end(&mut self, column: usize) {
+        self.0[column] &= !DOWN;
+    }
+
+    fn begin(&mut self, column: usize) {
+        self.0[column] &= !UP;
+    }
+
+    fn row(&self) -> Row {
+        let mut lines = String::new();
+        for cell in &self.0 {
+            lines.push(sign(*cell));
+            lines.push(if cell & RIGHT == 0 { ' ' } else { '─' });
+        }
+        Row { lines: lines.trim_end().to_owned(), node: None }
+    }
+}
+
+const fn sign(cell: u8) -> char {
+    match (cell & UP != 0, cell & DOWN != 0, cell & LEFT != 0, cell & RIGHT != 0) {
+        (false, false, false, false) => ' ',
+        (true, true, false, false) | (true, false, false, false) | (false, true, false, false) => {
+            '│'
+        }
+        (true, true, false, true) => '├',
+        (true, true, true, false) => '┤',
+        (true, true, true, true) => '┼',
+        (false, true, true, false) => '╮',
+        (true, false, true, false) => '╯',
+        (false, true, false, true) => '╭',
+        (true, false, false, true) => '╰',
+        (true, false, true, true) => '┴',
+        (false, true, true, true) => '┬',
+        (false, false, _, _) => '─',
+    }
+}
+
+fn spaced(cells: impl Iterator<Item = char>) -> String {
+    let mut lines = String::new();
+    for cell in cells {
+        lines.push(cell);
+        lines.push(' ');
+    }
+    lines.trim_end().to_owned()
+}

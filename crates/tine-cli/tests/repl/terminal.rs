@@ -1,0 +1,115 @@
+//! A person at a terminal: a pseudo-terminal that is typed into and read from.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use nix::pty::{Winsize, openpty};
+
+use crate::commits::with_osaka;
+use crate::harness::{Home, hash_of};
+
+/// How long nothing may come before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Terminal {
+    child: Child,
+    keys: File,
+    shown: Receiver<Vec<u8>>,
+    text: String,
+}
+
+impl Terminal {
+    fn open(home: &Home, arguments: &[&str]) -> Self {
+        let size = Winsize { ws_row: 40, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let pair = openpty(&size, None).expect("a pseudo-terminal");
+        let end = || Stdio::from(pair.slave.try_clone().expect("a copy of it"));
+        let mut command = home.command(arguments);
+        command.env("TERM", "xterm").env("TINE_PAGER", "cat").env("NO_COLOR", "1");
+        command.stdin(end()).stdout(end()).stderr(end());
+        let child = command.spawn().expect("the built command runs");
+        drop(command);
+        drop(pair.slave);
+        let mut screen = File::from(pair.master.try_clone().expect("a copy of it"));
+        let (send, shown) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // A terminal that nobody has open any more is at its end, or fails.
+            while let Ok(read @ 1..) = screen.read(&mut bytes) {
+                if send.send(bytes[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Terminal { child, keys: File::from(pair.master), shown, text: String::new() }
+    }
+
+    fn press(&mut self, keys: &str) -> &mut Self {
+        self.keys.write_all(keys.as_bytes()).expect("a terminal takes keys");
+        self
+    }
+
+    /// Waits until a text is shown, and forgets all up to its end.
+    fn expect(&mut self, wanted: &str) -> &mut Self {
+        loop {
+            if let Some(at) = self.text.find(wanted) {
+                self.text.drain(..at + wanted.len());
+                return self;
+            }
+            match self.shown.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.text.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(_) => panic!("`{wanted}` never came; {:?}", self.text),
+            }
+        }
+    }
+
+    fn ends(mut self) {
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}: {:?}", self.text);
+    }
+}
+
+const TAB: &str = "\t";
+const UP: &str = "\u{1b}[A";
+const ENTER: &str = "\r";
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
+
+#[test]
+fn commands_branches_hashes_and_conversations_are_completed() {
+    let home = with_osaka();
+    let osaka = hash_of(&home, "osaka");
+    let mut terminal = Terminal::open(&home, &["repl"]);
+    terminal.expect("conversation trip [main]").expect("/help").expect("tine> ");
+    terminal.press("/chec").press(TAB).expect("/checkout ");
+    terminal.press("os").press(TAB).expect("osaka ").press(ENTER).expect("[osaka] ends on");
+    terminal.expect("tine> ").press("/show ").press(&osaka[7..11]).press(TAB);
+    terminal.expect(&osaka[11..19]).press(ENTER).expect("Osaka is cheaper");
+    terminal.expect("tine> ").press("/turns --ro").press(TAB).expect("--role ").press("user");
+    terminal.press(ENTER).expect("What about Osaka instead?");
+    terminal.expect("tine> ").press("/conversation tr").press(TAB).expect("trip ");
+    terminal.press(ENTER).expect("conversation trip (there already)");
+    terminal.expect("tine> ").press(CTRL_D);
+    terminal.ends();
+}
+
+#[test]
+fn lines_are_remembered_from_session_to_session() {
+    let home = with_osaka();
+    let mut first = Terminal::open(&home, &["repl", "-c", "trip"]);
+    first.expect("tine> ").press("/turns --n 1").press(ENTER).expect("Rather Kyoto");
+    first.expect("tine> ").press(" /branch kept-out").press(ENTER).expect("[kept-out] ends on");
+    first.expect("tine> ").press(UP).expect("/turns --n 1").press(ENTER).expect("Rather Kyoto");
+    first.expect("tine> ").press("half a line").press(CTRL_C);
+    first.expect("tine> ").press("/quit").press(ENTER);
+    first.ends();
+    let mut second = Terminal::open(&home, &["repl", "-c", "trip"]);
+    second.expect("tine> ").press(UP).expect("/quit").press(UP).expect("/turns --n 1");
+    second.press(ENTER).expect("Rather Kyoto").expect("tine> ").press(CTRL_D);
+    second.ends();
+    let history = std::fs::read_to_string(home.path(".local/state/tine/history")).unwrap();
+    assert!(history.contains("/turns --n 1") && !history.contains("kept-out"), "{history}");
+    assert!(!history.contains("half a line"), "{history}");
+}
