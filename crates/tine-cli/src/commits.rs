@@ -319,10 +319,19 @@ pub(crate) fn write_ways_out(
     let field = format!("{}.{}", first.entity, first.field);
     let on = match branch {
         crate::session::MAIN => String::new(),
-        other => format!(" --branch {other}"),
+        other => format!(" --branch {}", shell_word(other)),
     };
     writeln!(out, "\nDecide when you like; until then the branch keeps all sides:")?;
     writeln!(out, "  tine resolve {field} --side 1{on}")?;
     writeln!(out, "  tine resolve {field} --value JSON{on}")?;
     Ok(())
+}
+
+/// A word as it has to be typed in a shell.
+fn shell_word(word: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./@".contains(sign);
+    if word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", visible(word).replace('\'', r"'\''"))
 }

@@ -71,7 +71,7 @@ fn documents_of_commits_keep_their_shape() {
     let mut all = String::new();
     let calls: [&[&str]; 9] = [
         &["commit", "-m", "Kyoto"],
-        &["commits", "-n", "1"],
+        &["commits"],
         &["show", "main", "--rings"],
         &["diff", "main", "osaka"],
         &["merge", "osaka"],

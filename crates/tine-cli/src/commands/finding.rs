@@ -223,7 +223,13 @@ fn run(session: &Session, at: TurnRef, command: &[String]) -> Result<()> {
 /// What the command says of the path up to a turn.
 fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
     let turn = &path.turns[step];
-    let so_far = PathPage { turns: path.turns[..=step].to_vec(), ..path.clone() };
+    let so_far = PathPage {
+        conversation: path.conversation.clone(),
+        root: path.root.clone(),
+        to: Some(turn.id),
+        turns: path.turns[..=step].to_vec(),
+        next: None,
+    };
     let document = serde_json::to_vec(&view::Path::from(so_far)).map_err(io::Error::from)?;
     let (program, arguments) = command.split_first().expect("the parser asks for a command");
     let unusable = |why: String| Failure::invalid(format!("`{}`: {why}", visible(program)));

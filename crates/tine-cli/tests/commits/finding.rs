@@ -90,4 +90,8 @@ fn the_command_gets_the_path_so_far_and_the_turn() {
     let turns = path["turns"].as_array().unwrap();
     assert_eq!(turns.len(), 4);
     assert_eq!(turns[3]["turn_id"], end["turn_id"]);
+    let first = home.json(&["show", "main~2"]);
+    let file = home.path(&format!("{}.json", first["turn_hash"].as_str().unwrap()));
+    let path: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(path["turns"].as_array().unwrap().len(), 1, "no more than there was: {path}");
 }

@@ -100,6 +100,8 @@ fn a_merge_goes_to_the_branch_that_is_named() {
         home.ok(&["merge", "main", "--into", "osaka", "-m", "Take main in", "--author", "Ada"]);
     assert!(out.starts_with("[osaka] ") && out.contains("Take main in"), "{out}");
     assert!(out.contains("--side 1 --branch osaka"), "{out}");
+    home.ok(&["branch", "rename", "osaka", "two words"]);
+    assert!(home.ok(&["resolve", "-b", "two words"]).contains("--branch 'two words'"));
     let merge = &home.json(&["commits", "-n", "1"])["items"][0];
     assert_eq!(merge["author"], "Ada");
     assert_eq!(merge["parent_hashes"].as_array().unwrap().len(), 2);
