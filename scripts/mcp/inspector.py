@@ -59,7 +59,7 @@ def texts(**where):
 listed = run("tools/list", "--strict")
 assert listed.returncode == 0, listed.stderr
 assert "warn" not in listed.stderr.lower(), f"schemas that not every host takes: {listed.stderr}"
-assert len(json.loads(listed.stdout)["result"]["tools"]) == 22
+assert len(json.loads(listed.stdout)["result"]["tools"]) == 24
 
 first = say("1", "user", "Where to in March?")
 old_tip = say("1", "assistant", "Lisbon is warm.")["turn_id"]

@@ -19,5 +19,5 @@ fn a_host_pays_little_for_knowing_the_server() {
     assert!(cost(Toolset::Core).total() < 3_000, "{:?}", cost(Toolset::Core));
     assert!(cost(Toolset::All).total() < 6_000, "{:?}", cost(Toolset::All));
     assert_eq!(cost(Toolset::Core).tools, 12);
-    assert_eq!(cost(Toolset::All).tools, 22);
+    assert_eq!(cost(Toolset::All).tools, 24);
 }

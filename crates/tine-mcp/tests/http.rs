@@ -95,7 +95,7 @@ async fn hosts_of_either_era_work_over_http_and_choose_their_tools() {
         assert_eq!(path["turns"][0]["text"], "Hello");
         client.cancel().await.expect("an end");
         let all = connect(&served, era, None, "?toolset=all").await;
-        assert_eq!(all.list_all_tools().await.expect("tools").len(), 22);
+        assert_eq!(all.list_all_tools().await.expect("tools").len(), 24);
         let (good, found) = call(&all, "list_relationships", json!({})).await;
         assert!(good, "{found}");
         // No path reaches the file system from here.

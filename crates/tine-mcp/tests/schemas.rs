@@ -77,7 +77,7 @@ async fn sets_hold_what_they_promise() {
     assert!(all.iter().all(|name| !name.starts_with("test_")), "no tools of the suite");
     let reading = names(Toolset::All, true).await;
     assert!(reading.iter().all(|name| {
-        ["get_", "list_", "retrieve_", "search_"].iter().any(|it| name.starts_with(it))
+        ["get_", "list_", "retrieve_", "search_", "diff_"].iter().any(|it| name.starts_with(it))
     }));
 }
 

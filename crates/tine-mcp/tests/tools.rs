@@ -100,6 +100,52 @@ async fn the_tools_of_the_tree_tell_one_story() {
 }
 
 #[tokio::test]
+async fn turns_are_sealed_and_compared() {
+    for era in ERAS {
+        let host = host(era).await;
+        let turns = trip(&host).await;
+        let of = |more: Value| {
+            let mut all = json!({ "conversation_id": "trip" });
+            for (name, value) in more.as_object().expect("an object") {
+                all[name] = value.clone();
+            }
+            all
+        };
+        let first = host
+            .call(
+                "commit_turns",
+                of(json!({ "message": "where", "start": turns[0], "end": turns[1] })),
+            )
+            .await;
+        assert_eq!((&first["turn_count"], &first["branch"]), (&json!(2), &json!("main")));
+        assert!(first["entities"].as_array().expect("names").contains(&json!("Lisbon")));
+        let keyed = of(json!({ "message": "cost", "idempotency_key": "once" }));
+        let second = host.call("commit_turns", keyed.clone()).await;
+        assert_eq!(second["parent_hashes"], json!([first["commit_hash"]]));
+        assert_eq!(host.call("commit_turns", keyed).await["commit_hash"], second["commit_hash"]);
+        let (code, _) = host.refused("commit_turns", of(json!({ "message": "again" }))).await;
+        assert_eq!(code, "invalid");
+        let half = of(json!({ "message": "half", "start": turns[0] }));
+        assert_eq!(host.refused("commit_turns", half).await.0, "invalid");
+
+        let edit = json!({ "turn": turns[3], "content": "About 700 euros.", "branch": "side" });
+        let fork = of(json!({ "at": turns[2], "name": "side" }));
+        host.call("fork_conversation", fork).await;
+        host.call("edit_turn", of(edit)).await;
+        let diff = host.call("diff_turns", of(json!({ "from": "main", "to": "side" }))).await;
+        assert_eq!(diff["changes"][0]["change"], "changed");
+        assert_eq!(diff["changes"][0]["words"], "About [-900-]{+700+} euros.");
+        let commits = json!({ "from": first["commit_hash"], "to": second["commit_hash"] });
+        let diff = host.call("diff_turns", commits).await;
+        assert_eq!(diff["to"]["commit_hash"], second["commit_hash"]);
+        assert!(diff["keywords"]["lost"].is_array(), "{diff:?}");
+        let (code, _) =
+            host.refused("diff_turns", of(json!({ "from": "main", "to": "none" }))).await;
+        assert_eq!(code, "not_found");
+    }
+}
+
+#[tokio::test]
 async fn the_tools_of_memory_tell_one_story() {
     for era in ERAS {
         let host = host(era).await;

@@ -7,6 +7,7 @@
 mod memory;
 mod store;
 mod tree;
+mod version;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -132,7 +133,7 @@ impl Asked {
 }
 
 fn specs() -> impl Iterator<Item = &'static Spec> {
-    [store::TOOLS, memory::TOOLS, tree::TOOLS].into_iter().flatten()
+    [store::TOOLS, memory::TOOLS, tree::TOOLS, version::TOOLS].into_iter().flatten()
 }
 
 /// A tool with its schema, which is worked out once.
