@@ -1,5 +1,6 @@
 //! Entities: what holds of them, since when, and by which bytes.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::facts::reduce::{schema_version, standing};
@@ -501,26 +502,25 @@ fn dated(
     if entity.deleted_at.is_some() {
         return Ok(None);
     }
-    if !seen.contains_key(&entity.id) {
-        let view = within_bounds(view(ledger, &entity, AsOf::default()))?;
-        seen.insert(entity.id, view);
-    }
-    let Some(view) = seen.get(&entity.id).and_then(Option::as_ref) else {
+    let view = match seen.entry(entity.id) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => {
+            place.insert(within_bounds(view(ledger, &entity, AsOf::default()))?)
+        }
+    };
+    let Some(view) = view else {
         return Ok(None);
     };
     let holds =
         view.snapshot.provenance.get(&field).is_some_and(|from| from.contains(&observation));
     let date = view.snapshot.fields.get(&field).and_then(Json::as_str);
-    Ok(match date.filter(|_| holds) {
-        None => None,
-        Some(date) => Some(TimelineEntry {
-            at,
-            date: date.to_owned(),
-            field,
-            entity: view.id,
-            entity_type: view.entity_type.clone(),
-            name: view.name.clone(),
-            observation,
-        }),
-    })
+    Ok(date.filter(|_| holds).map(|date| TimelineEntry {
+        at,
+        date: date.to_owned(),
+        field,
+        entity: view.id,
+        entity_type: view.entity_type.clone(),
+        name: view.name.clone(),
+        observation,
+    }))
 }
