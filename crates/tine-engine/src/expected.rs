@@ -20,7 +20,7 @@ use tine_store::{Detail, EntryKind, HiddenBy, Operation};
 use crate::change::{
     BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, ids_digest,
 };
-use crate::undo::detail;
+use crate::history::detail;
 
 /// What is known about a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]

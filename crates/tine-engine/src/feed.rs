@@ -10,8 +10,8 @@ use std::collections::hash_map::Entry;
 use tine_core::{ConversationId, ProjectId};
 use tine_store::{ConversationKey, FeedPosition};
 
+use crate::history::view;
 use crate::resolve;
-use crate::undo::view;
 use crate::{Engine, FeedEntry, Result};
 
 /// Operations read at once while looking for those that are wanted.

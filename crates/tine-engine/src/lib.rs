@@ -37,6 +37,7 @@ mod error;
 mod expected;
 mod feed;
 mod fork;
+mod history;
 mod learned;
 mod log;
 mod metadata;

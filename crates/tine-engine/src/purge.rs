@@ -12,11 +12,11 @@ use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 use crate::append::digest_of;
 use crate::change::{Change, ConversationField, all_parsed, parsed, text, texts};
 use crate::commits::upkeep;
+use crate::history::detail;
 use crate::learned::{Ledger, erase};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
-use crate::undo::detail;
 use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result};
 
 /// Other holders of the same text that are listed.

@@ -6,9 +6,9 @@ use tine_store::{Branch, TurnLoc, required};
 
 use crate::append::conflict;
 use crate::change::{Change, text};
+use crate::history::detail;
 use crate::log::Mutation;
 use crate::resolve;
-use crate::undo::detail;
 use crate::views;
 use crate::{BranchView, Call, Engine, Error, MoveBranch, Result, TurnRef};
 

@@ -404,11 +404,19 @@ impl Read for State {
     ) -> Result<Vec<Entry>> {
         let inside = |key: &[u8]| range.to.as_deref().is_none_or(|to| key < to);
         let from = (project.clone(), kind, range.from.clone());
+        let entry = |(key, text): (&(ProjectId, EntryKind, Vec<u8>), &String)| Entry {
+            key: key.2.clone(),
+            text: text.clone(),
+        };
+        if let Some(to) = range.to.as_ref().filter(|_| range.backwards) {
+            let to = (project.clone(), kind, to.clone().max(range.from.clone()));
+            return Ok(self.entries.range(from..to).rev().take(limit).map(entry).collect());
+        }
         let all = self
             .entries
             .range(from..)
             .take_while(|((of, sort, key), _)| of == project && *sort == kind && inside(key))
-            .map(|((_, _, key), text)| Entry { key: key.clone(), text: text.clone() });
+            .map(entry);
         if range.backwards {
             let all: Vec<Entry> = all.collect();
             return Ok(all.into_iter().rev().take(limit).collect());

@@ -180,7 +180,11 @@ impl Done {
         let owner = resolve::conversation(records, call, &made.commit.conversation)?;
         let (graph, tree) = (book.graph(&owner.id)?, Tree::new(records, owner.key));
         let (own, brought) = brought(&book, &graph, &graph.before(*ours), *theirs)?;
-        let summary = summary::lines(&book, &tree, &own, &brought, &changes)?;
+        let here = match graph.listed.get(ours) {
+            Some(ours) => book.anchor(ours)?,
+            None => None,
+        };
+        let summary = summary::lines(&book, &tree, here, &own, &brought, &changes)?;
         Ok(Done { changes, conflicts, summary, ..Done::default() })
     }
 }
@@ -306,7 +310,7 @@ impl Merge {
             Some(source) => source.name.to_string(),
             None => theirs.hash.short(),
         };
-        let lines = summary::lines(&book, &tree, &own, &brought, &changes)?;
+        let lines = summary::lines(&book, &tree, self.target.tip, &own, &brought, &changes)?;
         let conflicts = answers::conflicts(&merged);
         let words = match &request.summary {
             Summary::None => None,

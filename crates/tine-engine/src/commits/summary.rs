@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use tine_core::CommitHash;
-use tine_core::commit::{Facets, Held};
+use tine_core::commit::{Facets, Held, Seen};
 use tine_rings::Intent;
+use tine_store::TurnLoc;
 
 use super::book::Book;
-use super::window::Stretch;
+use super::window::{Stretch, passes};
 use super::{FieldChange, SummaryLine, rings};
 use crate::Result;
 use crate::path::fetch;
@@ -23,11 +24,12 @@ const KEYWORDS: usize = 12;
 pub(super) fn lines(
     book: &Book<'_>,
     tree: &Tree<'_>,
+    here: Option<TurnLoc>,
     commits: &BTreeSet<CommitHash>,
     brought: &Facets,
     changes: &[FieldChange],
 ) -> Result<Vec<SummaryLine>> {
-    let mut lines = decisions(book, tree, commits)?;
+    let mut lines = decisions(book, tree, here, commits)?;
     for change in changes {
         let name = change.name.as_deref().unwrap_or(&change.entity_type);
         let field = &change.field;
@@ -53,7 +55,13 @@ pub(super) fn lines(
     }
     let mut keywords: Vec<_> = brought.keywords.values().collect();
     keywords.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
-    keywords.truncate(KEYWORDS);
+    let mut told = Vec::new();
+    for seen in keywords {
+        if told.len() < KEYWORDS && !is_here(book, tree, here, seen)? {
+            told.push(seen);
+        }
+    }
+    let keywords = told;
     if let Some(first) = keywords.first() {
         let turn = first.at.as_ref().map(|at| at.turn);
         let words = keywords.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>().join(", ");
@@ -76,10 +84,23 @@ fn turn_of(
     Ok(book.records.turn(loc)?.map(|turn| turn.hash))
 }
 
-/// What was decided in the turns of these commits.
+/// Whether something was said in a turn that the target has as well.
+fn is_here(book: &Book<'_>, tree: &Tree<'_>, here: Option<TurnLoc>, seen: &Seen) -> Result<bool> {
+    let (Some(here), Some(at)) = (here, &seen.at) else {
+        return Ok(false);
+    };
+    let found = book.records.find_hashes(tree.conversation(), &at.turn.0, &at.turn.0, 1)?;
+    match found.first() {
+        Some(loc) => passes(tree, *loc, here),
+        None => Ok(false),
+    }
+}
+
+/// What was decided in the turns of these commits that the target does not have.
 fn decisions(
     book: &Book<'_>,
     tree: &Tree<'_>,
+    here: Option<TurnLoc>,
     commits: &BTreeSet<CommitHash>,
 ) -> Result<Vec<SummaryLine>> {
     let mut found = Vec::new();
@@ -89,7 +110,11 @@ fn decisions(
             continue;
         };
         for turn in fetch(book.records, &stretch.locs())? {
-            if !tree.is_shown(turn.loc)? {
+            let known = match here {
+                Some(here) => passes(tree, turn.loc, here)?,
+                None => false,
+            };
+            if known || !tree.is_shown(turn.loc)? {
                 continue;
             }
             let Some(about) = rings::of(book.records, book.project, &turn)? else {

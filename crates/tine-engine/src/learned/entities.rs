@@ -1,22 +1,20 @@
 //! Entities: what holds of them, since when, and by which bytes.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::facts::reduce::{schema_version, standing};
 use tine_core::facts::{Observation, Order, Origin, Schema, Snapshot, reduce, schema};
 use tine_core::json::{Json, Object, object};
-use tine_core::{ConversationId, EntityId, Limits, ObservationId, SourceId, Timestamp};
+use tine_core::{ConversationId, EntityId, ObservationId, Timestamp};
 use tine_store::{Content, EntryKind, KeyRange, required};
 
 use super::facts::check_fields;
 use super::ledger::Ledger;
 use super::pages::{self, page_range};
 use super::record::EntityRecord;
-use super::runs::without_bytes;
-use super::sources::read;
 use super::{
-    AsOf, Correct, EntityQuery, EntityView, Evidence, FieldProvenance, Merge, ObservationView,
-    Separate, TimelineEntry, keys, turns,
+    AsOf, Correct, EntityQuery, EntityView, Merge, ObservationView, Separate, TimelineEntry, keys,
 };
 use crate::change::{parsed, text};
 use crate::conversation::bad_cursor;
@@ -137,67 +135,6 @@ impl Engine {
         })
     }
 
-    /// Observations by their ids, each with the text of its span.
-    pub(crate) fn observations_by_id(
-        &self,
-        call: &Call,
-        ids: &[ObservationId],
-    ) -> Result<Vec<ObservationView>> {
-        self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let mut texts = Texts::new(self.limits());
-            let mut found = Vec::new();
-            for id in ids {
-                if let Some(one) = ledger.observation(*id)? {
-                    found.push(evidence_view(&ledger, &mut texts, one)?);
-                }
-            }
-            Ok(found)
-        })
-    }
-
-    /// For each field, or for one, the way from its value back to the bytes.
-    pub fn field_provenance(
-        &self,
-        call: &Call,
-        id: EntityId,
-        field: Option<&str>,
-    ) -> Result<Vec<FieldProvenance>> {
-        self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let entity = ledger.standing_for(ledger.known_entity(id)?)?;
-            let view = view(&ledger, &entity, AsOf::default())?;
-            if let Some(field) = field
-                && view.snapshot.fields.get(field).is_none()
-            {
-                let held: Vec<&str> = view.snapshot.fields.keys().collect();
-                return Err(Error::NotFound {
-                    what: "field",
-                    name: format!("{field}` of {id}, which has `{}", held.join("`, `")),
-                    advice: "",
-                });
-            }
-            let mut texts = Texts::new(self.limits());
-            let mut found = Vec::new();
-            for (name, value) in view.snapshot.fields.iter() {
-                if field.is_some_and(|field| field != name) {
-                    continue;
-                }
-                let from = view.snapshot.provenance.get(name);
-                let mut evidence = Vec::new();
-                for id in from.into_iter().flatten() {
-                    evidence.push(self::evidence(&ledger, &entity, &mut texts, *id)?);
-                }
-                found.push(FieldProvenance {
-                    field: name.to_owned(),
-                    value: value.clone(),
-                    evidence,
-                });
-            }
-            Ok(found)
-        })
-    }
-
     /// What has a date, in order, from one time to another.
     pub fn timeline(
         &self,
@@ -245,7 +182,7 @@ impl Engine {
             }
             let schema = ledger.newest_schema(&entity.entity_type)?;
             refuse_misfit(&schema, &request.fields)?;
-            let draft = turns::draft(mutation, entity.id, &entity.entity_type, Origin::Human);
+            let draft = mutation.draft(entity.id, &entity.entity_type, Origin::Human);
             let made = mutation.observe(Observation {
                 fields: request.fields.clone(),
                 observed_at: request.observed_at.unwrap_or(mutation.now),
@@ -549,72 +486,6 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The texts of sources that were read for one answer: those that spans in them count.
-struct Texts<'l> {
-    limits: &'l Limits,
-    read: BTreeMap<SourceId, Option<String>>,
-}
-
-impl<'l> Texts<'l> {
-    fn new(limits: &'l Limits) -> Self {
-        Texts { limits, read: BTreeMap::new() }
-    }
-
-    fn of(&mut self, ledger: &Ledger<'_>, id: SourceId) -> Result<Option<&str>> {
-        if !self.read.contains_key(&id) {
-            let text = match ledger.source(id)? {
-                Some(source) => match read(ledger, self.limits, &source) {
-                    Ok(reading) => Some(reading.text),
-                    Err(Error::Store(error)) => return Err(Error::Store(error)),
-                    Err(_) => None,
-                },
-                None => None,
-            };
-            self.read.insert(id, text);
-        }
-        Ok(self.read.get(&id).and_then(Option::as_deref))
-    }
-}
-
-fn evidence_view(
-    ledger: &Ledger<'_>,
-    texts: &mut Texts<'_>,
-    one: Observation,
-) -> Result<ObservationView> {
-    let quote = match (&one.span, one.source) {
-        (Some(span), Some(source)) => {
-            let bounds = (usize::try_from(span.start), usize::try_from(span.end));
-            match (texts.of(ledger, source)?, bounds) {
-                (Some(text), (Ok(start), Ok(end))) => text.get(start..end).map(str::to_owned),
-                _ => None,
-            }
-        }
-        _ => None,
-    };
-    Ok(ObservationView { observation: one, retracted: false, quote })
-}
-
-fn evidence(
-    ledger: &Ledger<'_>,
-    entity: &EntityRecord,
-    texts: &mut Texts<'_>,
-    id: ObservationId,
-) -> Result<Evidence> {
-    let mut one = required(ledger.observation(id)?, || format!("observation {id}"))?;
-    fill(ledger, entity, &mut one)?;
-    let interpretation = match one.interpretation {
-        Some(run) => ledger.run(run)?.map(|run| without_bytes(run.view)),
-        None => None,
-    };
-    let source = match one.source {
-        Some(source) => ledger.source(source)?.map(Into::into),
-        None => None,
-    };
-    let turn = one.turn;
-    let observation = evidence_view(ledger, texts, one)?;
-    Ok(Evidence { observation, interpretation, source, turn })
-}
-
 /// A dated fact, if it is still what holds. `seen` are the entities that were looked at so far.
 fn dated(
     ledger: &Ledger<'_>,
@@ -631,26 +502,25 @@ fn dated(
     if entity.deleted_at.is_some() {
         return Ok(None);
     }
-    if !seen.contains_key(&entity.id) {
-        let view = within_bounds(view(ledger, &entity, AsOf::default()))?;
-        seen.insert(entity.id, view);
-    }
-    let Some(view) = seen.get(&entity.id).and_then(Option::as_ref) else {
+    let view = match seen.entry(entity.id) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => {
+            place.insert(within_bounds(view(ledger, &entity, AsOf::default()))?)
+        }
+    };
+    let Some(view) = view else {
         return Ok(None);
     };
     let holds =
         view.snapshot.provenance.get(&field).is_some_and(|from| from.contains(&observation));
     let date = view.snapshot.fields.get(&field).and_then(Json::as_str);
-    Ok(match date.filter(|_| holds) {
-        None => None,
-        Some(date) => Some(TimelineEntry {
-            at,
-            date: date.to_owned(),
-            field,
-            entity: view.id,
-            entity_type: view.entity_type.clone(),
-            name: view.name.clone(),
-            observation,
-        }),
-    })
+    Ok(date.filter(|_| holds).map(|date| TimelineEntry {
+        at,
+        date: date.to_owned(),
+        field,
+        entity: view.id,
+        entity_type: view.entity_type.clone(),
+        name: view.name.clone(),
+        observation,
+    }))
 }

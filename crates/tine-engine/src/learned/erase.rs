@@ -21,8 +21,8 @@ use super::runs::RunRecord;
 use super::{RunStatus, keys};
 use crate::change::{Change, OperationDetail};
 use crate::commits::upkeep;
+use crate::history::detail;
 use crate::log::PROJECT_LOG;
-use crate::undo::detail;
 use crate::{Result, census};
 
 /// What goes of what was learned.

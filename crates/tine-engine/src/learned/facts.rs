@@ -10,7 +10,7 @@ use super::record::EntityRecord;
 use super::relations::{self, edge_from};
 use super::runs::RunRecord;
 use super::sources::{self, Prepared};
-use super::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts, turns};
+use super::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts};
 use crate::change::{all_parsed, parsed, text, texts};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
@@ -244,7 +244,7 @@ fn store_fact(
             .push(format!("{} is deleted and stays so; restore it to see it again", stands.id));
     }
     let turn = turn_of(mutation, fact)?;
-    let draft = turns::draft(mutation, entity.id, &fact.entity_type, Origin::Agent);
+    let draft = mutation.draft(entity.id, &fact.entity_type, Origin::Agent);
     let observation = mutation.observe(Observation {
         fields: fact.fields.clone(),
         source: Some(receipt.source),

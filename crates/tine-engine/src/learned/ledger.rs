@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::reduce::standing;
-use tine_core::facts::{Observation, Schema, Slot, builtin};
+use tine_core::facts::{Observation, Origin, Schema, Slot, builtin};
 use tine_core::json::{self, Json};
 use tine_core::{
     ConversationId, Digest, EntityId, ObservationId, ProjectId, SourceId, Timestamp, TurnId,
@@ -465,6 +465,27 @@ impl Mutation<'_> {
         Ledger::new(self.reader(), &self.call.project)
     }
 
+    /// An observation with nothing said yet.
+    pub(crate) fn draft(&self, entity: EntityId, entity_type: &str, origin: Origin) -> Observation {
+        Observation {
+            id: ObservationId { entity, seq: 0 },
+            entity_type: entity_type.to_owned(),
+            fields: json::Object::new(),
+            source: None,
+            interpretation: None,
+            turn: None,
+            span: None,
+            observed_at: self.now,
+            stored_at: self.now,
+            priority: tine_core::facts::observation::PRIORITY,
+            specificity: 0,
+            origin,
+            correction: false,
+            retracts: None,
+            schema_version: 1,
+        }
+    }
+
     /// Adds an observation behind the others of its entity, and notes it.
     pub(crate) fn observe(&mut self, mut draft: Observation) -> Result<ObservationId> {
         let project = &self.call.project;
@@ -490,7 +511,7 @@ impl Mutation<'_> {
             span: None,
             observed_at: now,
             stored_at: now,
-            origin: tine_core::facts::Origin::Server,
+            origin: Origin::Server,
             correction: false,
             retracts: Some(seq),
             ..of.clone()

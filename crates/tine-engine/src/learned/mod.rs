@@ -23,6 +23,8 @@ pub(crate) mod keys;
 mod ledger;
 pub(crate) mod look_ups;
 mod pages;
+mod placing;
+mod provenance;
 mod record;
 mod relations;
 mod requests;

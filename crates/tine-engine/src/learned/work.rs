@@ -17,7 +17,7 @@ use super::ledger::Ledger;
 use super::record::{EntityRecord, SourceRecord};
 use super::runs::{RunRecord, bytes_from, bytes_json, keep_prompt, kind_name};
 use super::sources::read;
-use super::{InterpretationView, RunStatus, turns};
+use super::{InterpretationView, RunStatus};
 use crate::log::Mutation;
 use crate::{Call, Engine, Error, Result};
 
@@ -421,7 +421,7 @@ impl Landing<'_> {
             Kind::Model => Origin::Model,
             Kind::Agent => Origin::Agent,
         };
-        let draft = turns::draft(mutation, id, entity_type, origin);
+        let draft = mutation.draft(id, entity_type, origin);
         let observation = mutation.observe(Observation {
             fields,
             source: Some(self.source.id),

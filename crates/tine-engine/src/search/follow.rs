@@ -16,7 +16,7 @@ use tine_store::{
 };
 
 use crate::change::Change;
-use crate::undo::detail;
+use crate::history::detail;
 use crate::{Engine, Error, Refreshed, Result};
 
 /// Operations of one batch at most.

@@ -151,7 +151,7 @@ fn perform(world: &World, talk: &ConversationId, step: Step) -> Option<Result<()
         Step::Edit { nth, text, on } => {
             let edit = Edit {
                 turn: TurnRef::of(turn(nth)?),
-                body: tine_core::Body::Text(format!("Edited {text}.").into()),
+                body: tine_core::Body::Text(format!("Edited {text}.")),
                 branch: (on % 2 == 0).then(|| branch(on).to_owned()),
                 reuse: true,
             };

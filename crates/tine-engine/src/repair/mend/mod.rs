@@ -17,8 +17,8 @@ use super::{GONE, LeftOut};
 use crate::Result;
 use crate::census::damage;
 use crate::expected::Expected;
+use crate::history::detail;
 use crate::log::seal;
-use crate::undo::detail;
 
 /// Entries of a log that are tried one by one before the rest is given up as unreadable.
 const UNREADABLE_IN_A_ROW: u64 = 1_000;
