@@ -38,6 +38,7 @@ mod feed;
 mod fork;
 mod learned;
 mod log;
+mod members;
 mod metadata;
 mod operations;
 mod outside;

@@ -61,6 +61,7 @@ fn a_store_of_format_3_is_what_it_was() {
     home.ok(&["append", "-c", "bell", "--key", "cast", "Who cast the bell?"]);
     home.ok(&["append", "-c", "ring", "--key", "one", "A ring for the tower"]);
     home.ok(&["append", "-c", "ring", "--key", "three", "Thank you!"]);
+    home.ok(&["append", "-c", "ring", "--key", "four", "-b", "light", "Good."]);
     assert_eq!(home.json(&["stats"])["store"]["operations"], operations);
     home.ok(&["pack", "--all"]);
     for (conversation, expected) in exported {
