@@ -61,6 +61,13 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// Nothing but how large the file of such a store is.
+pub(crate) fn measure_disk(folder: &Path, turns: usize) -> Result<(), Error> {
+    let store = folder.join("large");
+    let raw = fill(&store, turns)?;
+    disk(&store, raw, "hot")
+}
+
 /// The word by which this program is told to open a store and write to it until it is killed.
 pub(crate) const OPEN_AND_WRITE: &str = "open-and-write";
 

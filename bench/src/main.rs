@@ -4,7 +4,7 @@
 //!
 //! `--lone N` measures nothing but N appends by one writer, with and without keys, in turns with
 //! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
-//! `--large N` nothing but a store of N turns.
+//! `--large N` nothing but a store of N turns, `--disk N` nothing but how large its file is.
 //!
 //! `--bare N` prints the median of N bare inserts. `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
@@ -89,6 +89,8 @@ fn main() -> Result<(), Error> {
         paths(&folder, times)
     } else if let Some(turns) = number("--large")? {
         large::measure(&folder, turns)
+    } else if let Some(turns) = number("--disk")? {
+        large::measure_disk(&folder, turns)
     } else if arguments.iter().any(|argument| argument == "--restored") {
         restored::measure(&folder, if quick { 1_000 } else { 10_000 })
     } else if arguments.iter().any(|argument| argument == "--commits") {

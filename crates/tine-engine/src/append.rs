@@ -2,11 +2,12 @@
 
 use tine_core::hash::{message_digest, turn_hash};
 use tine_core::json::{Json, object};
-use tine_core::{ConversationId, Message, Name, TurnId};
+use tine_core::{ConversationId, Message, Name, Reference, TurnId};
 use tine_store::{Branch, Content, Origin, Read, SEGMENT_TURNS, Turn, TurnLoc};
 
 use crate::change::{Change, optional, text};
-use crate::log::{Mutation, Receipt};
+use crate::log::{Mutation, Payload, Receipt};
+use crate::members::{Members, write_array};
 use crate::resolve::{self, Place};
 use crate::tree::Tree;
 use crate::views;
@@ -57,9 +58,8 @@ fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
     Ok(())
 }
 
-/// What the call's key stands for. Contents enter by digest: the fingerprint is as telling and
-/// costs no copy.
-/// What a key stands for of a message.
+/// What a key stands for of a message. Contents enter by digest: the fingerprint is as telling
+/// and costs no copy.
 pub(crate) fn message_payload(message: &Message) -> Json {
     object([
         ("message_digest", text(&message.digest())),
@@ -69,19 +69,28 @@ pub(crate) fn message_payload(message: &Message) -> Json {
     ])
 }
 
-fn payload(request: &Append) -> Json {
-    let reference = |found: &Option<tine_core::Reference>| -> Json {
-        found.as_ref().map(|found| Json::from(found.as_str())).into()
-    };
-    object([
-        ("conversation_id", text(&request.conversation)),
-        ("messages", Json::Array(request.messages.iter().map(message_payload).collect())),
-        ("parent", reference(&request.parent)),
-        ("branch", request.branch.clone().into()),
-        ("expected_tip", reference(&request.expected_tip)),
-        ("on_conflict", (request.on_conflict == OnConflict::Fork).into()),
-        ("reuse", request.reuse.into()),
-    ])
+/// The same as a text.
+fn write_message_payload(out: &mut String, message: &Message) {
+    let mut members = Members::begin(out);
+    members.plain("created_at", message.created_at);
+    members.plain("message_digest", Some(message.digest()));
+    message.metadata.to_json().write_canonical(members.name("metadata"));
+    members.plain("status", Some(message.status.as_str()));
+    members.end();
+}
+
+fn payload(request: &Append) -> Payload {
+    let mut out = String::with_capacity(512 * request.messages.len());
+    let mut members = Members::begin(&mut out);
+    members.text("branch", request.branch.as_deref());
+    members.text("conversation_id", Some(request.conversation.as_str()));
+    members.text("expected_tip", request.expected_tip.as_ref().map(Reference::as_str));
+    write_array(members.name("messages"), &request.messages, write_message_payload);
+    members.literal("on_conflict", request.on_conflict == OnConflict::Fork);
+    members.text("parent", request.parent.as_ref().map(Reference::as_str));
+    members.literal("reuse", request.reuse);
+    members.end();
+    Payload(out)
 }
 
 /// The turns of an answer: as the call saw them, or as a repeated call finds them named.
@@ -110,6 +119,29 @@ impl Receipt for AppendReceipt {
             ("branch", self.branch.to_json()),
             ("forked", self.forked.into()),
         ])
+    }
+
+    fn to_canonical(&self) -> String {
+        let mut out = String::with_capacity(512);
+        let turn = |out: &mut String, (id, outcome): (TurnId, Outcome)| {
+            let mut members = Members::begin(out);
+            members.literal("created", outcome == Outcome::Created);
+            members.plain("turn_id", Some(id));
+            members.end();
+        };
+        let mut members = Members::begin(&mut out);
+        self.branch.write(members.name("branch"));
+        members.literal("forked", self.forked);
+        let turns = members.name("turns");
+        match &self.turns {
+            Turns::Fresh(views) => {
+                write_array(turns, views.iter().map(|(view, made)| (view.id, *made)), turn);
+            }
+            Turns::Remembered(ids) => write_array(turns, ids.iter().copied(), turn),
+        }
+        members.end();
+        debug_assert_eq!(out, self.to_json().to_canonical());
+        out
     }
 
     fn from_json(json: &Json) -> Option<Self> {

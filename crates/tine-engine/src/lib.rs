@@ -40,6 +40,7 @@ mod fork;
 mod history;
 mod learned;
 mod log;
+mod members;
 mod metadata;
 mod operations;
 mod outside;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
-use tine_core::json::{self, Json, Object, object};
+use tine_core::json::{self, Json, Object};
 use tine_core::{
     BranchId, ConversationId, Digest, EntityId, InterpretationId, Name, OperationHash, Timestamp,
     TurnHash, TurnId,
@@ -25,6 +25,20 @@ use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView}
 pub(crate) trait Receipt: Sized {
     fn to_json(&self) -> Json;
     fn from_json(json: &Json) -> Option<Self>;
+
+    /// The text that is kept: the canonical form of the JSON.
+    fn to_canonical(&self) -> String {
+        self.to_json().to_canonical()
+    }
+}
+
+/// What a call's key stands for, as canonical JSON.
+pub(crate) struct Payload(pub String);
+
+impl From<Json> for Payload {
+    fn from(json: Json) -> Self {
+        Payload(json.to_canonical())
+    }
 }
 
 impl Receipt for () {
@@ -94,12 +108,12 @@ impl Engine {
     /// Runs the rules of one operation in one transaction.
     ///
     /// `payload` is what the call's key stands for: everything that the caller sent.
-    pub(crate) fn mutate<Q: Send + 'static, R: Receipt + Send + 'static>(
+    pub(crate) fn mutate<Q: Send + 'static, P: Into<Payload>, R: Receipt + Send + 'static>(
         &self,
         call: &Call,
         kind: &'static str,
         request: Q,
-        payload: impl FnOnce(&Q) -> Json,
+        payload: impl FnOnce(&Q) -> P,
         rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
     ) -> Result<(R, Replay)> {
         self.mutate_if(true, call, kind, request, payload, rules)
@@ -107,21 +121,23 @@ impl Engine {
 
     /// The same; but what is not to be kept is done as a rehearsal: the answer is what it would
     /// be, and nothing stays of it.
-    pub(crate) fn mutate_if<Q: Send + 'static, R: Receipt + Send + 'static>(
+    pub(crate) fn mutate_if<Q: Send + 'static, P: Into<Payload>, R: Receipt + Send + 'static>(
         &self,
         keep: bool,
         call: &Call,
         kind: &'static str,
         request: Q,
-        payload: impl FnOnce(&Q) -> Json,
+        payload: impl FnOnce(&Q) -> P,
         rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
     ) -> Result<(R, Replay)> {
         let fingerprint = match &call.idempotency_key {
             None => None,
             Some(key) => {
                 check_key("idempotency key", key, self.limits())?;
-                let signed = object([("operation", kind.into()), ("payload", payload(&request))]);
-                Some(Digest::of(signed.to_canonical().as_bytes()))
+                let Payload(payload) = payload(&request).into();
+                let signed = format!("{{\"operation\":\"{kind}\",\"payload\":{payload}}}");
+                debug_assert_eq!(canonical(&signed).as_ref(), Some(&signed));
+                Some(Digest::of(signed.as_bytes()))
             }
         };
         check_key("actor", &call.actor, self.limits())?;
@@ -159,6 +175,10 @@ impl Engine {
             Ok((receipt, Replay::default()))
         })
     }
+}
+
+fn canonical(text: &str) -> Option<String> {
+    Some(json::parse(text.as_bytes(), json::MAX_DEPTH).ok()?.to_canonical())
 }
 
 /// The chain hash that an operation of a conversation must have behind another.
@@ -500,11 +520,9 @@ impl<'m> Mutation<'m> {
             detail: &digest,
         });
         let idempotency = match (&self.call.idempotency_key, fingerprint) {
-            (Some(key), Some(fingerprint)) => Some(Idempotency {
-                key: key.clone(),
-                fingerprint,
-                answer: receipt.to_json().to_canonical(),
-            }),
+            (Some(key), Some(fingerprint)) => {
+                Some(Idempotency { key: key.clone(), fingerprint, answer: receipt.to_canonical() })
+            }
             _ => None,
         };
         let operation = Operation {

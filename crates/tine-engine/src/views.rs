@@ -6,6 +6,7 @@ use tine_store::{Bookmark, Branch, Conversation, Read, Turn, TurnLoc, Visibility
 
 use crate::change::{optional, parsed, text};
 use crate::log::Receipt;
+use crate::members::Members;
 use crate::resolve::conversation_of;
 use crate::tree::{State, Tree};
 use crate::{BookmarkView, BranchView, ConversationView, Presence, Result, TurnView};
@@ -149,6 +150,22 @@ pub(crate) fn bookmark(records: &dyn Read, found: &Bookmark) -> Result<BookmarkV
         turn_hash: turn.hash,
         created_at: found.created_at,
     })
+}
+
+impl BranchView {
+    /// Writes the canonical form of what is kept of it.
+    pub(crate) fn write(&self, out: &mut String) {
+        let mut members = Members::begin(out);
+        members.plain("branch_id", Some(self.id));
+        members.text("conversation_id", Some(self.conversation.as_str()));
+        members.plain("created_at", Some(self.created_at));
+        members.plain("forked_from", self.forked_from);
+        members.text("name", Some(self.name.as_str()));
+        members.plain("tip", self.tip);
+        members.plain("tip_hash", self.tip_hash);
+        members.literal("version", self.version);
+        members.end();
+    }
 }
 
 impl Receipt for BranchView {

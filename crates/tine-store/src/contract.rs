@@ -44,6 +44,7 @@ macro_rules! contract_tests {
             large_bodies_come_back_and_are_erased_with_their_last_holder
             hashes_are_found_by_range_in_order
             ids_are_found_only_in_their_project
+            ids_that_begin_alike_are_told_apart
             forks_are_listed_in_the_order_in_which_they_were_made
             branches_are_found_by_name_and_by_id_and_renamed
             bookmarks_are_listed_in_order_of_name_page_by_page
@@ -410,6 +411,42 @@ pub fn ids_are_found_only_in_their_project(store: &dyn Store) {
     assert_eq!(find("p").unwrap().1, one);
     assert_eq!(find("q").unwrap().1, other);
     assert_eq!(find("r"), None);
+}
+
+/// Ids of one moment have much in common, and so may others.
+pub fn ids_that_begin_alike_are_told_apart(store: &dyn Store) {
+    let id = |last: u8| {
+        let mut bytes = [7; 16];
+        bytes[15] = last;
+        TurnId::from_bytes(bytes)
+    };
+    let (key, turns) = commit(store, move |records| {
+        let key = conversation(records, "p", "c")?;
+        let segment = records.insert_segment(key, None, 1)?;
+        let (world, mut turns) = (&mut World::new(), Vec::<Turn>::new());
+        for index in 0..3 {
+            let loc = TurnLoc { segment, index: u32::from(index) };
+            let depth = u32::from(index) + 1;
+            let mut turn = world.turn(loc, depth, turns.last(), text("a"));
+            turn.id = id(index);
+            records.insert_turn(key, &turn)?;
+            turns.push(turn);
+        }
+        records.insert_operation(&operation(key, 1, None))?;
+        Ok((key, turns))
+    });
+    let check = || {
+        let find = |id| look(store, |records| records.find_turn(&project("p"), &id));
+        for turn in &turns {
+            assert_eq!(find(turn.id), Some((key, turn.loc)));
+        }
+        assert_eq!(find(id(3)), None);
+    };
+    check();
+    store.pack(PackOptions { keep_recent: 20, shortest_run: 10 }).unwrap();
+    check();
+    store.pack(PackOptions::EVERYTHING).unwrap();
+    check();
 }
 
 /// Forks of the root, of a turn, and behind a turn.

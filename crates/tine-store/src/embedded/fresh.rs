@@ -14,7 +14,10 @@
 //!
 //! A job that makes many turns fills pages by itself: only its first ones are put here.
 
-use rusqlite::params;
+use std::cmp::Reverse;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{ToSql, params, params_from_iter};
 
 use super::chunk::RawTurn;
 use super::rows;
@@ -43,32 +46,6 @@ pub(super) fn last_operation(number: i64) -> i64 {
     (number + 1) / NUMBERS - 1
 }
 
-/// Moves all fresh turns to their places.
-pub(super) fn settle_turns(connection: &rusqlite::Connection) -> Result<()> {
-    move_turns(connection)?;
-    connection.prepare_cached("DELETE FROM fresh WHERE place IS NOT NULL")?.execute([])?;
-    Ok(())
-}
-
-/// Moves everything to its place.
-pub(super) fn settle(connection: &rusqlite::Connection) -> Result<()> {
-    move_turns(connection)?;
-    let sql = "INSERT INTO operation (no, conversation, seq, kind, actor, at, detail, hash, \
-               undone, key, fingerprint, answer, turns) \
-               SELECT no >> 10, conversation, seq, kind, actor, at, detail, hash, undone, key, \
-               fingerprint, answer, turns FROM fresh WHERE seq IS NOT NULL ORDER BY no";
-    connection.prepare_cached(sql)?.execute([])?;
-    connection.prepare_cached("DELETE FROM fresh")?.execute([])?;
-    Ok(())
-}
-
-fn move_turns(connection: &rusqlite::Connection) -> Result<()> {
-    let sql = "INSERT INTO turn SELECT place, id, hash, operation, depth, form, created_at, body, \
-               tool_call_id, metadata, origin FROM fresh WHERE place IS NOT NULL ORDER BY place";
-    connection.prepare_cached(sql)?.execute([])?;
-    Ok(())
-}
-
 /// The columns of a turn, in the order of both tables, and what one has besides.
 macro_rules! columns {
     ($turn:ident $(, $more:expr)*) => {
@@ -89,6 +66,139 @@ macro_rules! columns {
     };
 }
 
+/// Moves all fresh turns to their places.
+pub(super) fn settle_turns(connection: &rusqlite::Connection) -> Result<()> {
+    while let Some(load) = Load::take(connection)? {
+        let sql = "DELETE FROM fresh WHERE place IS NOT NULL AND no <= ?1";
+        connection.prepare_cached(sql)?.execute([load.last])?;
+        load.settle(connection)?;
+    }
+    Ok(())
+}
+
+/// Moves everything to its place.
+pub(super) fn settle(connection: &rusqlite::Connection) -> Result<()> {
+    let sql = "INSERT INTO operation (no, conversation, seq, kind, actor, at, detail, hash, \
+               undone, key, fingerprint, answer, turns) \
+               SELECT no >> 10, conversation, seq, kind, actor, at, detail, hash, undone, key, \
+               fingerprint, answer, turns FROM fresh WHERE seq IS NOT NULL ORDER BY no";
+    connection.prepare_cached(sql)?.execute([])?;
+    while let Some(load) = Load::take(connection)? {
+        // Without a condition the whole table is emptied at once.
+        match load.is_last {
+            true => connection.prepare_cached("DELETE FROM fresh")?.execute([])?,
+            false => connection
+                .prepare_cached("DELETE FROM fresh WHERE no <= ?1")?
+                .execute([load.last])?,
+        };
+        load.settle(connection)?;
+    }
+    connection.prepare_cached("DELETE FROM fresh")?.execute([])?;
+    Ok(())
+}
+
+/// Bytes of turns in memory at most on their way to their places, but for the last one.
+const LOAD_BYTES: usize = 32 << 20;
+
+/// Fresh turns on their way. They leave their old pages before they are put to their places, so
+/// that these pages are taken again and the file need not grow for both.
+struct Load {
+    turns: Vec<(i64, [Column; 11])>,
+    /// The number of the last one.
+    last: i64,
+    /// Whether there is no further turn.
+    is_last: bool,
+}
+
+impl Load {
+    fn take(connection: &rusqlite::Connection) -> Result<Option<Self>> {
+        let sql = "SELECT place, id, hash, operation, depth, form, created_at, body, \
+                   tool_call_id, metadata, origin, no FROM fresh \
+                   WHERE place IS NOT NULL ORDER BY no";
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query([])?;
+        let mut load = Load { turns: Vec::new(), last: 0, is_last: false };
+        let mut bytes = 0;
+        while bytes < LOAD_BYTES {
+            let Some(row) = rows.next()? else {
+                load.is_last = true;
+                break;
+            };
+            let mut columns = [const { Column::Null }; 11];
+            for (index, column) in columns.iter_mut().enumerate() {
+                *column = row.get_ref(index)?.into();
+                bytes += column.bytes();
+            }
+            load.last = row.get(11)?;
+            load.turns.push((row.get(0)?, columns));
+        }
+        Ok((!load.turns.is_empty()).then_some(load))
+    }
+
+    /// Puts the turns to their places. With the last segment first SQLite leaves three hundredths
+    /// of the pages empty, the other way round five (docs/performance.md).
+    fn settle(mut self, connection: &rusqlite::Connection) -> Result<()> {
+        let order = |(place, _): &(i64, _)| {
+            let loc = rows::loc(*place);
+            (Reverse(loc.segment.0), loc.index)
+        };
+        self.turns.sort_unstable_by_key(order);
+        let mut statement = connection.prepare_cached(INSERT)?;
+        for (_, columns) in &self.turns {
+            statement.execute(params_from_iter(columns))?;
+        }
+        Ok(())
+    }
+}
+
+/// A column as it lies in the table, whatever damage has made of it: nobody reads it here.
+enum Column {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(Vec<u8>),
+    Blob(Vec<u8>),
+}
+
+impl Column {
+    fn bytes(&self) -> usize {
+        let aside = match self {
+            Column::Text(bytes) | Column::Blob(bytes) => bytes.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + aside
+    }
+}
+
+impl From<ValueRef<'_>> for Column {
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Column::Null,
+            ValueRef::Integer(number) => Column::Integer(number),
+            ValueRef::Real(number) => Column::Real(number),
+            ValueRef::Text(bytes) => Column::Text(bytes.to_owned()),
+            ValueRef::Blob(bytes) => Column::Blob(bytes.to_owned()),
+        }
+    }
+}
+
+impl ToSql for Column {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Column::Null => ValueRef::Null,
+            Column::Integer(number) => ValueRef::Integer(*number),
+            Column::Real(number) => ValueRef::Real(*number),
+            Column::Text(bytes) => ValueRef::Text(bytes),
+            Column::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+/// Puts a turn to its place.
+const INSERT: &str = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, \
+                      body, tool_call_id, metadata, origin) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+
 impl Txn<'_> {
     /// Adds a row of a new turn; its number, if it is a fresh one, and 0 otherwise.
     pub(super) fn insert_new_row(&self, turn: &RawTurn) -> Result<i64> {
@@ -106,10 +216,7 @@ impl Txn<'_> {
 
     /// Adds a row at its place.
     pub(super) fn insert_row(&self, turn: &RawTurn) -> Result<()> {
-        let sql = "INSERT INTO turn (place, id, hash, operation, depth, form, created_at, body, \
-                   tool_call_id, metadata, origin) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.execute(sql, columns!(turn))?;
+        self.execute(INSERT, columns!(turn))?;
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 //! of the two places. A turn whose metadata changes, or that is erased, is brought back to its row
 //! first, with its neighbours.
 
-use rusqlite::params;
 use rusqlite::types::Value;
+use rusqlite::{Row, params};
 use tine_core::{Body, Digest};
 
 use super::chunk::{self, CHUNK_TURNS, RawTurn};
@@ -31,32 +31,21 @@ impl Txn<'_> {
         Ok(found.filter(|(first, turns, _)| place < first + turns))
     }
 
-    /// Whether there is a turn at a place.
-    pub(super) fn holds(&self, place: i64) -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM turn WHERE place = ?1) OR coalesce( \
-                   (SELECT first + turns > ?1 FROM chunk WHERE first <= ?1 \
-                    ORDER BY first DESC LIMIT 1), 0)";
-        let settled = self.one(sql, [place], |row| row.get(0))?.unwrap_or(false);
-        Ok(settled || self.fresh_no(place)?.is_some())
-    }
-
-    /// The hash of the turn at a place.
-    pub(super) fn hash_at(&self, place: i64) -> Result<Option<Digest>> {
-        let mut hash =
-            self.one("SELECT hash FROM turn WHERE place = ?1", [place], |row| row.get(0))?;
-        if hash.is_none()
-            && let Some(no) = self.fresh_no(place)?
-        {
-            hash = self.one("SELECT hash FROM fresh WHERE no = ?1", [no], |row| row.get(0))?;
+    /// The id and the hash of the turn at a place.
+    pub(super) fn names_at(&self, place: i64) -> Result<Option<([u8; 16], Digest)>> {
+        let names = |row: &Row<'_>| Ok((row.get(0)?, Digest(row.get(1)?)));
+        let sql = "SELECT id, hash FROM turn WHERE place = ?1";
+        if let Some(found) = self.one(sql, [place], names)? {
+            return Ok(Some(found));
         }
-        if let Some(hash) = hash {
-            return Ok(Some(Digest(hash)));
+        if let Some(no) = self.fresh_no(place)? {
+            return self.one("SELECT id, hash FROM fresh WHERE no = ?1", [no], names);
         }
         let Some((first, turns, data)) = self.chunk_with(place)? else {
             return Ok(None);
         };
         let found = chunk::open(first, turns, &data)?.into_iter().find(|turn| turn.place == place);
-        Ok(found.map(|turn| Digest(turn.hash)))
+        Ok(found.map(|turn| (turn.id, Digest(turn.hash))))
     }
 
     /// A turn that is packed.

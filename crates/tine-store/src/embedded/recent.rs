@@ -168,9 +168,9 @@ impl Entries {
     /// Writes all entries to their tables, each table in the order of its key.
     fn write(&self, connection: &Connection) -> Result<()> {
         let mut ids =
-            connection.prepare_cached("INSERT INTO turn_id (id, place) VALUES (?1, ?2)")?;
+            connection.prepare_cached("INSERT INTO turn_id (prefix, place) VALUES (?1, ?2)")?;
         for (id, place) in &self.ids {
-            ids.execute(params![id, place])?;
+            ids.execute(params![rows::id_prefix(id), place])?;
         }
         let mut hashes = connection.prepare_cached(
             "INSERT INTO turn_hash (conversation, prefix, place) VALUES (?1, ?2, ?3)",

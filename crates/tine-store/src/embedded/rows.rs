@@ -41,16 +41,20 @@ pub(super) fn root_or_loc(place: i64) -> Option<TurnLoc> {
     (place != 0).then(|| loc(place))
 }
 
-/// The first eight bytes of a digest as a number whose order is the order of the bytes.
+/// The first four bytes of a digest as a number whose order is the order of the bytes.
 pub(super) fn prefix(digest: &Digest) -> i64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&digest.0[..8]);
-    i64::from_be_bytes(bytes) ^ i64::MIN
+    let [a, b, c, d, ..] = digest.0;
+    i64::from(i32::from_be_bytes([a, b, c, d]) ^ i32::MIN)
 }
 
-/// The first eight bytes of a key's digest.
+/// The first four bytes of a key's digest.
 pub(super) fn key_prefix(key: &str) -> i64 {
     prefix(&Digest::of(key.as_bytes()))
+}
+
+/// The first eight bytes of a turn's id, by which it is found once it is in its place.
+pub(super) fn id_prefix(id: &[u8; 16]) -> &[u8] {
+    &id[..8]
 }
 
 /// Turns that an operation made, one behind the other.

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::{Result, StoreError};
 
 /// The newest format that this release reads and writes.
-pub const FORMAT: i64 = 3;
+pub const FORMAT: i64 = 4;
 
 /// "Tine" in the file's header.
 const APPLICATION_ID: i64 = 0x5469_6e65;
@@ -22,10 +22,11 @@ pub(super) const PAGE_BYTES: u16 = 16_384;
 const LOG_PAGES: u32 = 400;
 
 /// Step `n` brings a store of format `n` to format `n + 1`.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
+    include_str!("schema/0004.sql"),
 ];
 
 /// Makes the tables, or brings older ones up to date. The caller holds the turnstile.

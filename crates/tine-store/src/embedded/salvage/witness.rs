@@ -13,8 +13,9 @@ use super::Lost;
 use crate::Result;
 use crate::records::ConversationKey;
 
-/// A turn's id; what is longer or shorter comes from another table, or is damaged.
-const ID_BYTES: usize = 16;
+/// How much of a turn's id there is: its beginning, or all of it up to format 3. What is longer or
+/// shorter comes from another table, or is damaged.
+const ID_BYTES: [usize; 2] = [8, 16];
 
 pub(super) fn prepare(connection: &Connection) -> Result<()> {
     connection.execute_batch(
@@ -31,7 +32,7 @@ const WITHOUT_WITNESS: [&str; 3] = ["bookmark", "hidden", "split"];
 pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Result<()> {
     let sql = match (table, row) {
         ("operation_seq", _) => "INSERT INTO heard_operation VALUES (?, ?, ?)",
-        ("turn_id", [Value::Blob(id), _]) if id.len() == ID_BYTES => {
+        ("turn_id", [Value::Blob(id), _]) if ID_BYTES.contains(&id.len()) => {
             "INSERT INTO heard_turn VALUES (?, ?)"
         }
         _ => return Ok(()),
@@ -83,9 +84,7 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let conversation = row.get::<_, Option<i64>>(0)?.map(ConversationKey);
-            let id: [u8; ID_BYTES] = row.get(1)?;
-            let record = format!("turn {}", tine_core::TurnId::from_bytes(id));
-            lost.push(Lost { conversation, record });
+            lost.push(Lost { conversation, record: turn_named(&row.get::<_, Vec<u8>>(1)?) });
         }
     }
     for table in WITHOUT_WITNESS.into_iter().filter(|table| broken.contains(*table)) {
@@ -93,4 +92,19 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
         lost.push(Lost { conversation: None, record });
     }
     Ok(lost)
+}
+
+/// A turn by its id, or by as much of it as is known.
+fn turn_named(id: &[u8]) -> String {
+    let mut whole = [0; 16];
+    let known = id.len().min(whole.len());
+    whole[..known].copy_from_slice(&id[..known]);
+    let text = tine_core::TurnId::from_bytes(whole).to_string();
+    if known == whole.len() {
+        return format!("turn {text}");
+    }
+    let digits = 2 * known;
+    let end = text.char_indices().filter(|(_, digit)| *digit != '-').nth(digits);
+    let shown = end.map_or(text.as_str(), |(end, _)| text[..end].trim_end_matches('-'));
+    format!("turn {shown}…")
 }

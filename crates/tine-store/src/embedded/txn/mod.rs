@@ -1,7 +1,7 @@
 //! The records' side of a transaction: each method of the contract as a statement or two, those
 //! that read in `read`, those that change something in `write`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{Body, BranchId, Digest, Name, ProjectId};
@@ -72,7 +72,7 @@ macro_rules! conversation_sql {
         concat!(
             "SELECT conversation.no, project.id, conversation.id, root_hash, system_prompt, \
              config, title, metadata, conversation.created_at, derived_from, derived_turn, \
-             visibility FROM conversation JOIN project ON project.no = conversation.project ",
+             visibility, conversation.project FROM conversation JOIN project ON project.no = conversation.project ",
             $rest
         )
     };
@@ -87,14 +87,17 @@ pub(super) struct Txn<'c> {
     disk_bytes: u64,
     /// The project that was looked up last: a transaction works in one.
     project: RefCell<Option<(ProjectId, i64)>>,
+    /// A conversation and its project, as they were looked up last.
+    met_conversation: Cell<Option<(i64, i64)>>,
     /// A branch's conversation, name and id that are known to be in one row.
     met_branch: RefCell<Option<(i64, Name, BranchId)>>,
 }
 
 impl<'c> Txn<'c> {
     pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
-        let (project, met_branch) = (RefCell::default(), RefCell::default());
-        Txn { connection, recent, disk_bytes, project, met_branch }
+        let (project, met_conversation) = (RefCell::default(), Cell::default());
+        let met_branch = RefCell::default();
+        Txn { connection, recent, disk_bytes, project, met_conversation, met_branch }
     }
 
     pub(super) fn one<T>(
@@ -138,11 +141,28 @@ impl<'c> Txn<'c> {
 
     fn conversations_by(&self, sql: &str, params: impl Params) -> Result<Vec<Conversation>> {
         let mut found = Vec::new();
-        self.visit(sql, params, rows::conversation, &mut |conversation| {
+        let read = |row: &Row<'_>| {
+            let conversation = rows::conversation(row)?;
+            self.met_conversation.set(Some((conversation.key.0, row.get(12)?)));
+            Ok(conversation)
+        };
+        self.visit(sql, params, read, &mut |conversation| {
             found.push(conversation);
             Ok(true)
         })?;
         Ok(found)
+    }
+
+    /// The project of a conversation, by their numbers.
+    fn project_of(&self, conversation: i64) -> Result<i64> {
+        if let Some((met, project)) = self.met_conversation.get()
+            && met == conversation
+        {
+            return Ok(project);
+        }
+        let sql = "SELECT project FROM conversation WHERE no = ?1";
+        let project = self.one(sql, [conversation], |row| row.get(0))?;
+        crate::required(project, || format!("conversation {conversation}"))
     }
 
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {

@@ -146,10 +146,11 @@ impl Read for Txn<'_> {
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
-        let sql = "SELECT place FROM turn_id WHERE id = ?1";
-        let mut places = self.many(sql, [id.as_bytes()], |row| row.get(0))?;
+        let sql = "SELECT place FROM turn_id WHERE prefix = ?1";
+        let mut places = self.many(sql, [rows::id_prefix(id.as_bytes())], |row| row.get(0))?;
         places.extend(self.recent.places_of_id(id.as_bytes())?);
-        // Whether the turn is there is asked of the turn: an entry may be ahead of this snapshot.
+        // Whether it is there is asked of the turn: others may begin like it, and an entry may be
+        // ahead of this snapshot.
         let sql = "SELECT conversation.no FROM segment \
                    JOIN conversation ON conversation.no = segment.conversation \
                    JOIN project ON project.no = conversation.project \
@@ -158,7 +159,7 @@ impl Read for Txn<'_> {
             let found: Option<i64> =
                 self.one(sql, params![place, project.as_str()], |row| row.get(0))?;
             if let Some(conversation) = found
-                && self.holds(place)?
+                && self.names_at(place)?.is_some_and(|(found, _)| found == *id.as_bytes())
             {
                 return Ok(Some((ConversationKey(conversation), rows::loc(place))));
             }
@@ -182,7 +183,7 @@ impl Read for Txn<'_> {
         places.dedup();
         let mut found = Vec::new();
         for place in places {
-            if let Some(hash) = self.hash_at(place)?
+            if let Some((_, hash)) = self.names_at(place)?
                 && (*low..=*high).contains(&hash)
             {
                 found.push((hash, rows::loc(place)));

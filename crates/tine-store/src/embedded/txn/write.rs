@@ -264,9 +264,7 @@ impl Write for Txn<'_> {
             self.recent.add(Entry::Moved { conversation, no, to });
         }
         if let Some(first) = idempotency {
-            let sql = "SELECT project FROM conversation WHERE no = ?1";
-            let project: Option<i64> = self.one(sql, [conversation], |row| row.get(0))?;
-            let project = crate::required(project, || format!("conversation {conversation}"))?;
+            let project = self.project_of(conversation)?;
             self.recent.add(Entry::Key { project, prefix: rows::key_prefix(&first.key), no });
         }
         Ok(FeedPosition(rows::unsigned(no)))

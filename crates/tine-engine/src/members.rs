@@ -1,0 +1,75 @@
+//! Canonical JSON written member by member, for what every append with a key writes: no value is
+//! built that is only written and thrown away.
+
+use std::fmt::{Display, Write as _};
+
+use tine_core::json::write_canonical_string;
+
+/// An object on its way into a text. Its members are named in canonical order.
+pub(crate) struct Members<'o> {
+    out: &'o mut String,
+    last: &'static str,
+}
+
+impl<'o> Members<'o> {
+    pub(crate) fn begin(out: &'o mut String) -> Self {
+        out.push('{');
+        Members { out, last: "" }
+    }
+
+    /// Names a member; its value is to be written next.
+    pub(crate) fn name(&mut self, name: &'static str) -> &mut String {
+        debug_assert!(self.last < name, "`{name}` comes before `{}`", self.last);
+        if !self.last.is_empty() {
+            self.out.push(',');
+        }
+        self.last = name;
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push_str("\":");
+        self.out
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str, text: Option<&str>) {
+        let out = self.name(name);
+        match text {
+            Some(text) => write_canonical_string(out, text),
+            None => out.push_str("null"),
+        }
+    }
+
+    /// A text without anything to escape: an id, a hash, a time.
+    pub(crate) fn plain(&mut self, name: &'static str, value: Option<impl Display>) {
+        let out = self.name(name);
+        let written = match value {
+            Some(value) => write!(out, "\"{value}\""),
+            None => out.write_str("null"),
+        };
+        written.expect("writing to a text does not fail");
+    }
+
+    pub(crate) fn literal(&mut self, name: &'static str, value: impl Display) {
+        let written = write!(self.name(name), "{value}");
+        written.expect("writing to a text does not fail");
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push('}');
+    }
+}
+
+/// Writes an array, each item as it is told.
+pub(crate) fn write_array<T>(
+    out: &mut String,
+    items: impl IntoIterator<Item = T>,
+    write: impl Fn(&mut String, T),
+) {
+    out.push('[');
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(out, item);
+    }
+    out.push(']');
+}
