@@ -10,7 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use tine_core::hash::{root_hash, turn_hash};
 use tine_core::json;
 use tine_core::{Body, Digest, ObservationId, OperationHash, ProjectId, TurnHash, TurnId};
-use tine_store::{Content, Conversation, Problem, Read, SegmentExtent, Turn, TurnLoc};
+use tine_store::{
+    Content, Conversation, FeedPosition, Problem, Read, SegmentExtent, Turn, TurnLoc,
+};
 
 use crate::census::{self, damage};
 use crate::expected::{Expected, ToldChain};
@@ -59,6 +61,8 @@ impl Engine {
         tell: &(dyn Fn(&Verified) + Sync),
     ) -> Result<()> {
         let mut after = None;
+        let end = self.read(|records| Ok(records.feed_end()?)).ok().flatten();
+        let began = end.map_or(FeedPosition::default(), |end| end.at);
         // `None` once a log does not tell all that it told.
         let mut observed = Some(Observed::new());
         loop {
@@ -95,7 +99,8 @@ impl Engine {
             }
         }
         let mut problems = Vec::new();
-        verified.sources += self.verify_learned(project, observed.as_ref(), &mut problems)?;
+        verified.sources +=
+            self.verify_learned(project, observed.as_ref(), began, &mut problems)?;
         verified.problems.extend(problems);
         tell(verified);
         Ok(())

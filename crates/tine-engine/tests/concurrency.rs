@@ -289,3 +289,64 @@ fn an_answer_shows_the_state_that_its_own_call_left() {
     let folder = TempFolder::new();
     check_own_state(Arc::new(EmbeddedStore::open(folder.path()).expect("a store")));
 }
+
+/// Sixty-four appends at once make one line of sixty-four turns, each on top of another.
+#[test]
+fn sixty_four_appends_at_once_make_one_chain() {
+    crate::world::for_each_store(|world| {
+        let talk = world.talk("crowd");
+        std::thread::scope(|scope| {
+            for n in 0..64 {
+                let talk = &talk;
+                scope.spawn(move || {
+                    world.append(Append::to(talk.clone(), vec![user(&format!("voice {n}"))]))
+                });
+            }
+        });
+        let path = world.engine.path(&world.call, PathQuery::of(talk.clone())).expect("a path");
+        let mut parents: Vec<_> = path.turns.iter().map(|turn| turn.parent_hash).collect();
+        let mut said: Vec<_> = path
+            .turns
+            .iter()
+            .map(|turn| match &turn.content {
+                tine_store::Content::Kept(body) => body.preview(80),
+                tine_store::Content::Purged(_) => String::new(),
+            })
+            .collect();
+        parents.sort();
+        parents.dedup();
+        said.sort();
+        said.dedup();
+        assert_eq!((path.turns.len(), parents.len(), said.len()), (64, 64, 64));
+        world.verified();
+    });
+}
+
+/// A check beside a writer reads logs and entries at different times, and is not misled by that.
+#[test]
+fn a_check_of_a_store_that_is_written_to_finds_nothing_wrong() {
+    let folder = TempFolder::new();
+    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let engine = Engine::new(store);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let call = tine_engine::Call::by("writer");
+            for n in 0..150 {
+                let request =
+                    tine_engine::StoreTurn::new("chat", n.to_string(), user(&format!("turn {n}")));
+                engine.store_turn(&call, request).expect("a turn");
+                if n % 10 == 9 {
+                    let talk = ConversationId::from_stored("chat");
+                    let commit = tine_engine::NewCommit::of(talk, "so far");
+                    engine.commit(&call, commit).expect("a commit");
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        while !done.load(std::sync::atomic::Ordering::SeqCst) {
+            assert_eq!(engine.verify().expect("a check").problems, vec![]);
+        }
+    });
+    assert_eq!(engine.verify().expect("a check").problems, vec![]);
+}

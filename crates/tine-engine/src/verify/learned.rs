@@ -1,21 +1,27 @@
 //! Whether what was learned is what the logs say and the hashes seal.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::hash::Hasher;
 use tine_core::json::Json;
 use tine_core::{Digest, ObservationId, ProjectId, SourceId};
-use tine_store::{Entry, EntryKind, KeyRange, Problem, Read};
+use tine_store::{Entry, EntryKind, FeedPosition, KeyRange, Problem, Read};
 
 use super::Checker;
 use crate::census::damage;
+use crate::change::Change;
 use crate::commits::upkeep;
 use crate::expected::Expected;
+use crate::history::detail;
 use crate::learned::{Ledger, keys, look_ups, parse, sealed};
 use crate::{Engine, Result};
 
 /// Entries that are read at once.
 const PAGE: usize = 1_000;
+
+/// What is said of an observation that nobody made.
+const UNTOLD: &str = "no log tells of it";
 
 /// Observations that the logs of a project tell of, with what they seal.
 pub(super) type Observed = BTreeMap<ObservationId, Digest>;
@@ -76,6 +82,7 @@ impl Engine {
         &self,
         project: &ProjectId,
         observed: Option<&Observed>,
+        began: FeedPosition,
         problems: &mut Vec<Problem>,
     ) -> Result<u64> {
         let mut sources = 0;
@@ -86,8 +93,21 @@ impl Engine {
                     let page = records.entries(project, kind, &range, PAGE)?;
                     let ledger = Ledger::new(records, project);
                     let mut found = Vec::new();
+                    let newer = OnceCell::new();
                     for entry in &page {
-                        let wrong = check_entry(&ledger, kind, entry, observed)?;
+                        let mut wrong = check_entry(&ledger, kind, entry, observed)?;
+                        // Operations that came since the logs were read tell of what they made.
+                        if wrong == Some(UNTOLD) {
+                            let newer: &BTreeSet<_> = match newer.get() {
+                                Some(newer) => newer,
+                                None => {
+                                    let found = observed_since(records, began)?;
+                                    newer.get_or_init(|| found)
+                                }
+                            };
+                            let id = keys::observation_at_end(&entry.key);
+                            wrong = wrong.filter(|_| !id.is_some_and(|id| newer.contains(&id)));
+                        }
                         found.extend(wrong.map(|why| problem(kind, &entry.key, why)));
                     }
                     Ok((page, found))
@@ -138,6 +158,26 @@ impl Engine {
     }
 }
 
+/// What was observed since a place in the feed.
+fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<ObservationId>> {
+    let mut found = BTreeSet::new();
+    let mut after = began;
+    loop {
+        let page = records.feed(after, PAGE)?;
+        let Some((last, _)) = page.last() else {
+            return Ok(found);
+        };
+        after = *last;
+        for (_, operation) in &page {
+            let changes = detail(operation).map_or_else(|_| Vec::new(), |detail| detail.changes);
+            found.extend(changes.iter().filter_map(|change| match change {
+                Change::Observed { id, .. } => Some(*id),
+                _ => None,
+            }));
+        }
+    }
+}
+
 fn problem(kind: EntryKind, key: &[u8], why: &str) -> Problem {
     let name = match (kind, keys::observation_at_end(key)) {
         (EntryKind::Observation, Some(id)) => id.to_string(),
@@ -163,7 +203,7 @@ fn check_entry(
     if kind == EntryKind::Observation {
         let id = keys::observation_at_end(&entry.key);
         if observed.is_some_and(|all| id.is_none_or(|id| !all.contains_key(&id))) {
-            return Ok(Some("no log tells of it"));
+            return Ok(Some(UNTOLD));
         }
         if id.is_none_or(|id| matches!(ledger.entity(id.entity), Ok(None))) {
             return Ok(Some("its entity is missing"));
