@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
 use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
-    append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
+    acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
     drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
     observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
     store, timeline, token, tree, watch,
