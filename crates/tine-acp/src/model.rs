@@ -10,7 +10,7 @@ use tine_models::{Completion, Delta, Finish, ModelError};
 use crate::transcript::Asked;
 
 /// Pieces of which an echo consists at most.
-const ECHO_PIECES: usize = 64;
+const ECHO_PIECES: usize = 256;
 
 /// The pause before each: so short that nobody waits, and long enough to see a stream and to stop
 /// it.

@@ -344,7 +344,7 @@ fn usage(usage: &Usage) -> Json {
 
 /// A result for a call that nobody answered, marked as such.
 fn no_result(call: &str) -> Message {
-    let custom_data = Some(object([("synthetic", true.into())]));
+    let custom_data = Some(object([(show::SYNTHETIC, true.into())]));
     let metadata = Metadata { custom_data, ..Metadata::default() };
     Message { metadata, ..Message::tool(call, NO_RESULT) }
 }

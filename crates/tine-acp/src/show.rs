@@ -17,6 +17,9 @@ const THOUGHT: &str = "thought-";
 /// Characters of a text that stands for what cannot be shown.
 const PREVIEW: usize = 200;
 
+/// How results that were made up are marked, in the custom data of their turns.
+pub(crate) const SYNTHETIC: &str = "synthetic";
+
 /// What a person says.
 pub(crate) const USER: &str = "user_message_chunk";
 
@@ -57,7 +60,7 @@ pub(crate) fn turn(turn: &TurnView) -> Vec<Value> {
         return vec![chunk(kind, &turn.id.to_string(), text("[erased]"))];
     };
     match turn.role {
-        Role::Tool => vec![result(turn.tool_call_id.as_deref().unwrap_or_default(), body)],
+        Role::Tool => vec![result(turn, body)],
         _ => blocks(body).enumerate().map(|(nth, it)| block(turn, nth, &it)).collect(),
     }
 }
@@ -95,13 +98,15 @@ fn call(id: &str, name: &str, block: &Json) -> Value {
     })
 }
 
-/// The result of a call.
-pub(crate) fn result(call: &str, body: &Body) -> Value {
+/// The result of a call. One that was made up, because nobody gave any, is a failure.
+fn result(turn: &TurnView, body: &Body) -> Value {
+    let made_up = turn.metadata.custom_data.as_ref().and_then(|it| it.get(SYNTHETIC));
+    let status = if made_up.is_some() { "failed" } else { "completed" };
     let shown = |block: Json| json!({ "type": "content", "content": content(&block) });
     json!({
         "sessionUpdate": "tool_call_update",
-        "toolCallId": call,
-        "status": "completed",
+        "toolCallId": turn.tool_call_id,
+        "status": status,
         "content": blocks(body).map(shown).collect::<Vec<_>>(),
     })
 }

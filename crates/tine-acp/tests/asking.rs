@@ -5,6 +5,7 @@ use tine_core::{Role, Status};
 use tine_store::Content;
 
 use crate::client::{CWD, World, question};
+use crate::endpoint::stalled;
 
 #[test]
 fn a_question_is_recorded_and_shown_before_it_is_answered() {
@@ -96,9 +97,9 @@ fn a_cancelled_answer_is_kept_as_far_as_it_came() {
 #[test]
 fn a_cancellation_right_behind_its_prompt_finds_it() {
     let world = World::new();
-    let mut client = world.client();
+    let mut client = world.client_of(stalled());
     let session = client.new_session();
-    let prompt = client.send("session/prompt", question(&session, &"word ".repeat(64)));
+    let prompt = client.send("session/prompt", question(&session, "Go on"));
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
     assert_eq!(world.turns(&session)[0].role, Role::User, "the question is kept");
@@ -107,28 +108,23 @@ fn a_cancellation_right_behind_its_prompt_finds_it() {
 #[test]
 fn one_prompt_runs_in_a_session_and_others_in_others() {
     let world = World::new();
-    let mut client = world.client();
-    let (one, two) = (client.new_session(), client.new_session());
-    let first = client.send("session/prompt", question(&one, &"word ".repeat(64)));
-    client.await_update("agent_message_chunk");
-    let again = client.send("session/prompt", question(&one, "again"));
-    let other = client.send("session/prompt", question(&two, "other"));
-    let mut ended = Vec::new();
-    while ended.len() < 3 {
-        let message = client.hear();
-        if let Some(id) = message["id"].as_u64() {
-            if id == again {
-                assert_eq!(message["error"]["code"], -32600, "{message}");
-            } else {
-                assert_eq!(message["result"]["stopReason"], "end_turn", "{message}");
-            }
-            ended.push(id);
-        }
+    let mut client = world.client_of(stalled());
+    let sessions = [client.new_session(), client.new_session()];
+    let running = sessions.each_ref().map(|session| {
+        let prompt = client.send("session/prompt", question(session, "Go on"));
+        client.await_update("agent_message_chunk");
+        prompt
+    });
+    let error = client.refused("session/prompt", question(&sessions[0], "again"));
+    assert_eq!(
+        (&error["code"], &error["data"]["sessionId"]),
+        (&json!(-32600), &json!(sessions[0]))
+    );
+    for (session, prompt) in sessions.iter().zip(running) {
+        client.notify("session/cancel", json!({ "sessionId": session }));
+        assert_eq!(client.answer(prompt)["result"]["stopReason"], "cancelled");
+        assert_eq!(world.turns(session).len(), 2);
     }
-    assert_eq!(ended.first(), Some(&again), "a refusal does not wait");
-    assert!(ended.contains(&first) && ended.contains(&other));
-    assert_eq!(world.turns(&one).len(), 2);
-    assert_eq!(world.turns(&two).len(), 2);
 }
 
 #[test]

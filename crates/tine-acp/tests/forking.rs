@@ -158,8 +158,8 @@ fn while_a_turn_runs_only_what_is_recorded_is_an_anchor() {
     let mut client = world.client();
     let session = client.new_session();
     let first = client.prompt(&session, "first");
-    // As many words as an echo has pieces: it goes on for a while.
-    let long = "word ".repeat(64);
+    // An echo of so many words goes on for a while.
+    let long = "word ".repeat(256);
     let prompt = client.send("session/prompt", question(&session, &long));
     let asked = client.await_update("user_message_chunk");
     let said = client.await_update("agent_message_chunk");
@@ -229,8 +229,9 @@ fn a_fork_at_open_calls_keeps_them_and_the_next_question_closes_them() {
         turns[3..].iter().map(|turn| turn.tool_call_id.as_deref()).collect();
     assert_eq!(results, [Some("call-1"), Some("call-2"), None, None]);
     assert!(turns[3].metadata.custom_data.is_some(), "synthetic results are marked");
-    let updates = client.updates(&forked);
-    let first: Vec<&Value> = updates.iter().take(3).map(|it| &it["sessionUpdate"]).collect();
+    let shown = client.updates(&forked);
+    assert_eq!(shown[0]["status"], "failed");
+    let first: Vec<&Value> = shown.iter().take(3).map(|it| &it["sessionUpdate"]).collect();
     assert_eq!(first, ["tool_call_update", "tool_call_update", "user_message_chunk"]);
     client.prompt(&forked, "and on");
     assert_eq!(world.turns(&forked).len(), 9, "closed calls are not closed again");

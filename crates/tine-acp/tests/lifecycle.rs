@@ -5,6 +5,7 @@ use tine_core::Message;
 use tine_engine::{Append, NewConversation};
 
 use crate::client::{CWD, Client, World, question};
+use crate::endpoint::stalled;
 
 fn listed(client: &mut Client, params: Value) -> Vec<Value> {
     let mut found = Vec::new();
@@ -130,9 +131,9 @@ fn what_did_not_begin_here_is_listed_when_it_tells_where_and_can_be_loaded_anywa
 #[test]
 fn closing_cancels_what_runs_and_a_closed_session_is_opened_again() {
     let world = World::new();
-    let mut client = world.client();
+    let mut client = world.client_of(stalled());
     let session = client.new_session();
-    let prompt = client.send("session/prompt", question(&session, &"word ".repeat(64)));
+    let prompt = client.send("session/prompt", question(&session, "Go on"));
     client.await_update("agent_message_chunk");
     let close = client.send("session/close", json!({ "sessionId": session }));
     let mut answers = Vec::new();
@@ -148,8 +149,9 @@ fn closing_cancels_what_runs_and_a_closed_session_is_opened_again() {
     let error = client.refused("session/prompt", question(&session, "closed"));
     assert_eq!(error["code"], -32002);
     client.ask("session/close", json!({ "sessionId": session }));
-    client.ask("session/resume", json!({ "sessionId": session, "cwd": CWD }));
-    client.prompt(&session, "open again");
+    let mut other = world.client();
+    other.ask("session/resume", json!({ "sessionId": session, "cwd": CWD }));
+    other.prompt(&session, "open again");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod asking;
 mod client;
+mod endpoint;
 mod forking;
 mod hostile;
 mod lifecycle;

@@ -1,113 +1,18 @@
 //! Models of a provider, behind a socket on this machine.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
-
-use serde_json::{Value, json};
+use serde_json::json;
 use tine_acp::Model;
 use tine_core::{Role, Status};
 use tine_models::{Kind, Provider, Settings};
 use tine_store::Content;
 
 use crate::client::{World, question};
-
-/// What an endpoint does behind the pieces of its answer.
-#[derive(Clone, Copy)]
-enum Then {
-    /// Says why it stopped.
-    Stop(&'static str),
-    /// Says nothing more until nobody listens.
-    Stall,
-    /// Breaks off.
-    Break,
-}
-
-/// An endpoint that streams these pieces for every request, and tells what it was asked.
-fn endpoint(pieces: &'static [Value], then: Then) -> (Model, Receiver<Value>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    let (sender, asked) = mpsc::channel();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let sender = sender.clone();
-            thread::spawn(move || answer(stream, pieces, then, &sender));
-        }
-    });
-    let settings = Settings {
-        base_url: Some(format!("http://{address}/v1")),
-        retries: Some(0),
-        ..Settings::new(Kind::OpenAi, "asked-for")
-    };
-    let provider = Provider::new("local", settings).expect("a sound provider");
-    (Model::Provider(tine_models::Model::new(provider).expect("a model")), asked)
-}
-
-fn answer(stream: TcpStream, pieces: &[Value], then: Then, asked: &mpsc::Sender<Value>) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().expect("a length");
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("the body");
-    let _ = asked.send(serde_json::from_slice(&body).expect("a request is JSON"));
-    let mut stream = stream;
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let mut send = |text: String| stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
-    let mut event = |delta: &Value, finish: Value| {
-        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-        let event = json!({ "id": "x", "model": "answered", "choices": [choice] });
-        send(format!("data: {event}\n\n"))
-    };
-    let begun = head.to_owned();
-    let mut first = Some(begun);
-    for piece in pieces {
-        if let Some(head) = first.take() {
-            let mut stream = reader.get_ref();
-            let _ = stream.write_all(head.as_bytes());
-        }
-        if event(piece, Value::Null).is_err() {
-            return;
-        }
-    }
-    match then {
-        Then::Stop(why) => {
-            let _ = event(&json!({}), why.into());
-            let usage = json!({ "prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12 });
-            let last = json!({ "id": "x", "model": "answered", "choices": [], "usage": usage });
-            let _ = send(format!("data: {last}\n\ndata: [DONE]\n\n"));
-        }
-        Then::Stall => {
-            // Ends when the other side closes the connection.
-            let _ = reader.read(&mut [0]);
-        }
-        Then::Break => {}
-    }
-}
-
-fn leak(pieces: Vec<Value>) -> &'static [Value] {
-    Vec::leak(pieces)
-}
-
-fn said(text: &str) -> Value {
-    json!({ "content": text })
-}
+use crate::endpoint::{Then, endpoint, said};
 
 #[test]
 fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
     let world = World::new();
-    let pieces = leak(vec![said("Late "), said("March")]);
+    let pieces = vec![said("Late "), said("March")];
     let (model, asked) = endpoint(pieces, Then::Stop("stop"));
     let mut client = world.client_of(model);
     let session = client.new_session();
@@ -148,7 +53,7 @@ fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
 fn thoughts_have_ids_of_their_own_and_are_no_anchors() {
     let world = World::new();
     let thought = |text: &str| json!({ "reasoning_content": text });
-    let pieces = leak(vec![thought("hm, "), thought("yes"), said("Ja"), said("wohl")]);
+    let pieces = vec![thought("hm, "), thought("yes"), said("Ja"), said("wohl")];
     let (model, asked) = endpoint(pieces, Then::Stop("stop"));
     let mut client = world.client_of(model);
     let session = client.new_session();
@@ -181,7 +86,7 @@ fn thoughts_have_ids_of_their_own_and_are_no_anchors() {
 #[test]
 fn a_stream_that_is_cancelled_is_kept_as_partial() {
     let world = World::new();
-    let (model, _asked) = endpoint(leak(vec![said("half a "), said("sen")]), Then::Stall);
+    let (model, _asked) = endpoint(vec![said("half a "), said("sen")], Then::Stall);
     let mut client = world.client_of(model);
     let session = client.new_session();
     let prompt = client.send("session/prompt", question(&session, "Go on"));
@@ -200,7 +105,7 @@ fn a_stream_that_is_cancelled_is_kept_as_partial() {
 #[test]
 fn a_fork_while_a_stream_runs_ends_at_the_question_and_never_at_the_answer() {
     let world = World::new();
-    let (model, _asked) = endpoint(leak(vec![said("half")]), Then::Stall);
+    let (model, _asked) = endpoint(vec![said("half")], Then::Stall);
     let mut client = world.client_of(model);
     let session = client.new_session();
     let prompt = client.send("session/prompt", question(&session, "Go on"));
@@ -222,7 +127,7 @@ fn a_fork_while_a_stream_runs_ends_at_the_question_and_never_at_the_answer() {
 #[test]
 fn a_stream_that_breaks_off_is_kept_and_told_as_an_error() {
     let world = World::new();
-    let (model, _asked) = endpoint(leak(vec![said("half")]), Then::Break);
+    let (model, _asked) = endpoint(vec![said("half")], Then::Break);
     let mut client = world.client_of(model);
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Go on"));
@@ -254,7 +159,7 @@ fn a_model_that_cannot_be_reached_leaves_the_question() {
 #[test]
 fn an_answer_that_reaches_its_bound_says_so() {
     let world = World::new();
-    let (model, _asked) = endpoint(leak(vec![said("and so o")]), Then::Stop("length"));
+    let (model, _asked) = endpoint(vec![said("and so o")], Then::Stop("length"));
     let mut client = world.client_of(model);
     let session = client.new_session();
     let exchange = client.prompt(&session, "Go on");
@@ -265,7 +170,7 @@ fn an_answer_that_reaches_its_bound_says_so() {
 #[test]
 fn what_was_refused_is_taken_back_and_kept_as_a_tail() {
     let world = World::new();
-    let (model, _asked) = endpoint(leak(vec![said("No.")]), Then::Stop("content_filter"));
+    let (model, _asked) = endpoint(vec![said("No.")], Then::Stop("content_filter"));
     let mut client = world.client_of(model);
     let session = client.new_session();
     let exchange = client.prompt(&session, "Do it");
