@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn one_prompt_runs_in_a_session_at_a_time() {
         let (sessions, id) = session();
-        let claim = sessions.claim(id).ok().expect("nothing runs");
+        let claim = sessions.claim(id).expect("nothing runs");
         assert_eq!(sessions.claim(id).err(), Some(Unclaimed::Running));
         drop(claim);
         assert!(sessions.claim(id).is_ok());
@@ -138,7 +138,7 @@ mod tests {
     fn a_stop_reaches_the_prompt_that_runs_and_no_later_one() {
         let (sessions, id) = session();
         sessions.stop(id);
-        let claim = sessions.claim(id).ok().expect("nothing runs");
+        let claim = sessions.claim(id).expect("nothing runs");
         assert!(!claim.stop.wanted());
         sessions.stop(id);
         assert!(claim.stop.wanted());
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn closing_stops_what_runs_and_waits_for_its_end() {
         let (sessions, id) = session();
-        let claim = sessions.claim(id).ok().expect("nothing runs");
+        let claim = sessions.claim(id).expect("nothing runs");
         std::thread::scope(|scope| {
             let closing = scope.spawn(|| sessions.close(id));
             while !claim.stop.wanted() {

@@ -366,6 +366,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Serve the store to an agent, over standard input and output
     Mcp(mcp::McpArgs),
+    /// Be an agent for an editor, over standard input and output: every session is a branch
+    Acp(acp::AcpArgs),
     /// Talk and look around, line by line
     Repl(repl::ReplArgs),
     /// Fill a store with a branching example and show it as a tree
