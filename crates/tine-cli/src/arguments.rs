@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
 use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
-    append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
+    acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
     drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
     observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
     store, timeline, token, tree, watch,
@@ -366,6 +366,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Serve the store to an agent, over standard input and output
     Mcp(mcp::McpArgs),
+    /// Be an agent for an editor, over standard input and output: every session is a branch
+    Acp(acp::AcpArgs),
     /// Talk and look around, line by line
     Repl(repl::ReplArgs),
     /// Fill a store with a branching example and show it as a tree

@@ -32,8 +32,11 @@ const FILE: &str = "tine.toml";
 /// The largest file that is read.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Names that a model cannot have: interpreters that are something else.
-const TAKEN: [&str; 2] = [RULES, "agent"];
+/// The model that is built in, and only repeats what it is told.
+pub(crate) const ECHO: &str = "echo";
+
+/// Names that a model cannot have: they stand for something else.
+const TAKEN: [&str; 3] = [RULES, "agent", ECHO];
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
+mod acp;
 mod bad_input;
 mod changing;
 mod commits;

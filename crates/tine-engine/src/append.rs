@@ -6,7 +6,7 @@ use tine_core::{ConversationId, Message, Name, Reference, TurnId};
 use tine_store::{Branch, Content, Origin, Read, SEGMENT_TURNS, Turn, TurnLoc};
 
 use crate::change::{Change, optional, text};
-use crate::log::{Mutation, Payload, Receipt};
+use crate::log::{Mutation, Payload, Receipt, Replay};
 use crate::members::{Members, write_array};
 use crate::resolve::{self, Place};
 use crate::tree::Tree;
@@ -23,6 +23,45 @@ impl Engine {
     pub fn append(&self, call: &Call, request: Append) -> Result<Appended> {
         check_messages(self, &request.messages)?;
         let (receipt, replay) = self.mutate(call, "append", request, payload, append)?;
+        self.appended(call, receipt, &replay)
+    }
+
+    /// An id for [`append_as`](Engine::append_as), to be told before there is a turn of it.
+    pub fn promise_turn_id(&self) -> TurnId {
+        TurnId::from_bytes(self.new_id(self.now()))
+    }
+
+    /// Appends one message as the turn of an id that was promised: for answers that are shown
+    /// while they are made, and recorded once they are whole.
+    ///
+    /// The turn is always made, also beside an equal one: only it can have that id.
+    pub fn append_as(&self, call: &Call, id: TurnId, request: Append) -> Result<Appended> {
+        check_messages(self, &request.messages)?;
+        if request.messages.len() > 1 {
+            return Err(Error::invalid("one id stands for one message; give no more than one"));
+        }
+        let request = Append { reuse: false, ..request };
+        let payload = |(id, request): &(TurnId, Append)| {
+            let mut out = String::new();
+            let mut members = Members::begin(&mut out);
+            members.name("append").push_str(&payload(request).0);
+            members.plain("turn_id", Some(id));
+            members.end();
+            Payload(out)
+        };
+        let (receipt, replay) =
+            self.mutate(call, "append", (id, request), payload, |mutation, (id, request)| {
+                if mutation.reader().find_turn(&mutation.call.project, id)?.is_some() {
+                    let advice = "; promise another id";
+                    return Err(Error::Exists { what: "turn", name: id.to_string(), advice });
+                }
+                mutation.promise(*id);
+                append(mutation, request)
+            })?;
+        self.appended(call, receipt, &replay)
+    }
+
+    fn appended(&self, call: &Call, receipt: AppendReceipt, replay: &Replay) -> Result<Appended> {
         let AppendReceipt { turns, branch, forked } = receipt;
         let turns = match turns {
             Turns::Fresh(views) => views,

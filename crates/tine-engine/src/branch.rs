@@ -1,7 +1,7 @@
 //! Branches: listing, renaming and removing them.
 
 use tine_core::json::object;
-use tine_core::{ConversationId, Name};
+use tine_core::{BranchId, ConversationId, Name};
 use tine_store::Branch;
 
 use crate::change::text;
@@ -31,6 +31,19 @@ impl Engine {
             let found = resolve::conversation(records, call, conversation)?;
             let branch = resolve::branch(records, call, found.key, branch)?;
             views::branch(records, &found.id, &branch)
+        })
+    }
+
+    /// The branch of that id, in whichever conversation of the project it is.
+    pub fn branch_by_id(&self, call: &Call, id: BranchId) -> Result<BranchView> {
+        self.read(|records| {
+            if let Some(branch) = records.branch_by_id(&call.project, &id)? {
+                let owner = resolve::conversation_of(records, branch.conversation)?;
+                if owner.visibility.is_there() {
+                    return views::branch(records, &owner.id, &branch);
+                }
+            }
+            Err(Error::not_found("branch", id))
         })
     }
 

@@ -94,6 +94,8 @@ pub(crate) struct Mutation<'m> {
     pub kind: &'static str,
     pub conversation: Option<Conversation>,
     drawn: &'m Drawn,
+    /// The id of the next turn, where it was told before.
+    promised: Cell<Option<TurnId>>,
     seq: u64,
     /// The hash of the operation before this one.
     previous: Option<OperationHash>,
@@ -158,6 +160,7 @@ impl Engine {
                 kind,
                 conversation: None,
                 drawn: &drawn,
+                promised: Cell::default(),
                 seq: 0,
                 previous: None,
                 met: RefCell::default(),
@@ -211,8 +214,13 @@ fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Res
 }
 
 impl<'m> Mutation<'m> {
+    /// The next turn has this id.
+    pub(crate) fn promise(&self, id: TurnId) {
+        self.promised.set(Some(id));
+    }
+
     pub(crate) fn new_turn_id(&self) -> TurnId {
-        TurnId::from_bytes(self.new_id())
+        self.promised.take().unwrap_or_else(|| TurnId::from_bytes(self.new_id()))
     }
 
     pub(crate) fn new_branch_id(&self) -> BranchId {

@@ -193,3 +193,40 @@ fn appending_what_is_there_already_records_no_operation() {
         assert_eq!(world.export(), before);
     });
 }
+
+#[test]
+fn a_promised_id_becomes_the_turn_also_beside_an_equal_one() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let asked = world.say(&talk, &["question"])[0];
+        let promised = [(); 2].map(|()| world.engine.promise_turn_id());
+        for id in promised {
+            let answer = Append::to(talk.clone(), vec![bot("answer")]).under(asked.into(), "main");
+            let done = world.engine.append_as(&world.call, id, answer).expect("a kept promise");
+            assert_eq!(ids(&done), [id]);
+            assert_eq!(done.turns[0].1, Outcome::Created);
+            assert_eq!(done.branch.tip, Some(id));
+        }
+        assert_eq!(world.tree(&talk), "question(answer answer)");
+        let again = Append::to(talk.clone(), vec![bot("more")]);
+        let refused = world.engine.append_as(&world.call, promised[0], again.clone());
+        assert_eq!(refused.expect_err("the id is taken").kind(), Kind::Conflict);
+        let two = Append { messages: spoken(&["x", "y"]), ..again };
+        let refused = world.engine.append_as(&world.call, world.engine.promise_turn_id(), two);
+        assert_eq!(refused.expect_err("two messages").kind(), Kind::Invalid);
+        assert!(world.engine.verify().expect("a sound store").problems.is_empty());
+    });
+}
+
+#[test]
+fn a_branch_is_found_by_its_id_alone() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a"]);
+        let main = world.engine.branch(&world.call, &talk, "main").expect("main");
+        assert_eq!(world.engine.branch_by_id(&world.call, main.id).expect("main"), main);
+        let unknown = said[0].to_string().parse().expect("a sound id");
+        let refused = world.engine.branch_by_id(&world.call, unknown);
+        assert_eq!(refused.expect_err("a turn is no branch").kind(), Kind::NotFound);
+    });
+}

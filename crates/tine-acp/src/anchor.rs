@@ -1,0 +1,116 @@
+//! Where a fork is cut, in the dialects that clients speak.
+//!
+//! The proposal puts `messageId` beside `sessionId`; clients that may not send what their schema
+//! does not know put it under `_meta`, plainly or as `tine.messageId`; JetBrains has a form of its
+//! own. All that are given must agree. What was meant as an anchor and cannot be read is refused:
+//! taking it for none would fork the whole session.
+
+use serde_json::Value;
+
+use crate::wire::Refusal;
+
+/// The version of JetBrains' form that is known.
+const JETBRAINS_VERSION: u64 = 1;
+
+/// The message at which a fork ends; `None` is the whole session.
+pub(crate) fn read(params: &Value) -> Result<Option<&str>, Refusal> {
+    let meta = params.get("_meta").unwrap_or(&Value::Null);
+    let own = meta.get("tine").and_then(|own| own.get("messageId"));
+    let given = [
+        plain("messageId", params.get("messageId"))?,
+        plain("_meta.messageId", meta.get("messageId"))?,
+        plain("_meta.tine.messageId", own)?,
+        jetbrains(meta)?,
+    ];
+    let mut given = given.into_iter().flatten();
+    let Some(anchor) = given.next() else { return Ok(None) };
+    match given.find(|other| *other != anchor) {
+        None => Ok(Some(anchor)),
+        Some(other) => {
+            let why = format!("two messages are named to fork at, `{anchor}` and `{other}`");
+            Err(Refusal::message(anchor, why))
+        }
+    }
+}
+
+fn plain<'v>(place: &str, value: Option<&'v Value>) -> Result<Option<&'v str>, Refusal> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(id)) => Ok(Some(id)),
+        Some(_) => Err(Refusal::invalid(format!("`{place}` must be a string"))),
+    }
+}
+
+fn jetbrains(meta: &Value) -> Result<Option<&str>, Refusal> {
+    let fork = meta.pointer("/jetbrains/air/fork").unwrap_or(&Value::Null);
+    if fork.is_null() {
+        return Ok(None);
+    }
+    let place = "_meta.jetbrains.air.fork";
+    if fork.get("version").and_then(Value::as_u64) != Some(JETBRAINS_VERSION) {
+        let why = format!("`{place}.version` must be {JETBRAINS_VERSION}");
+        return Err(Refusal::invalid(why));
+    }
+    match plain(&format!("{place}.messageId"), fork.get("messageId"))? {
+        Some(id) => Ok(Some(without_segment(id))),
+        None => Err(Refusal::invalid(format!("`{place}` names no `messageId`"))),
+    }
+}
+
+/// Older clients number the parts of a message that they show apart: `ID:segment:N`.
+fn without_segment(id: &str) -> &str {
+    match id.rsplit_once(":segment:") {
+        Some((id, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => id,
+        _ => id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn air(fork: Value) -> Value {
+        json!({ "_meta": { "jetbrains": { "air": { "fork": fork } } } })
+    }
+
+    #[test]
+    fn every_dialect_names_the_same_message() {
+        let given = [
+            json!({ "messageId": "m" }),
+            json!({ "_meta": { "messageId": "m" } }),
+            json!({ "_meta": { "tine": { "messageId": "m" } } }),
+            air(json!({ "version": 1, "messageId": "m" })),
+            air(json!({ "version": 1, "messageId": "m:segment:3" })),
+            json!({ "messageId": "m", "_meta": { "messageId": "m" } }),
+        ];
+        for params in given {
+            assert_eq!(read(&params), Ok(Some("m")), "{params}");
+        }
+    }
+
+    #[test]
+    fn what_names_none_is_the_whole_session() {
+        for params in [json!({}), json!({ "messageId": null }), json!({ "_meta": { "x": 1 } })] {
+            assert_eq!(read(&params), Ok(None), "{params}");
+        }
+    }
+
+    #[test]
+    fn what_was_meant_as_an_anchor_and_is_none_is_refused() {
+        let given = [
+            json!({ "messageId": 7 }),
+            json!({ "messageId": ["m"] }),
+            json!({ "_meta": { "messageId": true } }),
+            json!({ "messageId": "m", "_meta": { "messageId": "n" } }),
+            air(json!({ "version": 2, "messageId": "m" })),
+            air(json!({ "version": 1 })),
+            air(json!({ "version": 1, "messageFingerprint": "sha256:0" })),
+            air(json!("m")),
+        ];
+        for params in given {
+            assert!(read(&params).is_err(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Tine as an agent: the Agent Client Protocol, version 1, in which every session is a branch.
+//!
+//! An [`Agent`] answers a client over lines of JSON-RPC ([`serve`]), with a [`Model`] that is
+//! configured or with the built-in one that repeats what it is told. A session's id is its
+//! branch's id, a message's id is its turn's id; so forking at a message is the engine's own
+//! fork, costs the same anywhere, and every id stays valid in every descendant.
+//!
+//! - `wire`, `lines`, `serve`: JSON-RPC; lines in and out; one loop that hands requests out.
+//! - `agent`: the methods, each a few lines over the rest.
+//! - `anchor`: where a fork is cut, in the dialects that clients speak.
+//! - `sessions`, `listing`: sessions as branches; which are open here and what runs in them.
+//! - `prompt`, `model`, `transcript`: a turn from question to answer.
+//! - `show`: turns as updates, for replays and for what is being said.
+//!
+//! Invariants:
+//!
+//! - No answer before the commit: whatever a response tells of is on disk.
+//! - A question is recorded before a model is asked; what a model said until it was stopped is
+//!   kept, as a turn that is `partial`.
+//! - A fork ends exactly on its anchor or is refused. An anchor is a message that is recorded, of
+//!   this session; nothing is ever forked whole because an anchor was not understood.
+//! - Forking asks no model.
+//! - Nothing but the protocol is written to the output.
+//!
+//! The official crate of the protocol is not used. Its typed `session/fork` drops `messageId`, so
+//! that an agent built on it forks everything and reports success; its typed capabilities drop
+//! `atMessageId`; and its majors follow each other within weeks. What is left after replacing
+//! these types is a loop over lines, which is small enough to be here and to be read. Values stay
+//! raw JSON, so that what this version of the protocol does not know yet is not lost on the way.
+//!
+//! Deliberately absent: tools and MCP servers (declined, and said so), files and terminals of the
+//! client, images and sound, authentication, and any runtime: a request is a thread.
+
+mod agent;
+mod anchor;
+mod lines;
+mod listing;
+mod model;
+mod prompt;
+mod serve;
+mod sessions;
+mod show;
+mod transcript;
+mod wire;
+
+pub use agent::Agent;
+pub use model::Model;
+pub use serve::serve;

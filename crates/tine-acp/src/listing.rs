@@ -1,0 +1,185 @@
+//! Sessions as a client lists them: branches whose folder is known, those changed last first.
+//!
+//! What the protocol wants to know of a session beside its turns is kept in the metadata of its
+//! conversation, under `acp`: the folder and the client that began it, and the folders of forks
+//! that were begun elsewhere. A conversation that did not begin here is listed when its last turn
+//! tells where it was said.
+
+use std::cmp::Reverse;
+
+use serde_json::{Value, json};
+use tine_core::json::{Json, Object, object};
+use tine_core::{BranchId, ConversationId, Reference, Timestamp};
+use tine_engine::{
+    BranchView, Call, ConversationPatch, ConversationView, Engine, Page, PathQuery, Result,
+    TurnRef, TurnView,
+};
+use tine_store::Content;
+
+use crate::wire::Refusal;
+
+/// Conversations whose sessions make a page.
+const CONVERSATIONS: usize = 50;
+
+/// Characters of a title that is taken from the first message.
+const TITLE: usize = 80;
+
+/// What is kept of a session that begins.
+pub(crate) fn began(cwd: &str, client: Json) -> Json {
+    object([("acp", object([("cwd", cwd.into()), ("client", client)]))])
+}
+
+/// Notes that a fork works in another folder than the conversation it belongs to.
+pub(crate) fn forked(engine: &Engine, call: &Call, fork: &BranchView, cwd: &str) -> Result<()> {
+    let conversation = engine.conversation(call, &fork.conversation)?;
+    if folder(&conversation, fork.id) == Some(cwd) {
+        return Ok(());
+    }
+    let mut metadata = conversation.metadata.as_object().cloned().unwrap_or_default();
+    let mut acp = metadata.remove("acp").and_then(into_object).unwrap_or_default();
+    let mut forks = acp.remove("forks").and_then(into_object).unwrap_or_default();
+    forks.insert(fork.id.to_string(), object([("cwd", cwd.into())]));
+    acp.insert("forks", Json::Object(forks));
+    metadata.insert("acp", Json::Object(acp));
+    let patch = ConversationPatch {
+        metadata: Some(Json::Object(metadata)),
+        ..ConversationPatch::default()
+    };
+    engine.patch_conversation(call, &conversation.id, patch)?;
+    Ok(())
+}
+
+fn into_object(json: Json) -> Option<Object> {
+    match json {
+        Json::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// The folder that is noted for a branch.
+fn folder(conversation: &ConversationView, branch: BranchId) -> Option<&str> {
+    let acp = conversation.metadata.get("acp")?;
+    let own = acp.get("forks").and_then(|forks| forks.get(&branch.to_string()));
+    own.unwrap_or(acp).get("cwd").and_then(Json::as_str)
+}
+
+/// One page of sessions, and where the next begins.
+pub(crate) fn page(
+    engine: &Engine,
+    call: &Call,
+    cwd: Option<&str>,
+    cursor: Option<&str>,
+) -> std::result::Result<Value, Refusal> {
+    let behind = cursor.map(read_cursor).transpose()?;
+    let mut order = newest_first(engine, call)?;
+    if let Some(behind) = behind {
+        order.retain(|place| *place > behind);
+    }
+    let mut sessions = Vec::new();
+    let mut places = order.into_iter();
+    let mut last = None;
+    let mut read = 0;
+    // A page that holds nothing would look like the end to whoever only looks at that.
+    while read < CONVERSATIONS || sessions.is_empty() {
+        let Some(place) = places.next() else { break };
+        add(engine, call, &place.1, cwd, &mut sessions)?;
+        last = Some(place);
+        read += 1;
+    }
+    let mut page = json!({ "sessions": sessions });
+    if places.next().is_some()
+        && let Some((Reverse(changed), id)) = last
+    {
+        page["nextCursor"] = format!("{}:{id}", changed.as_millis()).into();
+    }
+    Ok(page)
+}
+
+/// A conversation's place: later changes first, and among equal ones by id.
+type Place = (Reverse<Timestamp>, ConversationId);
+
+fn newest_first(engine: &Engine, call: &Call) -> Result<Vec<Place>> {
+    let mut found = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = engine.conversations(call, false, Page { cursor, limit: None })?;
+        found.extend(page.items.into_iter().map(|it| (Reverse(it.changed_at), it.id)));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+fn read_cursor(cursor: &str) -> std::result::Result<Place, Refusal> {
+    let (changed, id) = cursor.split_once(':').unwrap_or_default();
+    match (changed.parse(), ConversationId::new(id, &tine_core::Limits::default())) {
+        (Ok(changed), Ok(id)) => Ok((Reverse(Timestamp::from_millis(changed)), id)),
+        _ => Err(Refusal::invalid("`cursor` is none that was given out; begin without one")),
+    }
+}
+
+/// Adds the sessions of one conversation.
+fn add(
+    engine: &Engine,
+    call: &Call,
+    id: &ConversationId,
+    cwd: Option<&str>,
+    sessions: &mut Vec<Value>,
+) -> Result<()> {
+    let conversation = engine.conversation(call, id)?;
+    for branch in engine.branches(call, id)? {
+        let tip = match branch.tip {
+            Some(tip) => Some(engine.turn(call, TurnRef::within(id.clone(), tip))?),
+            None => None,
+        };
+        let told = || tip.as_ref().and_then(said_in);
+        let Some(folder) = folder(&conversation, branch.id).or_else(told) else { continue };
+        if cwd.is_some_and(|wanted| wanted != folder) {
+            continue;
+        }
+        let updated = tip.as_ref().map_or(branch.created_at, |tip| tip.created_at);
+        sessions.push(json!({
+            "sessionId": branch.id.to_string(),
+            "cwd": folder,
+            "title": title(engine, call, &conversation, &branch)?,
+            "updatedAt": updated.max(branch.created_at).to_string(),
+        }));
+    }
+    Ok(())
+}
+
+/// Where a turn was said, as its metadata tells.
+fn said_in(turn: &TurnView) -> Option<&str> {
+    turn.metadata.source_info.as_ref()?.get("workspace")?.get("cwd")?.as_str()
+}
+
+/// The title of a session: the conversation's own or the beginning of what was first said, and
+/// the branch's name where it is not the main one.
+pub(crate) fn title(
+    engine: &Engine,
+    call: &Call,
+    conversation: &ConversationView,
+    branch: &BranchView,
+) -> Result<Option<String>> {
+    let title = match &conversation.title {
+        Some(title) => Some(title.clone()),
+        None => first_words(engine, call, branch)?,
+    };
+    Ok(title.map(|title| match branch.name.as_str() {
+        "main" => title,
+        name => format!("{title} ({name})"),
+    }))
+}
+
+fn first_words(engine: &Engine, call: &Call, branch: &BranchView) -> Result<Option<String>> {
+    let to = Reference::parse(&branch.id.to_string())?;
+    let query = PathQuery { limit: Some(1), ..PathQuery::of(branch.conversation.clone()).to(to) };
+    let first = engine.path(call, query)?.turns.pop();
+    Ok(first.and_then(|first| match first.content {
+        Content::Kept(body) => Some(body.preview(TITLE)),
+        Content::Purged(_) => None,
+    }))
+}

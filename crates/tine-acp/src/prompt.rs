@@ -1,0 +1,368 @@
+//! A prompt, from the question to the end of the answer.
+//!
+//! The question is recorded and shown with its id before the model is asked. The answer's id is
+//! promised before its first piece, and the answer recorded when it ends, however it ends: what was
+//! said until then is kept.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+use tine_core::json::{Json, Number, object};
+use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId, Usage};
+use tine_engine::{Append, BranchView, MoveBranch, OnConflict, PathQuery, Selection, TurnView};
+use tine_models::{Delta, Finish};
+use tine_store::Content;
+
+use crate::agent::{Agent, Answer};
+use crate::lines::Out;
+use crate::model::Ended;
+use crate::sessions::Claim;
+use crate::wire::{self, Refusal};
+use crate::{listing, show, transcript};
+
+/// What a question may consist of.
+const ASKED: [&str; 3] = ["text", "resource_link", "resource"];
+
+/// What is recorded for a call that nobody answered.
+const NO_RESULT: &str = "[no result: the conversation went on before there was one]";
+
+/// Turns that are read at first to find open calls.
+const LOOK_BACK: usize = 32;
+
+/// How often a question is recorded anew because others wrote to the same session.
+const TRIES: usize = 32;
+
+/// One prompt in one session.
+pub(crate) struct Prompt<'a> {
+    agent: &'a Agent,
+    out: &'a Out,
+    claim: Claim,
+    session: String,
+    branch: BranchView,
+}
+
+/// What the model has said so far: stretches of text and of thought.
+#[derive(Default)]
+struct Spoken {
+    blocks: Vec<(bool, String)>,
+}
+
+impl Spoken {
+    /// Adds a piece, and tells which block it went into.
+    fn add(&mut self, thought: bool, piece: &str) -> usize {
+        match self.blocks.last_mut() {
+            Some((kind, text)) if *kind == thought => text.push_str(piece),
+            _ => self.blocks.push((thought, piece.to_owned())),
+        }
+        self.blocks.len() - 1
+    }
+
+    fn into_content(self) -> Option<Json> {
+        if self.blocks.iter().all(|(_, text)| text.is_empty()) {
+            return None;
+        }
+        let block = |(thought, text): (bool, String)| {
+            let kind = if thought { "thinking" } else { "text" };
+            object([("type", kind.into()), ("text", text.into())])
+        };
+        Some(Json::Array(self.blocks.into_iter().map(block).collect()))
+    }
+}
+
+impl<'a> Prompt<'a> {
+    pub(crate) fn new(agent: &'a Agent, out: &'a Out, claim: Claim) -> Result<Self, Refusal> {
+        let session = claim.id.to_string();
+        let branch =
+            agent.engine.branch_by_id(&agent.call, claim.id).map_err(|error| {
+                match error.kind() {
+                    Kind::NotFound => Refusal::no_session(&session, "; it was deleted"),
+                    _ => error.into(),
+                }
+            })?;
+        Ok(Prompt { agent, out, claim, session, branch })
+    }
+
+    pub(crate) fn run(mut self, params: &Value) -> Answer {
+        let question = self.question(params)?;
+        let first = self.branch.tip.is_none();
+        let asked = self.record_question(&question)?;
+        for block in &question {
+            self.show(show::chunk(show::USER, &asked.to_string(), block.clone()));
+        }
+        if first {
+            self.show_title()?;
+        }
+        let answer = self.agent.engine.promise_turn_id();
+        let mut spoken = Spoken::default();
+        let ended = self.ask(asked, answer, &mut spoken)?;
+        let stopped = self.claim.stop.wanted();
+        let recorded = self.record_answer(asked, answer, spoken, &ended)?;
+        let reason = match ended {
+            _ if stopped => "cancelled",
+            Err(refusal) => return Err(refusal),
+            Ok(Ended { finish: Finish::Length, .. }) => "max_tokens",
+            Ok(Ended { finish: Finish::Refused, .. }) => {
+                self.take_back(recorded.as_ref())?;
+                "refusal"
+            }
+            Ok(_) => "end_turn",
+        };
+        let mut said = json!({ "userMessageId": asked.to_string() });
+        if let Some(branch) = recorded {
+            said["messageId"] = answer.to_string().into();
+            if branch.id != self.branch.id {
+                said["sessionId"] = branch.id.to_string().into();
+            }
+        }
+        Ok(json!({ "stopReason": reason, "_meta": { "tine": said } }))
+    }
+
+    fn show(&self, update: Value) {
+        self.out.send(&wire::update(&self.session, update));
+    }
+
+    /// The blocks of the question, checked.
+    fn question(&self, params: &Value) -> Result<Vec<Value>, Refusal> {
+        let blocks = params.get("prompt").and_then(Value::as_array);
+        let blocks = blocks.filter(|blocks| !blocks.is_empty()).ok_or_else(|| {
+            Refusal::invalid("`prompt` must be an array of at least one content block")
+        })?;
+        for block in blocks {
+            let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+            if !ASKED.contains(&kind) {
+                let known = ASKED.join(", ");
+                let why = format!("content of type `{kind}` is not taken; send {known}");
+                return Err(Refusal::invalid(why));
+            }
+        }
+        Ok(blocks.clone())
+    }
+
+    /// Records the question, and before it results for calls that were left open.
+    fn record_question(&mut self, question: &[Value]) -> Result<TurnId, Refusal> {
+        let limits = self.agent.engine.limits();
+        let blocks = question.iter().map(|block| wire::exact(block, limits));
+        let blocks = Json::Array(blocks.collect::<Result<_, _>>()?);
+        let body = Body::from_content(blocks, Role::User, limits)
+            .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
+        let question = self.message(Role::User, body, Status::Complete, None);
+        for _ in 0..TRIES {
+            let open = self.open_calls()?;
+            let mut messages: Vec<Message> = open.iter().map(|call| no_result(call)).collect();
+            messages.push(question.clone());
+            match self.agent.engine.append(&self.agent.call, self.at_tip(messages)) {
+                Ok(done) => {
+                    self.branch = done.branch;
+                    for (turn, _) in done.turns.iter().filter(|(turn, _)| turn.role == Role::Tool) {
+                        show::turn(turn).into_iter().for_each(|update| self.show(update));
+                    }
+                    if let Some((turn, _)) = done.turns.last() {
+                        return Ok(turn.id);
+                    }
+                }
+                // Somebody else wrote to this session: what is open may be other calls now.
+                Err(error) if error.kind() == Kind::Conflict => {
+                    self.branch =
+                        self.agent.engine.branch_by_id(&self.agent.call, self.claim.id)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Refusal::of(Kind::Busy, "others keep writing to this session; try again"))
+    }
+
+    /// An append to the branch as it was last seen.
+    fn at_tip(&self, messages: Vec<Message>) -> Append {
+        let tip = self.branch.tip.map(Reference::from);
+        Append {
+            branch: Some(self.session.clone()),
+            expected_tip: tip.or_else(|| Reference::parse("root").ok()),
+            reuse: false,
+            ..Append::to(self.branch.conversation.clone(), messages)
+        }
+    }
+
+    /// Calls behind the last question that have no result.
+    fn open_calls(&self) -> Result<Vec<String>, Refusal> {
+        let Some(tip) = self.branch.tip else { return Ok(Vec::new()) };
+        let mut look_back = LOOK_BACK;
+        loop {
+            let query = PathQuery {
+                selection: Selection::Last(look_back),
+                ..PathQuery::of(self.branch.conversation.clone()).to(tip)
+            };
+            let mut turns = Vec::new();
+            let mut cursor = None;
+            loop {
+                let page = self
+                    .agent
+                    .engine
+                    .path(&self.agent.call, PathQuery { cursor, ..query.clone() })?;
+                turns.extend(page.turns);
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            let question = turns.iter().rposition(|turn| turn.role == Role::User);
+            if question.is_some() || turns.len() < look_back {
+                return Ok(unanswered(&turns[question.map_or(0, |at| at + 1)..]));
+            }
+            look_back = look_back.saturating_mul(4);
+        }
+    }
+
+    /// Asks the model and shows what it says. What it could not do is told in the answer.
+    fn ask(
+        &self,
+        asked: TurnId,
+        answer: TurnId,
+        spoken: &mut Spoken,
+    ) -> Result<Result<Ended, Refusal>, Refusal> {
+        let question = transcript::of(&self.agent.engine, &self.agent.call, asked)?;
+        let message = answer.to_string();
+        let mut each = |piece: Delta<'_>| {
+            if self.claim.stop.wanted() || self.out.broken() {
+                return ControlFlow::Break(());
+            }
+            match piece {
+                Delta::Silence => {}
+                Delta::Text(piece) => {
+                    spoken.add(false, piece);
+                    self.show(show::chunk(show::AGENT, &message, show::text(piece)));
+                }
+                Delta::Thought(piece) => {
+                    let id = show::thought_id(answer, spoken.add(true, piece));
+                    self.show(show::chunk(show::THINKING, &id, show::text(piece)));
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let ended = self.agent.model.answer(&question, &mut each);
+        Ok(ended.map_err(|error| {
+            tracing::warn!(%error, "the model gave no answer");
+            let data = json!({ "userMessageId": asked.to_string() });
+            Refusal::of(Kind::Internal, error.to_string()).with(data)
+        }))
+    }
+
+    /// Records what was said, if anything was; answers the branch that holds it.
+    ///
+    /// When others wrote to the session meanwhile, the answer goes to a branch of its own: it
+    /// answers the question, and not what came behind it.
+    fn record_answer(
+        &self,
+        asked: TurnId,
+        answer: TurnId,
+        spoken: Spoken,
+        ended: &Result<Ended, Refusal>,
+    ) -> Result<Option<BranchView>, Refusal> {
+        let Some(content) = spoken.into_content() else { return Ok(None) };
+        let status = match ended {
+            Ok(Ended { finish: Finish::Cancelled | Finish::Length, .. }) | Err(_) => {
+                Status::Partial
+            }
+            Ok(_) => Status::Complete,
+        };
+        let body = Body::from_content(content, Role::Assistant, self.agent.engine.limits())
+            .map_err(|error| Refusal::of(Kind::TooLarge, format!("the answer: {error}")))?;
+        let message = self.message(Role::Assistant, body, status, ended.as_ref().ok());
+        let request = Append {
+            expected_tip: Some(asked.into()),
+            on_conflict: OnConflict::Fork,
+            ..self.at_tip(vec![message])
+        };
+        let done = self.agent.engine.append_as(&self.agent.call, answer, request)?;
+        if done.forked {
+            tracing::warn!(session = self.session, branch = %done.branch.name,
+                "others wrote to the session; the answer is on a branch of its own");
+        }
+        Ok(Some(done.branch))
+    }
+
+    /// What was refused is not part of what is asked next: the branch goes back to before the
+    /// question. The turns stay.
+    fn take_back(&self, recorded: Option<&BranchView>) -> Result<(), Refusal> {
+        let branch = recorded.unwrap_or(&self.branch);
+        let question = format!("{}~{}", branch.id, 1 + usize::from(recorded.is_some()));
+        let request = MoveBranch {
+            conversation: branch.conversation.clone(),
+            branch: branch.id.to_string(),
+            to: Some(Reference::parse(&question).map_err(tine_engine::Error::from)?),
+            expected_tip: branch.tip.map(Reference::from),
+        };
+        self.agent.engine.revert(&self.agent.call, request)?;
+        Ok(())
+    }
+
+    fn show_title(&self) -> Result<(), Refusal> {
+        let (engine, call) = (&self.agent.engine, &self.agent.call);
+        let conversation = engine.conversation(call, &self.branch.conversation)?;
+        let title = listing::title(engine, call, &conversation, &self.branch)?;
+        self.show(json!({ "sessionUpdate": "session_info_update", "title": title }));
+        Ok(())
+    }
+
+    /// A message with what is known of how it came about.
+    fn message(&self, role: Role, body: Body, status: Status, ended: Option<&Ended>) -> Message {
+        let mut known = vec![
+            ("workspace", object([("cwd", self.claim.cwd.as_str().into())])),
+            ("client", self.agent.client().unwrap_or(Json::Null)),
+        ];
+        if role == Role::Assistant {
+            let asked = self.agent.model.name();
+            let model = ended.and_then(|ended| ended.model_answered.as_deref()).unwrap_or(asked);
+            known.push(("provider", self.agent.model.provider().into()));
+            known.push(("model", model.into()));
+            known.push(("usage", ended.map_or(Json::Null, |ended| usage(&ended.usage))));
+        }
+        let known = known.into_iter().filter(|(_, value)| !value.is_null());
+        let source_info = Json::Object(known.map(|(name, it)| (name.to_owned(), it)).collect());
+        let metadata = Metadata { source_info: Some(source_info), ..Metadata::default() };
+        Message { role, body, tool_call_id: None, created_at: None, status, metadata }
+    }
+}
+
+/// What an answer cost, as turns tell it.
+fn usage(usage: &Usage) -> Json {
+    if *usage == Usage::default() {
+        return Json::Null;
+    }
+    let cost = usage.cost_usd().and_then(|cost| Number::try_from(cost).ok());
+    let told: [(&str, Json); 7] = [
+        ("input_tokens", usage.input.into()),
+        ("output_tokens", usage.output.into()),
+        ("total_tokens", usage.total.into()),
+        ("cache_read_tokens", usage.cache_read.into()),
+        ("cache_write_tokens", usage.cache_write.into()),
+        ("reasoning_tokens", usage.reasoning.into()),
+        ("cost_usd", cost.into()),
+    ];
+    let told = told.into_iter().filter(|(_, value)| !value.is_null());
+    Json::Object(told.map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// A result for a call that nobody answered, marked as such.
+fn no_result(call: &str) -> Message {
+    let custom_data = Some(object([(show::SYNTHETIC, true.into())]));
+    let metadata = Metadata { custom_data, ..Metadata::default() };
+    Message { metadata, ..Message::tool(call, NO_RESULT) }
+}
+
+/// Calls in these turns that none of them answers.
+fn unanswered(turns: &[TurnView]) -> Vec<String> {
+    let mut open: Vec<String> = Vec::new();
+    for turn in turns {
+        if let Some(answered) = &turn.tool_call_id {
+            open.retain(|call| call != answered);
+        }
+        let Content::Kept(body) = &turn.content else { continue };
+        for block in body.blocks().unwrap_or_default() {
+            let member = |name| block.get(name).and_then(Json::as_str);
+            if let (Some("tool-use"), Some(call)) = (member("type"), member("id")) {
+                open.push(call.to_owned());
+            }
+        }
+    }
+    open
+}

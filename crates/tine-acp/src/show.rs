@@ -1,0 +1,137 @@
+//! Turns as updates: what a client is shown of a session, in a replay and while it goes on.
+//!
+//! A message's id is its turn's id, on every chunk. A thought is no message that could be forked
+//! at, and its id is made of the turn's and its place there, so that it is the same in every
+//! replay and in every fork.
+
+use serde_json::{Value, json};
+use tine_core::{Body, Json, Role, TurnId};
+use tine_engine::TurnView;
+use tine_store::Content;
+
+use crate::wire;
+
+/// How the ids of thoughts begin.
+const THOUGHT: &str = "thought-";
+
+/// Characters of a text that stands for what cannot be shown.
+const PREVIEW: usize = 200;
+
+/// How results that were made up are marked, in the custom data of their turns.
+pub(crate) const SYNTHETIC: &str = "synthetic";
+
+/// What a person says.
+pub(crate) const USER: &str = "user_message_chunk";
+
+/// What the agent says.
+pub(crate) const AGENT: &str = "agent_message_chunk";
+
+/// What the agent thinks.
+pub(crate) const THINKING: &str = "agent_thought_chunk";
+
+/// The id of a thought: the block of a turn that holds it.
+pub(crate) fn thought_id(turn: TurnId, block: usize) -> String {
+    format!("{THOUGHT}{turn}-{block}")
+}
+
+/// Whether an id is one of a thought.
+pub(crate) fn is_thought(id: &str) -> bool {
+    let Some((turn, block)) = id.strip_prefix(THOUGHT).and_then(|rest| rest.rsplit_once('-'))
+    else {
+        return false;
+    };
+    turn.parse::<TurnId>().is_ok() && block.parse::<usize>().is_ok()
+}
+
+/// A piece of a message.
+pub(crate) fn chunk(kind: &str, message: &str, content: Value) -> Value {
+    json!({ "sessionUpdate": kind, "messageId": message, "content": content })
+}
+
+/// A text as content.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// A turn as the updates that show it.
+pub(crate) fn turn(turn: &TurnView) -> Vec<Value> {
+    let Content::Kept(body) = &turn.content else {
+        let kind = if turn.role == Role::User { USER } else { AGENT };
+        return vec![chunk(kind, &turn.id.to_string(), text("[erased]"))];
+    };
+    match turn.role {
+        Role::Tool => vec![result(turn, body)],
+        _ => blocks(body).enumerate().map(|(nth, it)| block(turn, nth, &it)).collect(),
+    }
+}
+
+fn blocks(body: &Body) -> impl Iterator<Item = Json> {
+    body.blocks().unwrap_or_default().into_iter()
+}
+
+fn block(turn: &TurnView, nth: usize, block: &Json) -> Value {
+    let member = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
+    let id = turn.id.to_string();
+    match (turn.role, member("type")) {
+        (Role::Assistant, "tool-use") => call(member("id"), member("name"), block),
+        (Role::Assistant, "thinking") => {
+            chunk(THINKING, &thought_id(turn.id, nth), text(member("text")))
+        }
+        (Role::Assistant, _) => chunk(AGENT, &id, content(block)),
+        (Role::System, _) => {
+            let mut shown = chunk(USER, &id, content(block));
+            shown["_meta"] = json!({ "tine": { "role": Role::System.as_str() } });
+            shown
+        }
+        _ => chunk(USER, &id, content(block)),
+    }
+}
+
+/// A call, open until its result is shown.
+fn call(id: &str, name: &str, block: &Json) -> Value {
+    json!({
+        "sessionUpdate": "tool_call",
+        "toolCallId": id,
+        "title": name,
+        "status": "pending",
+        "rawInput": block.get("parameters").map(wire::value),
+    })
+}
+
+/// The result of a call. One that was made up, because nobody gave any, is a failure.
+fn result(turn: &TurnView, body: &Body) -> Value {
+    let made_up = turn.metadata.custom_data.as_ref().and_then(|it| it.get(SYNTHETIC));
+    let status = if made_up.is_some() { "failed" } else { "completed" };
+    let shown = |block: Json| json!({ "type": "content", "content": content(&block) });
+    json!({
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": turn.tool_call_id,
+        "status": status,
+        "content": blocks(body).map(shown).collect::<Vec<_>>(),
+    })
+}
+
+/// A block as it is, where the protocol has blocks like it; else a text that tells of it.
+fn content(block: &Json) -> Value {
+    let has = |names: &[&str]| {
+        names.iter().all(|name| {
+            let found = name.split('.').try_fold(block, |json, member| json.get(member));
+            found.and_then(Json::as_str).is_some()
+        })
+    };
+    let kind = block.get("type").and_then(Json::as_str).unwrap_or_default();
+    let known = match kind {
+        "text" => true,
+        "image" | "audio" => has(&["data", "mimeType"]),
+        "resource_link" => has(&["name", "uri"]),
+        "resource" => {
+            has(&["resource.uri", "resource.text"]) || has(&["resource.uri", "resource.blob"])
+        }
+        _ => false,
+    };
+    if known {
+        return wire::value(block);
+    }
+    let told = block.get("text").and_then(Json::as_str).unwrap_or_default();
+    text(tine_core::text::preview(&format!("[{kind}] {told}"), PREVIEW).trim_end())
+}

@@ -1,0 +1,9 @@
+//! The agent from outside: a client that writes lines and reads lines.
+
+mod asking;
+mod client;
+mod endpoint;
+mod forking;
+mod hostile;
+mod lifecycle;
+mod models;

@@ -1,0 +1,225 @@
+//! `tine acp`, as an editor starts it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::Home;
+
+/// An editor that started the command.
+struct Editor {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    next: u64,
+}
+
+impl Editor {
+    fn start(home: &Home, more: &[&str]) -> Self {
+        let mut arguments = vec!["acp"];
+        arguments.extend(more);
+        let mut child = home
+            .command(&arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut editor = Editor { child, input, output, next: 0 };
+        let hello = editor.ask("initialize", json!({ "protocolVersion": 1 }));
+        assert_eq!(hello["agentInfo"]["name"], "tine");
+        editor
+    }
+
+    fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        let (id, input) = (self.next, self.input.as_mut().unwrap());
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(input, "{request}").unwrap();
+        id
+    }
+
+    /// The next message; every line is one.
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it ended");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"))
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        loop {
+            let answer = self.hear();
+            if answer["id"] == id {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    fn session(&mut self, method: &str, params: Value) -> String {
+        self.ask(method, params)["sessionId"].as_str().unwrap().to_owned()
+    }
+
+    fn new_session(&mut self) -> String {
+        self.session("session/new", json!({ "cwd": "/work", "mcpServers": [] }))
+    }
+
+    /// Says something; the ids of question and answer.
+    fn prompt(&mut self, session: &str, text: &str) -> [String; 2] {
+        let block = json!({ "type": "text", "text": text });
+        let done = self.ask("session/prompt", json!({ "sessionId": session, "prompt": [block] }));
+        let said = &done["_meta"]["tine"];
+        ["userMessageId", "messageId"].map(|name| said[name].as_str().unwrap().to_owned())
+    }
+
+    /// Takes the process away without a word.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Closes the input, as editors do, and waits for the end.
+    fn end(mut self) {
+        drop(self.input.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_an_editor_says_is_a_conversation_like_any_other() {
+    let home = Home::new();
+    let mut editor = Editor::start(&home, &["--actor", "ada"]);
+    let session = editor.new_session();
+    let [_, answer] = editor.prompt(&session, "Where to in March?");
+    let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": answer });
+    let fork = editor.session("session/fork", fork);
+    editor.prompt(&fork, "And in April?");
+    editor.end();
+    let log = home.ok(&["path", "fork-1"]);
+    assert!(log.contains("Where to in March?") && log.contains("And in April?"), "{log}");
+    let branches = home.json(&["branch"]);
+    assert!(branches.to_string().contains(&fork), "{branches}");
+    assert!(home.ok(&["ops"]).contains("ada"));
+    home.ok(&["verify"]);
+}
+
+#[test]
+fn nothing_that_was_answered_is_lost_when_the_process_is_killed() {
+    let home = Home::new();
+    let mut known: Vec<(String, usize)> = Vec::new();
+    for round in 0..8 {
+        let mut editor = Editor::start(&home, &[]);
+        let session = match known.last() {
+            None => editor.new_session(),
+            Some((session, _)) => session.clone(),
+        };
+        editor.ask("session/resume", json!({ "sessionId": session, "cwd": "/work" }));
+        let [question, _] = editor.prompt(&session, &format!("round {round}"));
+        let turns = known.last().map_or(0, |(_, turns)| *turns) + 2;
+        let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": question });
+        let fork = editor.session("session/fork", fork);
+        editor.kill();
+        known.push((session, turns));
+        known.push((fork, turns - 1));
+    }
+    let mut editor = Editor::start(&home, &[]);
+    // Later rounds went on with earlier forks, so what each holds at least is known.
+    for (session, turns) in &known {
+        let load = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
+        let id = editor.send("session/load", load);
+        let mut replayed = 0;
+        loop {
+            let message = editor.hear();
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{message}");
+                break;
+            }
+            replayed += 1;
+        }
+        assert!(replayed >= *turns, "{session}: {replayed} of {turns}");
+    }
+    editor.end();
+    home.ok(&["verify"]);
+}
+
+#[test]
+fn a_kill_in_the_middle_of_an_answer_leaves_the_question() {
+    let home = Home::new();
+    let mut editor = Editor::start(&home, &[]);
+    let session = editor.new_session();
+    let block = json!({ "type": "text", "text": "word ".repeat(64) });
+    editor.send("session/prompt", json!({ "sessionId": session, "prompt": [block] }));
+    let question = loop {
+        let update = editor.hear()["params"]["update"].take();
+        if update["sessionUpdate"] == "user_message_chunk" {
+            break update["messageId"].as_str().unwrap().to_owned();
+        }
+    };
+    editor.kill();
+    let mut next = Editor::start(&home, &[]);
+    let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": question });
+    let fork = next.session("session/fork", fork);
+    next.prompt(&fork, "go on");
+    next.end();
+    home.ok(&["verify"]);
+}
+
+#[test]
+fn several_editors_work_on_one_store_at_once() {
+    let home = Home::new();
+    let mut editors: Vec<Editor> = (0..3).map(|_| Editor::start(&home, &[])).collect();
+    let session = editors[0].new_session();
+    let [_, answer] = editors[0].prompt(&session, "shared");
+    let forks: Vec<String> = editors
+        .iter_mut()
+        .map(|editor| {
+            let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": answer });
+            editor.session("session/fork", fork)
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for (editor, fork) in editors.iter_mut().zip(&forks) {
+            scope.spawn(move || {
+                for round in 0..5 {
+                    editor.prompt(fork, &format!("round {round}"));
+                }
+            });
+        }
+    });
+    let mut listed = editors[1].ask("session/list", json!({ "cwd": "/work" }))["sessions"].take();
+    assert_eq!(listed.as_array_mut().unwrap().len(), 4);
+    for editor in editors {
+        editor.end();
+    }
+    assert_eq!(home.json(&["stats"])["store"]["turns"], 2 + 3 * 5 * 2);
+    home.ok(&["verify"]);
+}
+
+#[test]
+fn a_model_is_one_of_the_settings_or_the_one_that_is_built_in() {
+    let home = Home::with_trip();
+    let told = home.refused("not_found", &["acp", "--model", "nobody"]);
+    assert!(told.contains("nobody") && told.contains("echo"), "{told}");
+    let taken = "[models.echo]\nkind = \"ollama\"\nmodel = \"x\"\n";
+    let file = home.write("taken.toml", taken);
+    let told = home.refused("invalid", &["acp", "--config", &file]);
+    assert!(told.contains("models.echo"), "{told}");
+}
+
+#[test]
+fn it_runs_where_the_store_is() {
+    let home = Home::with_trip();
+    let told = home.refused("unsupported", &["acp", "--server", "http://127.0.0.1:1"]);
+    assert!(told.contains("tine acp"), "{told}");
+}

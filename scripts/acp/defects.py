@@ -1,0 +1,59 @@
+"""Tries the conformance suite on an agent without a defect, and on one with each defect."""
+
+import json
+import os
+import subprocess
+import sys
+
+from small_agent import DEFECTS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# The check that must find each defect; others may fail too.
+FOUND_BY = {
+    "whole": "no silent full fork",
+    "ignores-type": "a malformed anchor is no missing one",
+    "exclusive": "inclusive cut at an agent's message",
+    "whole-turn": "a user's message as anchor, and no reply",
+    "replies": "a user's message as anchor, and no reply",
+    "shared": "the parent is unchanged and goes on",
+    "moves-parent": "the parent is unchanged and goes on",
+    "any-session": "a message of another session is refused",
+    "unknown-whole": "an unknown message is refused",
+    "plain-error": "an unknown message is -32602 with data.messageId",
+    "new-ids": "a fork of a fork by an inherited id",
+    "thought-anchor": "a thought as anchor is refused with -32602",
+    "no-ids": "chunks carry message ids",
+    "silent": "capability advertised",
+    "needs-load": "a fork can be prompted at once",
+    "no-meta": "an anchor under _meta, for clients that drop unknown fields",
+}
+
+
+def suite(*defect):
+    agent = [sys.executable, os.path.join(HERE, "small_agent.py"), *defect]
+    command = [sys.executable, os.path.join(HERE, "conformance.py"), "--json", "--quiet", "0.3"]
+    return subprocess.Popen([*command, *agent], stdout=subprocess.PIPE, text=True)
+
+
+def failed(running):
+    results = json.loads(running.communicate()[0])
+    return running.returncode, [it["check"] for it in results if it["result"] != "ok"]
+
+
+def main():
+    assert FOUND_BY.keys() == DEFECTS.keys(), "every defect has its check"
+    code, checks = failed(suite())
+    assert (code, checks) == (0, []), f"an agent without a defect fails {checks}"
+    pending = list(FOUND_BY)
+    while pending:
+        batch, pending = pending[:4], pending[4:]
+        for defect, running in [(defect, suite(defect)) for defect in batch]:
+            code, checks = failed(running)
+            assert code != 0, f"nobody noticed an agent that {DEFECTS[defect]}"
+            wanted = FOUND_BY[defect]
+            assert wanted in checks, f"{defect} was found by {checks}, and not by `{wanted}`"
+
+
+if __name__ == "__main__":
+    main()
