@@ -123,10 +123,12 @@ impl Defective {
         perform(&self.inner, changes)
     }
 
-    /// The changes about one thing in a transaction before the others.
+    /// The changes about one thing in a transaction before the others, with the ground that they
+    /// stand on.
     fn first(&self, about: About, changes: Vec<Recorded>) -> Result<()> {
-        let (first, rest): (Vec<_>, Vec<_>) =
-            changes.into_iter().partition(|change| change.about == about);
+        let (first, rest): (Vec<_>, Vec<_>) = changes
+            .into_iter()
+            .partition(|change| change.about == about || change.about == About::Ground);
         self.perform(first)?;
         self.perform(rest)
     }

@@ -15,6 +15,8 @@ type Again = Box<dyn Fn(&mut dyn Write) -> Result<()> + Send>;
 /// What a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
+    /// A project or a conversation, without which there is no log to enter.
+    Ground,
     Tip,
     Log,
     Other,
@@ -60,8 +62,8 @@ tine_store::for_each_read!(reads);
 macro_rules! for_each_write {
     ($make:ident) => {
         $make! {
-            Other insert_project(project: &Project) -> () = (&project);
-            Other insert_conversation(conversation: &Conversation) -> ConversationKey = (&conversation);
+            Ground insert_project(project: &Project) -> () = (&project);
+            Ground insert_conversation(conversation: &Conversation) -> ConversationKey = (&conversation);
             Other update_conversation(conversation: &Conversation) -> () = (&conversation);
             Other insert_segment(conversation: ConversationKey, parent: Option<TurnLoc>, base_depth: u32) -> SegmentNo = (conversation, parent, base_depth);
             Other insert_turn(conversation: ConversationKey, turn: &Turn) -> () = (conversation, &turn);
