@@ -48,6 +48,8 @@ pub struct CommitView {
     pub signature: Option<SignatureView>,
     /// Branches whose last commit it is.
     pub heads: Vec<tine_core::Name>,
+    /// Whether its making has been undone: only the call that made it is still told of it.
+    pub undone: bool,
 }
 
 /// Who vouches for a commit.

@@ -290,7 +290,7 @@ impl<'r> Book<'r> {
     ) -> Result<CommitView> {
         let hash = listed.hash;
         let signature = self.signature(hash)?;
-        Ok(CommitView { hash, anchor: listed.anchor, commit, signature, heads })
+        Ok(CommitView { hash, anchor: listed.anchor, commit, signature, heads, undone: false })
     }
 
     fn signature(&self, hash: CommitHash) -> Result<Option<SignatureView>> {

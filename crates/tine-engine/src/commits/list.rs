@@ -24,6 +24,28 @@ impl Engine {
         })
     }
 
+    /// A commit that a call made, also when it has been undone since.
+    pub(super) fn made_commit(&self, call: &Call, hash: CommitHash) -> Result<CommitView> {
+        self.read(|records| {
+            let book = Book::new(records, &call.project);
+            let commit = book.commit(hash)?;
+            match book.listed(hash, &commit)? {
+                Some(listed) => {
+                    let heads = book.heads(&commit.conversation)?.remove(&hash);
+                    book.view(commit, &listed, heads.unwrap_or_default())
+                }
+                None => Ok(CommitView {
+                    hash,
+                    commit,
+                    anchor: None,
+                    signature: None,
+                    heads: Vec::new(),
+                    undone: true,
+                }),
+            }
+        })
+    }
+
     /// Commits, the newest first. The cursor names the last one that was read, so that pages fit
     /// together also while commits are made.
     pub fn commits(

@@ -33,7 +33,7 @@ impl Engine {
             let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
             plan.seal(mutation, request.message.clone(), author)
         })?;
-        self.commit_by_hash(call, &hash.to_string())
+        self.made_commit(call, hash)
     }
 
     pub(super) fn check_words(&self, message: &str, author: Option<&str>) -> Result<()> {

@@ -41,7 +41,7 @@ impl Engine {
                 Merge::begin(mutation, request)?.run(mutation, request)
             })?;
         let commit = match done.commit.filter(|_| keep) {
-            Some(hash) => Some(self.commit_by_hash(call, &hash.to_string())?),
+            Some(hash) => Some(self.made_commit(call, hash)?),
             None => None,
         };
         if let (true, Some(made)) = (replay.replayed, &commit) {
@@ -108,7 +108,7 @@ impl Engine {
             ])
         };
         let (hash, _) = self.mutate(call, "resolve", request, payload, decide)?;
-        self.commit_by_hash(call, &hash.to_string())
+        self.made_commit(call, hash)
     }
 }
 

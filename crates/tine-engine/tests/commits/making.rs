@@ -133,5 +133,9 @@ fn a_repeated_key_makes_one_commit() {
         let first = world.engine.commit(&call, request()).expect("a commit");
         let again = world.engine.commit(&call, request());
         assert_eq!(again.expect("the same").hash, first.hash);
+        // The first answer is given again also when its work has been undone.
+        world.engine.undo(&world.call, &talk, None).expect("an undo");
+        let again = world.engine.commit(&call, request()).expect("the first answer");
+        assert_eq!((again.hash, again.undone, first.undone), (first.hash, true, false));
     });
 }

@@ -53,6 +53,9 @@ pub struct Commit {
     /// Who vouches for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
+    /// Whether its making has been undone, in the answer to a call that is repeated by its key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
 }
 
 /// The ends of a stretch of turns, both of them in it.
@@ -191,6 +194,7 @@ impl From<engine::CommitView> for Commit {
                 signed_at: text(signature.signed_at),
                 valid: signature.valid,
             }),
+            undone: view.undone,
         }
     }
 }
@@ -235,6 +239,7 @@ impl TryFrom<Commit> for engine::CommitView {
             anchor: parse_option("anchor_turn_id", view.anchor_turn_id)?,
             signature: view.signature.map(signature).transpose()?,
             heads: view.heads.into_iter().map(Name::from_stored).collect(),
+            undone: view.undone,
         })
     }
 }
