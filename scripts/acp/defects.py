@@ -31,8 +31,9 @@ FOUND_BY = {
 
 
 def suite(*defect):
-    agent = [sys.executable, os.path.join(HERE, "small_agent.py"), *defect]
-    command = [sys.executable, os.path.join(HERE, "conformance.py"), "--json", "--quiet", "0.3"]
+    agent = [sys.executable, "-B", os.path.join(HERE, "small_agent.py"), *defect]
+    command = [sys.executable, "-B", os.path.join(HERE, "conformance.py")]
+    command += ["--json", "--quiet", "0.3"]
     return subprocess.Popen([*command, *agent], stdout=subprocess.PIPE, text=True)
 
 

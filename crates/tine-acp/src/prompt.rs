@@ -95,10 +95,9 @@ impl<'a> Prompt<'a> {
         let answer = self.agent.engine.promise_turn_id();
         let mut spoken = Spoken::default();
         let ended = self.ask(asked, answer, &mut spoken)?;
-        let stopped = self.claim.stop.wanted();
         let recorded = self.record_answer(asked, answer, spoken, &ended)?;
         let reason = match ended {
-            _ if stopped => "cancelled",
+            _ if self.claim.stop.wanted() => "cancelled",
             Err(refusal) => return Err(refusal),
             Ok(Ended { finish: Finish::Length, .. }) => "max_tokens",
             Ok(Ended { finish: Finish::Refused, .. }) => {
