@@ -56,8 +56,9 @@ const ONLY_HERE: [(&str, &str); 14] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 6] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 7] = [
     ("acp::", "an editor starts the command beside the store"),
+    ("formats::", "they begin with the file of an older store, and pack it"),
     ("damage::", "they alter the store's files, which a server holds open"),
     ("mcp::", "a host starts the command beside the store, or connects to /mcp itself"),
     ("serving::", "they start and end servers of their own"),

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 use serde::Serialize;
 use tine_core::{Json, Kind, Reference};
-use tine_engine::{CommitView, TurnRef, TurnRings, TurnView};
+use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
 use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
@@ -73,11 +73,17 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         true => Some(session.engine.versioning().rings(&session.call, by_id())?),
         false => None,
     };
+    // A deleted turn has no neighbours in the tree as it is shown.
+    let beside = |find: &dyn Fn(TurnRef) -> tine_engine::Result<Vec<TurnView>>| match turn.presence
+    {
+        Presence::Deleted => Ok(Vec::new()),
+        Presence::Live | Presence::Split => find(by_id()),
+    };
     let shown = Shown {
         rings,
-        children: session.engine.children(&session.call, by_id())?,
-        siblings: session.engine.siblings(&session.call, by_id())?,
-        versions: session.engine.versions(&session.call, by_id())?,
+        children: beside(&|turn| session.engine.children(&session.call, turn))?,
+        siblings: beside(&|turn| session.engine.siblings(&session.call, turn))?,
+        versions: beside(&|turn| session.engine.versions(&session.call, turn))?,
         turn,
     };
     if session.answered_json(|| document(&shown, args))? {

@@ -123,7 +123,7 @@ fn the_project_and_the_tools_are_those_of_the_arguments() {
     let mut host =
         Host::start(&home, &["--project", "trips", "--toolset", "all", "--read-only"], false);
     let tools = host.ask("tools/list", json!({}));
-    assert_eq!(tools["tools"].as_array().unwrap().len(), 10, "only those that read");
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 11, "only those that read");
     assert_eq!(host.call("get_tree", json!({}))["project_id"], "trips");
     host.end();
     let ran = home.run(&["mcp", "--allow-path", "/nowhere/at/all"]);
