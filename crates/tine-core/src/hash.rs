@@ -83,7 +83,10 @@ impl fmt::Debug for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", self.to_hex())
+        // In one piece: whoever makes a text of it makes room once.
+        let mut text = String::with_capacity(PREFIX.len() + 64);
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }
 

@@ -216,7 +216,8 @@ macro_rules! uuid_id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}", self.0)
+                let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
+                f.write_str(self.0.hyphenated().encode_lower(&mut text))
             }
         }
 

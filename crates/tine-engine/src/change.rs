@@ -7,12 +7,14 @@
 //! handles, so that a log means the same in every store.
 
 use tine_core::hash::Hasher;
-use tine_core::json::{Json, Object, object};
+use tine_core::json::{Json, Object};
 use tine_core::metadata::MetadataKey;
 use tine_core::{
     BranchId, ConversationId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId,
 };
 use tine_store::{EntryKind, Turn};
+
+use crate::members::{Members, canonical, write_array};
 
 /// One record before and after an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,68 +133,76 @@ impl Change {
         }
     }
 
-    pub(crate) fn to_json(&self) -> Json {
+    fn write(&self, out: &mut String) {
+        let mut members = Members::begin(out);
         match self {
-            Change::Branch { id, before, after } => object([
-                ("record", "branch".into()),
-                ("branch_id", text(id)),
-                ("before", before.as_ref().map(BranchImage::to_json).into()),
-                ("after", after.as_ref().map(BranchImage::to_json).into()),
-            ]),
-            Change::Bookmark { name, before, after } => object([
-                ("record", "bookmark".into()),
-                ("name", text(name)),
-                ("before", before.as_ref().map(BookmarkImage::to_json).into()),
-                ("after", after.as_ref().map(BookmarkImage::to_json).into()),
-            ]),
-            Change::Metadata { turn, key, before, after } => object([
-                ("record", "metadata".into()),
-                ("turn_id", text(turn)),
-                ("key", key.as_str().into()),
-                ("before", before.clone()),
-                ("after", after.clone()),
-            ]),
-            Change::Conversation { field, before, after } => object([
-                ("record", "conversation".into()),
-                ("field", field.as_str().into()),
-                ("before", before.clone()),
-                ("after", after.clone()),
-            ]),
-            Change::Created { first, count, last_hash, ids } => {
-                let mut told = object([
-                    ("record", "turns".into()),
-                    ("first", text(first)),
-                    ("count", (*count).into()),
-                    ("last_hash", text(last_hash)),
-                ]);
-                if let (Json::Object(members), Some(ids)) = (&mut told, ids) {
-                    members.insert("ids", text(ids));
-                }
-                told
+            Change::Branch { id, before, after } => {
+                members.of("after", after.as_ref(), BranchImage::write);
+                members.of("before", before.as_ref(), BranchImage::write);
+                members.plain("branch_id", Some(id));
             }
-            Change::Hidden { root, cascade } => object([
-                ("record", "hidden".into()),
-                ("turn_id", text(root)),
-                ("cascade", (*cascade).into()),
-            ]),
-            Change::Split { whole, left, right } => object([
-                ("record", "split".into()),
-                ("turn_id", text(whole)),
-                ("left", text(left)),
-                ("right", text(right)),
-            ]),
-            Change::Observed { id, digest } => object([
-                ("record", "observation".into()),
-                ("observation_id", text(id)),
-                ("digest", digest.to_hex().into()),
-            ]),
-            Change::Entry { kind, key, before, after } => object([
-                ("record", "entry".into()),
-                ("kind", u32::from(kind.code()).into()),
-                ("key", hex(key).into()),
-                ("before", before.clone().into()),
-                ("after", after.clone().into()),
-            ]),
+            Change::Bookmark { name, before, after } => {
+                members.of("after", after.as_ref(), BookmarkImage::write);
+                members.of("before", before.as_ref(), BookmarkImage::write);
+                members.text("name", Some(name.as_str()));
+            }
+            Change::Metadata { key, before, after, .. } => {
+                members.json("after", after);
+                members.json("before", before);
+                members.text("key", Some(key.as_str()));
+            }
+            Change::Conversation { field, before, after } => {
+                members.json("after", after);
+                members.json("before", before);
+                members.text("field", Some(field.as_str()));
+            }
+            Change::Created { first, count, last_hash, ids } => {
+                members.literal("count", count);
+                members.plain("first", Some(first));
+                if ids.is_some() {
+                    members.plain("ids", ids.as_ref());
+                }
+                members.plain("last_hash", Some(last_hash));
+            }
+            Change::Hidden { cascade, .. } => members.literal("cascade", cascade),
+            Change::Split { left, .. } => members.plain("left", Some(left)),
+            Change::Observed { id, digest } => {
+                members.plain("digest", Some(digest.to_hex()));
+                members.plain("observation_id", Some(id));
+            }
+            Change::Entry { kind, key, before, after } => {
+                members.json("after", after.as_ref().unwrap_or(&Json::Null));
+                members.json("before", before.as_ref().unwrap_or(&Json::Null));
+                members.plain("key", Some(hex(key)));
+                members.literal("kind", kind.code());
+            }
+        }
+        members.text("record", Some(self.record()));
+        // What comes behind the record's name.
+        match self {
+            Change::Metadata { turn, .. } => members.plain("turn_id", Some(turn)),
+            Change::Hidden { root, .. } => members.plain("turn_id", Some(root)),
+            Change::Split { whole, right, .. } => {
+                members.plain("right", Some(right));
+                members.plain("turn_id", Some(whole));
+            }
+            _ => {}
+        }
+        members.end();
+    }
+
+    /// Which kind of record it is.
+    fn record(&self) -> &'static str {
+        match self {
+            Change::Branch { .. } => "branch",
+            Change::Bookmark { .. } => "bookmark",
+            Change::Metadata { .. } => "metadata",
+            Change::Conversation { .. } => "conversation",
+            Change::Created { .. } => "turns",
+            Change::Hidden { .. } => "hidden",
+            Change::Split { .. } => "split",
+            Change::Observed { .. } => "observation",
+            Change::Entry { .. } => "entry",
         }
     }
 
@@ -253,14 +263,14 @@ impl Change {
 }
 
 impl BranchImage {
-    fn to_json(&self) -> Json {
-        object([
-            ("name", text(&self.name)),
-            ("tip", self.tip.map(|tip| text(&tip)).into()),
-            ("forked_from", self.forked_from.map(|turn| text(&turn)).into()),
-            ("created_at", text(&self.created_at)),
-            ("version", self.version.into()),
-        ])
+    fn write(&self, out: &mut String) {
+        let mut members = Members::begin(out);
+        members.plain("created_at", Some(self.created_at));
+        members.plain("forked_from", self.forked_from);
+        members.text("name", Some(self.name.as_str()));
+        members.plain("tip", self.tip);
+        members.literal("version", self.version);
+        members.end();
     }
 
     fn from_json(json: &Json) -> Option<Self> {
@@ -275,12 +285,12 @@ impl BranchImage {
 }
 
 impl BookmarkImage {
-    fn to_json(&self) -> Json {
-        object([
-            ("conversation_id", text(&self.conversation)),
-            ("turn_id", text(&self.turn)),
-            ("created_at", text(&self.created_at)),
-        ])
+    fn write(&self, out: &mut String) {
+        let mut members = Members::begin(out);
+        members.text("conversation_id", Some(self.conversation.as_str()));
+        members.plain("created_at", Some(self.created_at));
+        members.plain("turn_id", Some(self.turn));
+        members.end();
     }
 
     fn from_json(json: &Json) -> Option<Self> {
@@ -303,12 +313,18 @@ pub(crate) struct OperationDetail {
 }
 
 impl OperationDetail {
-    pub(crate) fn to_json(&self) -> Json {
-        object([
-            ("changes", Json::Array(self.changes.iter().map(Change::to_json).collect())),
-            ("depends_on", Json::Array(self.depends_on.iter().map(|seq| (*seq).into()).collect())),
-            ("facts", Json::Object(self.facts.clone())),
-        ])
+    /// As canonical JSON.
+    pub(crate) fn to_canonical(&self) -> String {
+        let mut out = String::with_capacity(1024);
+        let mut members = Members::begin(&mut out);
+        write_array(members.name("changes"), &self.changes, |out, change| change.write(out));
+        write_array(members.name("depends_on"), &self.depends_on, |out, seq| {
+            out.push_str(&seq.to_string());
+        });
+        self.facts.write_canonical(members.name("facts"));
+        members.end();
+        debug_assert_eq!(canonical(&out).as_ref(), Some(&out));
+        out
     }
 
     pub(crate) fn from_json(json: &Json) -> Option<Self> {

@@ -16,6 +16,7 @@ use tine_store::{
 };
 
 use crate::change::{BookmarkImage, BranchImage, Change, OperationDetail};
+use crate::members::canonical;
 use crate::tree::{Tree, hide};
 use crate::views::{self, Answered};
 use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
@@ -178,10 +179,6 @@ impl Engine {
             Ok((receipt, Replay::default()))
         })
     }
-}
-
-fn canonical(text: &str) -> Option<String> {
-    Some(json::parse(text.as_bytes(), json::MAX_DEPTH).ok()?.to_canonical())
 }
 
 /// The chain hash that an operation of a conversation must have behind another.
@@ -515,7 +512,7 @@ impl<'m> Mutation<'m> {
             depends_on: self.depends_on.iter().copied().collect(),
             facts: std::mem::take(&mut self.facts),
         };
-        let detail = Detail::Kept(detail.to_json().to_canonical());
+        let detail = Detail::Kept(detail.to_canonical());
         let conversation = self.conversation();
         let digest = detail.digest();
         let hash = hash::operation_hash(&OperationSeal {

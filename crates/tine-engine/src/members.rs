@@ -1,9 +1,9 @@
-//! Canonical JSON written member by member, for what every append with a key writes: no value is
-//! built that is only written and thrown away.
+//! Canonical JSON written member by member, for what every append writes: no value is built that
+//! is only written and thrown away.
 
 use std::fmt::{Display, Write as _};
 
-use tine_core::json::write_canonical_string;
+use tine_core::json::{self, Json, write_canonical_string};
 
 /// An object on its way into a text. Its members are named in canonical order.
 pub(crate) struct Members<'o> {
@@ -53,6 +53,23 @@ impl<'o> Members<'o> {
         written.expect("writing to a text does not fail");
     }
 
+    pub(crate) fn json(&mut self, name: &'static str, value: &Json) {
+        value.write_canonical(self.name(name));
+    }
+
+    pub(crate) fn of<T>(
+        &mut self,
+        name: &'static str,
+        value: Option<T>,
+        write: impl FnOnce(T, &mut String),
+    ) {
+        let out = self.name(name);
+        match value {
+            Some(value) => write(value, out),
+            None => out.push_str("null"),
+        }
+    }
+
     pub(crate) fn end(self) {
         self.out.push('}');
     }
@@ -72,4 +89,9 @@ pub(crate) fn write_array<T>(
         write(out, item);
     }
     out.push(']');
+}
+
+/// The canonical form of a text, to be compared with it where a slip would be noticed too late.
+pub(crate) fn canonical(text: &str) -> Option<String> {
+    Some(json::parse(text.as_bytes(), json::MAX_DEPTH).ok()?.to_canonical())
 }

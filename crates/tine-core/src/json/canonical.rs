@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::value::Json;
+use super::value::{Json, Object};
 
 /// Appends the canonical form of `value`.
 pub(super) fn write_value(out: &mut String, value: &Json) {
@@ -28,19 +28,22 @@ pub(super) fn write_value(out: &mut String, value: &Json) {
             }
             out.push(']');
         }
-        Json::Object(object) => {
-            out.push('{');
-            for (index, (key, member)) in object.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_canonical_string(out, key);
-                out.push(':');
-                write_value(out, member);
-            }
-            out.push('}');
-        }
+        Json::Object(object) => write_object(out, object),
     }
+}
+
+/// Appends the canonical form of an object.
+pub(super) fn write_object(out: &mut String, object: &Object) {
+    out.push('{');
+    for (index, (key, member)) in object.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_canonical_string(out, key);
+        out.push(':');
+        write_value(out, member);
+    }
+    out.push('}');
 }
 
 /// Appends `text` quoted and with the fewest escapes JSON allows.

@@ -12,8 +12,11 @@
 
 use std::fmt;
 
-use super::canonical::{compare_keys, write_value};
+use super::canonical::{compare_keys, write_object, write_value};
 use super::number::Number;
+
+/// Room that is made at first for a canonical form.
+const CANONICAL_BYTES: usize = 512;
 
 /// An exact JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +119,7 @@ impl Json {
     /// );
     /// ```
     pub fn to_canonical(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(CANONICAL_BYTES);
         self.write_canonical(&mut out);
         out
     }
@@ -153,6 +156,11 @@ impl Object {
     /// An object without members.
     pub fn new() -> Object {
         Object::default()
+    }
+
+    /// Appends the canonical form to `out`.
+    pub fn write_canonical(&self, out: &mut String) {
+        write_object(out, self);
     }
 
     /// The entries as an object, or `None` when a key occurs more than once.

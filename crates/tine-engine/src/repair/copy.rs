@@ -76,7 +76,7 @@ impl Order {
         let incomplete = kept.incomplete.iter().map(|seq| Json::from(*seq)).collect();
         known.facts.insert("incomplete", Json::Array(incomplete));
         known.facts.insert("left_out", (left_out as u64).into());
-        let detail = Detail::Kept(known.to_json().to_canonical());
+        let detail = Detail::Kept(known.to_canonical());
         let (seq, at) = (kept.operations.len() as u64 + 1, self.engine.now());
         let hash = operation_hash(&OperationSeal {
             conversation_id: kept.conversation.id.as_str(),
