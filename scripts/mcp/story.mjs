@@ -71,7 +71,7 @@ async function tools() {
   assert.equal(client.getServerVersion().name, 'tine');
   assert.match(client.getInstructions(), /store_conversation_turn/);
   const listed = new Map((await client.listTools()).tools.map((tool) => [tool.name, tool]));
-  assert.equal(listed.size, 22);
+  assert.equal(listed.size, 24);
   for (const tool of listed.values()) {
     assert.ok(tool.description && tool.inputSchema.type === 'object', tool.name);
     assert.equal(typeof tool.annotations.destructiveHint, 'boolean', tool.name);

@@ -68,7 +68,7 @@ async def tools(host):
     assert client.server_info.name == "tine"
     assert "store_conversation_turn" in client.instructions
     listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert len(listed) == 22, sorted(listed)
+    assert len(listed) == 24, sorted(listed)
     for tool in listed.values():
         hints = tool.annotations
         assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint)
