@@ -2,15 +2,15 @@
 
 use tine_core::hash::{message_digest, turn_hash};
 use tine_core::json::{Json, object};
-use tine_core::{ConversationId, Message, Name, Reference, TurnId};
+use tine_core::{ConversationId, Message, Name, ProjectId, Reference, TurnId};
 use tine_store::{Branch, Content, Origin, Read, SEGMENT_TURNS, Turn, TurnLoc};
 
-use crate::change::{Change, optional, text};
+use crate::change::{Change, text};
 use crate::log::{Mutation, Payload, Receipt, Replay};
 use crate::members::{Members, write_array};
 use crate::resolve::{self, Place};
 use crate::tree::Tree;
-use crate::views;
+use crate::views::{self, Answered};
 use crate::{
     Append, Appended, BranchView, Call, Engine, Error, OnConflict, Outcome, Presence, Result,
     TurnRef, TurnView,
@@ -63,16 +63,8 @@ impl Engine {
 
     fn appended(&self, call: &Call, receipt: AppendReceipt, replay: &Replay) -> Result<Appended> {
         let AppendReceipt { turns, branch, forked } = receipt;
-        let turns = match turns {
-            Turns::Fresh(views) => views,
-            // Also of a conversation whose making was undone: the first answer is given again.
-            Turns::Remembered(ids) => self.read(|records| {
-                let found = ids.iter().map(|(id, outcome)| {
-                    Ok((views::turn_by_id(records, &call.project, id)?, *outcome))
-                });
-                found.collect::<Result<Vec<_>>>()
-            })?,
-        };
+        let view = |(turn, outcome)| Ok((self.answered_turn(call, turn)?, outcome));
+        let turns = turns.into_iter().map(view).collect::<Result<_>>()?;
         let (replayed, undone) = (replay.replayed, replay.undone);
         let redacted = call.redacted.clone();
         Ok(Appended { turns, branch, forked, replayed, undone, redacted })
@@ -132,27 +124,19 @@ fn payload(request: &Append) -> Payload {
     Payload(out)
 }
 
-/// The turns of an answer: as the call saw them, or as a repeated call finds them named.
-enum Turns {
-    Fresh(Vec<(TurnView, Outcome)>),
-    Remembered(Vec<(TurnId, Outcome)>),
-}
-
 struct AppendReceipt {
-    turns: Turns,
+    turns: Vec<(Answered<TurnView>, Outcome)>,
     branch: BranchView,
     forked: bool,
 }
 
 impl Receipt for AppendReceipt {
     fn to_json(&self) -> Json {
-        let turn = |id: &TurnId, outcome: &Outcome| {
-            object([("turn_id", text(id)), ("created", (*outcome == Outcome::Created).into())])
+        let turn = |(turn, outcome): &(Answered<TurnView>, Outcome)| {
+            let created = *outcome == Outcome::Created;
+            object([("turn_id", turn.to_json()), ("created", created.into())])
         };
-        let turns = match &self.turns {
-            Turns::Fresh(views) => views.iter().map(|(view, made)| turn(&view.id, made)).collect(),
-            Turns::Remembered(ids) => ids.iter().map(|(id, made)| turn(id, made)).collect(),
-        };
+        let turns = self.turns.iter().map(turn).collect();
         object([
             ("turns", Json::Array(turns)),
             ("branch", self.branch.to_json()),
@@ -162,22 +146,16 @@ impl Receipt for AppendReceipt {
 
     fn to_canonical(&self) -> String {
         let mut out = String::with_capacity(512);
-        let turn = |out: &mut String, (id, outcome): (TurnId, Outcome)| {
+        let turn = |out: &mut String, (turn, outcome): &(Answered<TurnView>, Outcome)| {
             let mut members = Members::begin(out);
-            members.literal("created", outcome == Outcome::Created);
-            members.plain("turn_id", Some(id));
+            members.literal("created", *outcome == Outcome::Created);
+            members.plain("turn_id", Some(turn.id()));
             members.end();
         };
         let mut members = Members::begin(&mut out);
         self.branch.write(members.name("branch"));
         members.literal("forked", self.forked);
-        let turns = members.name("turns");
-        match &self.turns {
-            Turns::Fresh(views) => {
-                write_array(turns, views.iter().map(|(view, made)| (view.id, *made)), turn);
-            }
-            Turns::Remembered(ids) => write_array(turns, ids.iter().copied(), turn),
-        }
+        write_array(members.name("turns"), &self.turns, turn);
         members.end();
         debug_assert_eq!(out, self.to_json().to_canonical());
         out
@@ -185,17 +163,19 @@ impl Receipt for AppendReceipt {
 
     fn from_json(json: &Json) -> Option<Self> {
         let turn = |json: &Json| {
-            let created = json.get("created")?.as_bool()?;
-            let outcome = Outcome::from_created(created);
-            Some((optional(json, "turn_id")??, outcome))
+            let outcome = Outcome::from_created(json.get("created")?.as_bool()?);
+            Some((Answered::from_json(json.get("turn_id")?)?, outcome))
         };
+        let turns = json.get("turns")?.as_array()?.iter().map(turn);
         Some(AppendReceipt {
-            turns: Turns::Remembered(
-                json.get("turns")?.as_array()?.iter().map(turn).collect::<Option<_>>()?,
-            ),
+            turns: turns.collect::<Option<_>>()?,
             branch: BranchView::from_json(json.get("branch")?)?,
             forked: json.get("forked")?.as_bool()?,
         })
+    }
+
+    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turns.iter_mut().try_for_each(|(turn, _)| turn.recall(records, project))
     }
 }
 
@@ -247,7 +227,8 @@ fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt
     let branch = follow(mutation, landing.branch, &landing.name, end, unchanged)?;
     let branch = mutation.branch_view(&branch)?;
     mutation.fact_if_changed("branch", text(&branch.name));
-    Ok(AppendReceipt { turns: Turns::Fresh(turns), branch, forked: landing.forked })
+    let turns = turns.into_iter().map(|(view, outcome)| (Answered::seen(view), outcome)).collect();
+    Ok(AppendReceipt { turns, branch, forked: landing.forked })
 }
 
 /// A turn that was found below `above`, which spares looking its parents up.

@@ -7,8 +7,8 @@ use tine_core::hash::{self, OperationSeal};
 use tine_core::ids::check_key;
 use tine_core::json::{self, Json, Object};
 use tine_core::{
-    BranchId, ConversationId, Digest, EntityId, InterpretationId, Name, OperationHash, Timestamp,
-    TurnHash, TurnId,
+    BranchId, ConversationId, Digest, EntityId, InterpretationId, Name, OperationHash, ProjectId,
+    Timestamp, TurnHash, TurnId,
 };
 use tine_store::{
     Bookmark, Branch, Conversation, ConversationKey, Detail, HiddenBy, Idempotency, Operation,
@@ -26,6 +26,12 @@ use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView}
 pub(crate) trait Receipt: Sized {
     fn to_json(&self) -> Json;
     fn from_json(json: &Json) -> Option<Self>;
+
+    /// Looks up what a repeated call's answer only names. It is done in the call's transaction, so
+    /// that an answer about several things shows one state of them.
+    fn recall(&mut self, _records: &dyn Read, _project: &ProjectId) -> Result<()> {
+        Ok(())
+    }
 
     /// The text that is kept: the canonical form of the JSON.
     fn to_canonical(&self) -> String {
@@ -151,7 +157,9 @@ impl Engine {
             if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
                 && let Some(first) = records.idempotent(&call.project, key)?
             {
-                return replay(key, &fingerprint, &first);
+                let (mut receipt, replay): (R, Replay) = replay(key, &fingerprint, &first)?;
+                receipt.recall(&*records, &call.project)?;
+                return Ok((receipt, replay));
             }
             let mut mutation = Mutation {
                 engine: &engine,

@@ -5,8 +5,8 @@
 
 use tine_core::json::{Json, object};
 use tine_core::text::split_at_scalar;
-use tine_core::{Body, Message, Metadata, Role, TurnId};
-use tine_store::{Content, Origin, Split, Turn};
+use tine_core::{Body, Message, Metadata, ProjectId, Role, TurnId};
+use tine_store::{Content, Origin, Read, Split, Turn};
 
 use crate::append::{make_turn, refuse_purged};
 use crate::change::{Change, text};
@@ -56,6 +56,11 @@ impl Receipt for SplitReceipt {
             left: Answered::from_json(json.get("left")?)?,
             right: Answered::from_json(json.get("right")?)?,
         })
+    }
+
+    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.left.recall(records, project)?;
+        self.right.recall(records, project)
     }
 }
 

@@ -253,14 +253,29 @@ impl<V: Named> Answered<V> {
     pub(crate) fn seen(view: V) -> Self {
         Answered::Seen(Box::new(view))
     }
+
+    pub(crate) fn id(&self) -> &V::Id {
+        match self {
+            Answered::Seen(view) => view.id(),
+            Answered::Known(id) => id,
+        }
+    }
+}
+
+impl Answered<TurnView> {
+    /// Looks it up if it is only known. Also in a conversation whose making was undone: the first
+    /// answer is given again.
+    pub(crate) fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        if let Answered::Known(id) = self {
+            *self = Answered::seen(turn_by_id(records, project, id)?);
+        }
+        Ok(())
+    }
 }
 
 impl<V: Named> Receipt for Answered<V> {
     fn to_json(&self) -> Json {
-        match self {
-            Answered::Seen(view) => view.id().to_json(),
-            Answered::Known(id) => id.to_json(),
-        }
+        self.id().to_json()
     }
 
     fn from_json(json: &Json) -> Option<Self> {

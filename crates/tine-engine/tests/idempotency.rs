@@ -1,7 +1,10 @@
 //! Keys that make a call safe to repeat.
 
+use std::sync::{Arc, Mutex};
+
 use tine_core::{Kind, Limits, Message, Name, ProjectId, Role};
-use tine_engine::{Append, Call, ConversationPatch, Fork, ForkPoint, NewConversation};
+use tine_engine::{Append, Call, ConversationPatch, Fork, ForkPoint, NewConversation, Presence};
+use tine_store::{Job, Read, Store};
 
 use crate::world::{World, bot, for_each_store, ids, user};
 
@@ -216,4 +219,48 @@ fn a_replay_is_answered_although_the_making_of_its_conversation_is_undone() {
         assert_eq!(view.id, talk);
         world.verified();
     });
+}
+
+/// A store in which something is done behind the next write, before whoever wrote goes on.
+struct Meanwhile {
+    inner: Arc<dyn Store>,
+    then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Store for Meanwhile {
+    fn read(&self, body: &mut dyn FnMut(&dyn Read) -> tine_store::Result<()>) -> Written {
+        self.inner.read(body)
+    }
+
+    fn write(&self, job: Job) -> Written {
+        self.inner.write(job)?;
+        if let Some(then) = self.then.lock().expect("nobody panics").take() {
+            then();
+        }
+        Ok(())
+    }
+
+    tine_store::forward_store!(inner);
+}
+
+type Written = tine_store::Result<()>;
+
+#[test]
+fn a_replay_tells_of_one_state_whatever_happens_meanwhile() {
+    let inner: Arc<dyn Store> = Arc::new(tine_store::MemoryStore::new());
+    let other = World::over(Arc::clone(&inner), None);
+    let talk = other.talk("talk");
+    let call = keyed(&other, "key");
+    let request = Append::to(talk.clone(), vec![user("a")]);
+    other.engine.append(&call, request.clone()).expect("an append");
+
+    let (engine, undo) = (other.engine.clone(), other.call.clone());
+    let then = move || {
+        engine.undo(&undo, &talk, None).expect("an undo");
+    };
+    let store = Meanwhile { inner, then: Mutex::new(Some(Box::new(then))) };
+    let again = World::over(Arc::new(store), None).engine.append(&call, request);
+    let again = again.expect("a replay");
+    assert!(again.replayed && !again.undone);
+    assert_eq!(again.turns[0].0.presence, Presence::Live);
 }

@@ -253,10 +253,7 @@ pub(super) fn store(
             None
         }
     };
-    let turn_id = placed.as_ref().map(|placed| match &placed.turn {
-        crate::views::Answered::Seen(view) => view.id,
-        crate::views::Answered::Known(id) => *id,
-    });
+    let turn_id = placed.as_ref().map(|placed| *placed.turn.id());
     let name = request.original_filename.as_deref();
     let (source, created) = keep(mutation, prepared, &request.mime_type, name, turn_id)?;
     if envelope.is_some_and(|it| it.turn_id.is_none() && it.timestamp.is_none()) {

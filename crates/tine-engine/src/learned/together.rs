@@ -7,9 +7,10 @@
 //!
 //! A rehearsal runs the same rules and keeps nothing.
 
-use tine_core::SourceId;
 use tine_core::facts::{Endpoint, Relation, envelope};
 use tine_core::json::{Json, object};
+use tine_core::{ProjectId, SourceId};
+use tine_store::Read;
 
 use super::facts::{self, StoreReceipt};
 use super::keys::Edge;
@@ -219,5 +220,9 @@ impl Receipt for Together {
             turn => Some(TurnReceipt::from_json(turn)?),
         };
         Some(Together { turn, parts })
+    }
+
+    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turn.iter_mut().try_for_each(|turn| turn.recall(records, project))
     }
 }

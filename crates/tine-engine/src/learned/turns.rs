@@ -7,8 +7,8 @@ use tine_core::facts::reduce::standing;
 use tine_core::facts::{Endpoint, Envelope, Observation, Origin as Made, Relation, Slot, identity};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, Object, object};
-use tine_core::{ConversationId, EntityId, ObservationId, SourceId, TurnId};
-use tine_store::{Root, Turn};
+use tine_core::{ConversationId, EntityId, ObservationId, ProjectId, SourceId, TurnId};
+use tine_store::{Read, Root, Turn};
 
 use super::keys::Edge;
 use super::placing::{Line, VERSIONS_TRIED, place, slot};
@@ -155,6 +155,10 @@ impl Receipt for TurnReceipt {
             run: optional(json, "run")?,
             warnings: all_parsed(json, "warnings")?,
         })
+    }
+
+    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turn.recall(records, project)
     }
 }
 
