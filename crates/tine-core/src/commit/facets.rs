@@ -52,13 +52,6 @@ pub struct Facets {
 }
 
 impl Facets {
-    /// Notes that a turn says something.
-    pub fn see(set: &mut SeenSet, text: &str, at: Option<SeenAt>) {
-        let seen =
-            set.entry(folded(text)).or_insert_with(|| Seen { text: text.to_owned(), at, turns: 0 });
-        seen.turns += 1;
-    }
-
     /// Takes in what another commit's turns are about.
     pub fn join(&mut self, other: &Facets) {
         let sets = [
@@ -82,18 +75,10 @@ impl Facets {
     /// Keeps at most so many keywords and names: those that most turns say.
     pub fn bound(&mut self, limit: usize) {
         for set in [&mut self.entities, &mut self.keywords] {
-            let over = set.len().saturating_sub(limit);
-            if over == 0 {
-                continue;
-            }
-            let mut rarest: Vec<_> =
-                set.iter().map(|(key, seen)| (seen.turns, key.clone())).collect();
-            // Of equally rare ones those at the end of the alphabet go.
-            rarest.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| y.cmp(x)));
-            for (_, key) in rarest.into_iter().take(over) {
-                set.remove(&key);
-            }
-            self.left_out += over as u64;
+            let all = std::mem::take(set).into_iter();
+            let mut all = all.map(|(key, seen)| (seen.turns, key, seen)).collect();
+            self.left_out += leave_most_said(&mut all, limit);
+            set.extend(all.into_iter().map(|(_, key, seen)| (key, seen)));
         }
     }
 
@@ -141,6 +126,17 @@ impl Facets {
             state: State::from_json(json.get("facts")?, json.get("conflicts")?)?,
         })
     }
+}
+
+/// Leaves at most so many words or names, those that most turns say, each given with its number of
+/// turns; answers how many are left out. Of equally rare ones those at the end of the alphabet go.
+pub fn leave_most_said<K: Ord, T>(all: &mut Vec<(u64, K, T)>, limit: usize) -> u64 {
+    let over = all.len().saturating_sub(limit);
+    if over > 0 {
+        all.select_nth_unstable_by(limit, |(a, x, _), (b, y, _)| b.cmp(a).then_with(|| x.cmp(y)));
+        all.truncate(limit);
+    }
+    over as u64
 }
 
 /// The texts of a set, sorted.

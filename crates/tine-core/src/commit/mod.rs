@@ -8,7 +8,7 @@ mod facets;
 mod merge;
 mod state;
 
-pub use facets::{Facets, Seen, SeenAt};
+pub use facets::{Facets, Seen, SeenAt, SeenSet, leave_most_said};
 pub use merge::{merge, merge_base_of};
 pub use state::{Conflict, Fact, Held, State, Value};
 

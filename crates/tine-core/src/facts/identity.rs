@@ -4,6 +4,8 @@
 //! Names are compared in NFC, trimmed, with runs of white space as one space, and case folded;
 //! keys byte for byte.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization;
 
 use crate::json::{Json, Object, object};
@@ -19,19 +21,32 @@ use super::schema::{FieldKind, Schema};
 /// assert_eq!(folded("STRASSE"), folded("straße"));
 /// ```
 pub fn folded(name: &str) -> String {
-    if name.is_ascii() {
-        let words = name.split_whitespace().map(str::to_ascii_lowercase);
-        return words.collect::<Vec<_>>().join(" ");
+    fold(name).into_owned()
+}
+
+/// The same; a name that is in this form already is not copied.
+pub fn fold(name: &str) -> Cow<'_, str> {
+    let plain = |byte: &u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
+    if name.as_bytes().iter().all(plain) {
+        return Cow::Borrowed(name);
     }
     let mut folded = String::with_capacity(name.len());
     for word in name.split_whitespace() {
         if !folded.is_empty() {
             folded.push(' ');
         }
-        // Upper case first: ß and SS, or the two small sigmas, differ in lower case alone.
-        folded.push_str(&word.to_uppercase().to_lowercase());
+        if word.is_ascii() {
+            folded.push_str(word);
+        } else {
+            // Upper case first: ß and SS, or the two small sigmas, differ in lower case alone.
+            folded.push_str(&word.to_uppercase().to_lowercase());
+        }
     }
-    folded.nfc().collect()
+    folded.make_ascii_lowercase();
+    match folded.is_ascii() {
+        true => Cow::Owned(folded),
+        false => Cow::Owned(folded.nfc().collect()),
+    }
 }
 
 /// The id of the entity with a type and an identity key.

@@ -7,6 +7,7 @@ use tine_store::{Branch, Content, Conversation, Read, Turn, TurnLoc};
 
 use super::align::{self, Said};
 use super::book::{Book, Listed};
+use super::facets::Gathered;
 use super::known::Known;
 use super::make::{head_of, state_at};
 use super::merging::fork_point;
@@ -228,13 +229,13 @@ fn said(turn: &Turn) -> Said {
 
 /// What turns are about, by their rings.
 fn about(records: &dyn Read, call: &Call, turns: &[Turn]) -> Result<Facets> {
-    let mut facets = Facets::default();
+    let mut gathered = Gathered::default();
     for turn in turns {
         if let Some(found) = rings::of(records, &call.project, turn)? {
-            super::facets::see(&mut facets, turn, &found);
+            gathered.see(turn, &found);
         }
     }
-    Ok(facets)
+    Ok(gathered.bounded(usize::MAX))
 }
 
 /// Two commits, by what they hold.

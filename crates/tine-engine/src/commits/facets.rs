@@ -1,12 +1,14 @@
 //! What the turns of a commit are about, out of their rings and of what was found in them.
 
-use tine_core::commit::{Facets, SeenAt, State};
+use std::collections::{BTreeSet, HashMap};
+
+use tine_core::commit::{Facets, Seen, SeenAt, SeenSet, State, leave_most_said};
 use tine_core::facts::Origin;
+use tine_core::facts::identity::fold;
 use tine_store::Turn;
 
-use super::TurnRings;
 use super::known::observed;
-use super::rings::{self, extractor};
+use super::rings::{About, Prepared, extractor};
 use super::window::Stretch;
 use crate::Result;
 use crate::log::Mutation;
@@ -16,14 +18,18 @@ use crate::path::fetch;
 pub(super) const KEPT: usize = 1_000;
 
 /// The facets of a stretch of turns; those that are deleted or purged have none.
-pub(super) fn of(mutation: &mut Mutation<'_>, stretch: &Stretch, state: State) -> Result<Facets> {
-    let mut facets = Facets { extractor: extractor(), state, ..Facets::default() };
+pub(super) fn of(
+    mutation: &mut Mutation<'_>,
+    stretch: &Stretch,
+    state: State,
+    rings: &Prepared,
+) -> Result<Facets> {
+    let mut gathered = Gathered::default();
+    let mut interpretations = BTreeSet::new();
     let turns = shown(mutation, stretch)?;
     for turn in &turns {
         let project = &mutation.call.project;
-        if let Some(found) = rings::keep(mutation.records, project, turn)? {
-            see(&mut facets, turn, &found);
-        }
+        rings.see(mutation.records, project, turn, &mut |about| gathered.see(turn, about))?;
     }
     let ledger = mutation.ledger();
     let ids = turns.iter().map(|turn| (turn.id, ())).collect();
@@ -33,29 +39,83 @@ pub(super) fn of(mutation: &mut Mutation<'_>, stretch: &Stretch, state: State) -
         };
         let name = one.fields.get("name").and_then(|name| name.as_str());
         if let (Some(run), Some(name)) = (one.interpretation, name) {
-            Facets::see(&mut facets.entities, name, None);
-            facets.interpretations.insert(run);
+            gathered.entities.note(name, None);
+            interpretations.insert(run);
         }
     }
-    facets.bound(KEPT);
+    let mut facets = gathered.bounded(KEPT);
+    (facets.extractor, facets.interpretations, facets.state) =
+        (extractor(), interpretations, state);
     Ok(facets)
 }
 
-/// Notes what a turn is about.
-pub(super) fn see(facets: &mut Facets, turn: &Turn, found: &TurnRings) {
-    let at = |start: usize, end: usize| {
-        Some(SeenAt { turn: turn.hash, span: (start as u64, end as u64) })
-    };
-    for keyword in &found.rings.keywords {
-        let span = keyword.span;
-        Facets::see(&mut facets.keywords, &keyword.text, at(span.start, span.end));
+/// Words and names in the order in which they were seen first, and where each is by the form in
+/// which it is compared.
+#[derive(Default)]
+struct Sightings {
+    places: HashMap<Box<str>, usize>,
+    seen: Vec<Seen>,
+}
+
+impl Sightings {
+    fn note(&mut self, text: &str, at: Option<SeenAt>) {
+        let form = fold(text);
+        match self.places.get(form.as_ref()) {
+            Some(place) => self.seen[*place].turns += 1,
+            None => {
+                self.places.insert(form.into(), self.seen.len());
+                self.seen.push(Seen { text: text.to_owned(), at, turns: 1 });
+            }
+        }
     }
-    for facet in &found.rings.facets {
-        let span = facet.span;
-        Facets::see(&mut facets.topics, facet.name, at(span.start, span.end));
+
+    /// Those that most turns say, at most so many, and how many are left out for that.
+    fn bounded(self, limit: usize) -> (SeenSet, u64) {
+        let Sightings { places, mut seen } = self;
+        let mut said: Vec<(u64, Box<str>, usize)> =
+            places.into_iter().map(|(form, place)| (seen[place].turns, form, place)).collect();
+        let over = leave_most_said(&mut said, limit);
+        let nothing = || Seen { text: String::new(), at: None, turns: 0 };
+        let left = said.into_iter().map(|(_, form, place)| {
+            (String::from(form), std::mem::replace(&mut seen[place], nothing()))
+        });
+        (left.collect(), over)
     }
-    for name in &found.names {
-        Facets::see(&mut facets.entities, &name.name, at(name.span.0, name.span.1));
+}
+
+/// What turns are about, while it is gathered.
+#[derive(Default)]
+pub(super) struct Gathered {
+    entities: Sightings,
+    keywords: Sightings,
+    topics: Sightings,
+}
+
+impl Gathered {
+    /// Notes what a turn is about.
+    pub(super) fn see(&mut self, turn: &Turn, found: &About) {
+        let at = |start: usize, end: usize| {
+            Some(SeenAt { turn: turn.hash, span: (start as u64, end as u64) })
+        };
+        for keyword in &found.rings.keywords {
+            let span = keyword.span;
+            self.keywords.note(&keyword.text, at(span.start, span.end));
+        }
+        for facet in &found.rings.facets {
+            let span = facet.span;
+            self.topics.note(facet.name, at(span.start, span.end));
+        }
+        for name in &found.names {
+            self.entities.note(&name.name, at(name.span.0, name.span.1));
+        }
+    }
+
+    /// All of it; of keywords, and of names, at most so many.
+    pub(super) fn bounded(self, limit: usize) -> Facets {
+        let (entities, over) = self.entities.bounded(limit);
+        let (keywords, more) = self.keywords.bounded(limit);
+        let (topics, _) = self.topics.bounded(usize::MAX);
+        Facets { entities, keywords, topics, left_out: over + more, ..Facets::default() }
     }
 }
 

@@ -133,19 +133,24 @@ fn speaks_of(ledger: &Ledger<'_>, id: ObservationId) -> Result<Option<EntityId>>
 
 /// The turns of a stretch that are shown, with their depths; of halves also the whole.
 fn turns_of(tree: &Tree<'_>, stretch: &Stretch) -> Result<BTreeMap<TurnId, u32>> {
+    let mut line = Vec::new();
+    for piece in &stretch.pieces {
+        tree.records().turns(piece.segment, piece.from, piece.to, &mut |turn| {
+            line.push((turn.loc, turn.id, turn.depth, turn.origin.part_of.is_some()));
+            Ok(true)
+        })?;
+    }
     let mut found = BTreeMap::new();
-    for turn in crate::path::fetch(tree.records(), &stretch.locs())? {
-        if !tree.is_shown(turn.loc)? {
+    for (loc, id, depth, is_half) in line {
+        if !tree.is_shown(loc)? {
             continue;
         }
-        let mut half = turn.loc;
-        while turn.origin.part_of.is_some()
-            && let Some(split) = tree.split_with_half(half)?
-        {
-            found.insert(tree.turn(split.whole)?.id, turn.depth);
+        let mut half = loc;
+        while is_half && let Some(split) = tree.split_with_half(half)? {
+            found.insert(tree.turn(split.whole)?.id, depth);
             half = split.whole;
         }
-        found.insert(turn.id, turn.depth);
+        found.insert(id, depth);
     }
     Ok(found)
 }

@@ -11,6 +11,7 @@ use super::{CommitQuery, CommitView};
 use crate::conversation::bad_cursor;
 use crate::resolve;
 use crate::tree::Tree;
+use crate::views::Answered;
 use crate::{Call, Engine, Error, Listing, Page, Result};
 
 impl Engine {
@@ -22,6 +23,18 @@ impl Engine {
             let heads = book.heads(&commit.conversation)?.remove(&listed.hash);
             book.view(commit, &listed, heads.unwrap_or_default())
         })
+    }
+
+    /// The commit of an answer; one that is only known by its hash as it is now.
+    pub(super) fn answered_commit(
+        &self,
+        call: &Call,
+        commit: Answered<CommitView>,
+    ) -> Result<CommitView> {
+        match commit {
+            Answered::Seen(view) => Ok(*view),
+            Answered::Known(hash) => self.made_commit(call, hash),
+        }
     }
 
     /// A commit that a call made, also when it has been undone since.

@@ -3,17 +3,19 @@
 use tine_core::commit::{Facets, State, Window};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
-use tine_core::{Commit, CommitHash};
+use tine_core::{Commit, CommitHash, Timestamp};
 use tine_store::{Branch, EntryKind, TurnLoc};
 
 use super::book::{Book, Graph, Listed, key_head};
 use super::known::Known;
+use super::rings::Prepared;
 use super::window::{Stretch, passes};
 use super::{CommitView, NewCommit, WindowRef, facets};
 use crate::change::text;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
+use crate::views::{Answered, Named};
 use crate::{Call, Engine, Error, Result, TurnRef};
 
 /// The longest message of a commit.
@@ -24,16 +26,17 @@ impl Engine {
     pub fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
         self.check_words(&request.message, request.author.as_deref())?;
         // A plan that is refused here may be one whose answer is known already.
-        if let Ok(window) = self.read(|records| Ok(plan(records, call, &request)?.stretch.locs())) {
-            self.prepare_rings(&call.project, &window)?;
-        }
-        let (hash, _) = self.mutate(call, "commit", request, payload, |mutation, request| {
-            let plan = plan(mutation.reader(), mutation.call, request)?;
-            mutation.open(plan.conversation.clone())?;
-            let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
-            plan.seal(mutation, request.message.clone(), author)
-        })?;
-        self.made_commit(call, hash)
+        let window = self.read(|records| Ok(plan(records, call, &request)?.stretch.locs()));
+        let rings = self.prepare_rings(&call.project, &window.unwrap_or_default())?;
+        let (made, _) =
+            self.mutate(call, "commit", request, payload, move |mutation, request| {
+                let plan = plan(mutation.reader(), mutation.call, request)?;
+                mutation.open(plan.conversation.clone())?;
+                let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
+                let made = plan.seal(mutation, request.message.clone(), author, &rings)?;
+                Ok(Answered::seen(made))
+            })?;
+        self.answered_commit(call, made)
     }
 
     pub(super) fn check_words(&self, message: &str, author: Option<&str>) -> Result<()> {
@@ -71,6 +74,14 @@ impl Receipt for CommitHash {
 
     fn from_json(json: &Json) -> Option<Self> {
         json.as_str()?.parse().ok()
+    }
+}
+
+impl Named for CommitView {
+    type Id = CommitHash;
+
+    fn id(&self) -> &CommitHash {
+        &self.hash
     }
 }
 
@@ -261,11 +272,12 @@ impl Plan {
         mutation: &mut Mutation<'_>,
         message: String,
         author: String,
-    ) -> Result<CommitHash> {
+        rings: &Prepared,
+    ) -> Result<CommitView> {
         let book = Book::new(mutation.reader(), &mutation.call.project);
         let (state, _) = state_at(&book, &mutation.tree(), self.parent.as_ref(), self.anchor)?;
-        let facets = facets::of(mutation, &self.stretch, state)?;
-        let parents = self.parent.iter().map(|parent| parent.hash).collect();
+        let facets = facets::of(mutation, &self.stretch, state, rings)?;
+        let parents = self.parent.iter().cloned().collect();
         self.write(mutation, parents, facets, message, author)
     }
 
@@ -273,20 +285,22 @@ impl Plan {
     pub(super) fn write(
         &self,
         mutation: &mut Mutation<'_>,
-        parents: Vec<CommitHash>,
+        parents: Vec<Listed>,
         facets: Facets,
         message: String,
         author: String,
-    ) -> Result<CommitHash> {
+    ) -> Result<CommitView> {
         let tree = mutation.tree();
         let ends = self.stretch.ends(&tree)?;
         let anchor = match self.anchor {
             Some(loc) => Some(tree.turn(loc)?.id),
             None => None,
         };
-        let created_at = self.after_parents(mutation, &parents)?;
+        // Never before a commit that this one builds on, whatever the clock says.
+        let after = parents.iter().map(|parent| parent.at.next());
+        let created_at = after.fold(mutation.now, Timestamp::max);
         let mut commit = Commit {
-            parents,
+            parents: parents.iter().map(|parent| parent.hash).collect(),
             conversation: self.conversation.id.clone(),
             root_hash: self.conversation.root_hash,
             branch: self.branch.name.clone(),
@@ -322,28 +336,11 @@ impl Plan {
         mutation.set_entry(EntryKind::CommitHead, &key_head(&id, &self.branch.id), Some(head))?;
         mutation.depends_on_turn(self.anchor)?;
         mutation.depends_on_turn(self.stretch.last())?;
-        for parent in &commit.parents {
-            let book = Book::new(mutation.reader(), &project);
-            let before = book.commit(*parent)?;
-            if let Some(listed) = book.listed(*parent, &before)? {
-                mutation.depends_on(listed.operation);
-            }
+        for parent in &parents {
+            mutation.depends_on(parent.operation);
         }
         mutation.fact("commit_hash", text(&hash));
-        Ok(hash)
-    }
-
-    /// Now; but never before a commit that this one builds on, whatever the clock says.
-    fn after_parents(
-        &self,
-        mutation: &Mutation<'_>,
-        parents: &[CommitHash],
-    ) -> Result<tine_core::Timestamp> {
-        let book = Book::new(mutation.reader(), &mutation.call.project);
-        let mut at = mutation.now;
-        for parent in parents {
-            at = at.max(book.commit(*parent)?.created_at.next());
-        }
-        Ok(at)
+        let (anchor, heads) = (listed.anchor, vec![self.branch.name.clone()]);
+        Ok(CommitView { hash, commit, anchor, signature: None, heads, undone: false })
     }
 }

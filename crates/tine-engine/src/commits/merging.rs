@@ -10,6 +10,7 @@ use tine_store::{Branch, Conversation, Origin, Read, TurnLoc};
 use super::book::{Book, Graph, Listed};
 use super::known::Known;
 use super::make::{Plan, head_of, state_at, uncovered};
+use super::rings::Prepared;
 use super::window::{Stretch, passes};
 use super::{
     CommitView, Decision, MergeBranches, Merged, ResolveConflicts, Summary, SummaryLine, Take,
@@ -21,6 +22,7 @@ use crate::learned::Ledger;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
+use crate::views::Answered;
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {
@@ -34,11 +36,11 @@ impl Engine {
         {
             return Err(Error::invalid("the summary is empty; leave it out for none"));
         }
-        self.prepare_merge(call, &request)?;
+        let rings = self.prepare_merge(call, &request)?;
         let (keep, dry_run) = (!request.dry_run, request.dry_run);
         let (mut done, replay) =
-            self.mutate_if(keep, call, "merge", request, payload, |mutation, request| {
-                Merge::begin(mutation, request)?.run(mutation, request)
+            self.mutate_if(keep, call, "merge", request, payload, move |mutation, request| {
+                Merge::begin(mutation, request, &rings)?.run(mutation, request)
             })?;
         let commit = match done.commit.filter(|_| keep) {
             Some(hash) => Some(self.made_commit(call, hash)?),
@@ -63,7 +65,7 @@ impl Engine {
     }
 
     /// Rings of what the merge will commit, computed outside of its transaction.
-    fn prepare_merge(&self, call: &Call, request: &MergeBranches) -> Result<()> {
+    fn prepare_merge(&self, call: &Call, request: &MergeBranches) -> Result<Prepared> {
         let turns = self.read(|records| {
             let owner = resolve::conversation(records, call, &request.conversation)?;
             let book = Book::new(records, &call.project);
@@ -107,8 +109,8 @@ impl Engine {
                 ("author", request.author.clone().into()),
             ])
         };
-        let (hash, _) = self.mutate(call, "resolve", request, payload, decide)?;
-        self.made_commit(call, hash)
+        let (made, _) = self.mutate(call, "resolve", request, payload, decide)?;
+        self.answered_commit(call, made)
     }
 }
 
@@ -242,7 +244,8 @@ pub(super) fn fork_point(
 }
 
 /// A merge on its way.
-struct Merge {
+struct Merge<'m> {
+    rings: &'m Prepared,
     conversation: Conversation,
     target: Branch,
     /// The branch that is merged, unless a commit was named.
@@ -250,8 +253,12 @@ struct Merge {
     committed: Vec<CommitHash>,
 }
 
-impl Merge {
-    fn begin(mutation: &mut Mutation<'_>, request: &MergeBranches) -> Result<Merge> {
+impl<'m> Merge<'m> {
+    fn begin(
+        mutation: &mut Mutation<'_>,
+        request: &MergeBranches,
+        rings: &'m Prepared,
+    ) -> Result<Merge<'m>> {
         let call = mutation.call;
         let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
         if conversation.root.is_none() {
@@ -272,7 +279,7 @@ impl Merge {
         if source.as_ref().is_some_and(|source| source.id == target.id) {
             return Err(Error::invalid("a branch is not merged into itself"));
         }
-        Ok(Merge { conversation, target, source, committed: Vec::new() })
+        Ok(Merge { rings, conversation, target, source, committed: Vec::new() })
     }
 
     fn run(mut self, mutation: &mut Mutation<'_>, request: &MergeBranches) -> Result<Done> {
@@ -396,11 +403,9 @@ impl Merge {
         };
         let message = format!("Turns of `{}` before a merge", branch.name);
         let author = mutation.call.actor.clone();
-        let hash = plan.seal(mutation, message, author)?;
-        self.committed.push(hash);
-        let book = Book::new(mutation.reader(), &project);
-        let commit = book.commit(hash)?;
-        book.listed(hash, &commit)
+        let made = plan.seal(mutation, message, author, self.rings)?;
+        self.committed.push(made.hash);
+        Book::new(mutation.reader(), &project).listed(made.hash, &made.commit)
     }
 
     /// Says something at the end of the target branch.
@@ -447,7 +452,7 @@ impl Merge {
             let book = Book::new(mutation.reader(), &mutation.call.project);
             uncovered(&mutation.tree(), &self.target, book.anchor(&ours)?)?
         };
-        let mut facets = facets::of(mutation, &stretch, merged)?;
+        let mut facets = facets::of(mutation, &stretch, merged, self.rings)?;
         facets.join(brought);
         facets.bound(facets::KEPT);
         let plan = Plan {
@@ -462,7 +467,8 @@ impl Merge {
             None => format!("Merge `{name}` into `{}`", self.target.name),
         };
         let author = request.author.clone().unwrap_or_else(|| mutation.call.actor.clone());
-        plan.write(mutation, vec![ours.hash, theirs.hash], facets, message, author)
+        let made = plan.write(mutation, vec![ours, theirs], facets, message, author)?;
+        Ok(made.hash)
     }
 }
 
@@ -498,7 +504,7 @@ fn base_state(
     Ok(merge_base_of(&states))
 }
 
-fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<CommitHash> {
+fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Answered<CommitView>> {
     let call = mutation.call;
     let conversation = resolve::conversation(mutation.reader(), call, &request.conversation)?;
     mutation.open(conversation.clone())?;
@@ -517,13 +523,13 @@ fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Com
         state.mark_brought(&known.state);
         (stretch, head, state)
     };
-    let facets = facets::of(mutation, &stretch, state)?;
-    let parents = head.iter().map(|head| head.hash).collect();
+    let facets = facets::of(mutation, &stretch, state, &Prepared::default())?;
+    let parents = head.iter().cloned().collect();
     let anchor = branch.tip;
     let plan = Plan { conversation, branch, stretch, parent: head, anchor };
     let message = request.message.clone().unwrap_or_else(|| "Resolve conflicts".to_owned());
     let author = request.author.clone().unwrap_or_else(|| call.actor.clone());
-    plan.write(mutation, parents, facets, message, author)
+    Ok(Answered::seen(plan.write(mutation, parents, facets, message, author)?))
 }
 
 fn settle(state: &mut State, decision: &Decision) -> Result<()> {

@@ -1,11 +1,13 @@
 //! Rings: what a turn is about, computed when somebody asks and kept from then on.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tine_core::json::{Json, object};
-use tine_core::{Body, Digest, ProjectId};
+use tine_core::{Body, Digest, ProjectId, TurnId};
 use tine_interpret::rules::Rules;
 use tine_interpret::{Account, Interpreter, Material, Subject};
 use tine_rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
-use tine_store::{Content, EntryKind, Read, Turn, TurnLoc, Write};
+use tine_store::{Content, EntryKind, KeyRange, Read, Turn, TurnLoc, Write};
 
 use super::{NameFound, TurnRings};
 use crate::learned::parse;
@@ -14,6 +16,9 @@ use crate::{Call, Engine, Error, Result, TurnRef};
 
 /// Turns whose rings are kept in one transaction.
 const KEPT_AT_ONCE: usize = 256;
+
+/// Turns whose rings are held in memory; those of further ones are looked up one by one.
+const AT_HAND: usize = 10_000;
 
 /// Types of entities whose name a facet snapshot lists.
 const NAMED: [&str; 3] = ["person", "organization", "place"];
@@ -25,30 +30,36 @@ impl Engine {
             let place = resolve::find(records, call, &turn)?;
             let loc = place.require_turn()?;
             let turn = tine_store::required(records.turn(loc)?, || "a turn".to_owned())?;
-            let Some(rings) = of(records, &call.project, &turn)? else {
+            let about = of(records, &call.project, &turn)?;
+            let (Some(About { rings, names }), Content::Kept(body)) = (about, &turn.content) else {
                 return Err(Error::invalid("the turn was purged; nothing is known of it"));
             };
-            Ok(rings)
+            Ok(TurnRings { extractor: extractor(), rings, names, text: said(body) })
         })
     }
 
-    /// Computes the rings of turns and keeps them, so that whoever needs them all at once has
-    /// them: outside of the transaction that needs them.
-    pub(super) fn prepare_rings(&self, project: &ProjectId, turns: &[TurnLoc]) -> Result<()> {
-        let by = extractor();
+    /// Computes the rings of turns that have none yet and keeps them, so that whoever needs them
+    /// all at once has them: outside of the transaction that needs them.
+    pub(super) fn prepare_rings(&self, project: &ProjectId, turns: &[TurnLoc]) -> Result<Prepared> {
+        let mut prepared = Prepared::default();
         for some in turns.chunks(KEPT_AT_ONCE) {
-            let missing = self.read(|records| {
-                let mut missing = Vec::new();
-                for turn in crate::path::fetch(records, some)? {
-                    let found = records.entry(project, EntryKind::Rings, turn.id.as_bytes())?;
-                    if !found.is_some_and(|text| is_by(&text, &by))
-                        && let Some(rings) = computed(&turn)
-                    {
-                        missing.push((turn.loc, sealed(turn.id.as_bytes(), &rings)));
+            let (found, missing) = self.read(|records| {
+                let (mut found, mut missing) = (Vec::new(), Vec::new());
+                let turns = crate::path::fetch(records, some)?;
+                let kept = kept_among(records, project, &turns)?;
+                for turn in turns {
+                    let text = kept.get(&turn.id);
+                    if let Some(about) = text.and_then(|text| read(turn.id.as_bytes(), text)) {
+                        found.push((turn.id, about));
+                    } else if let Some(about) = computed(&turn) {
+                        missing.push((turn.loc, sealed(turn.id.as_bytes(), &about)));
+                        found.push((turn.id, about));
                     }
                 }
-                Ok(missing)
+                Ok((found, missing))
             })?;
+            let room = AT_HAND.saturating_sub(prepared.0.len());
+            prepared.0.extend(found.into_iter().take(room));
             if missing.is_empty() {
                 continue;
             }
@@ -65,60 +76,104 @@ impl Engine {
                 Ok(())
             })?;
         }
+        Ok(prepared)
+    }
+}
+
+/// What a turn is about, as it is kept.
+pub(super) struct About {
+    pub rings: Rings,
+    pub names: Vec<NameFound>,
+}
+
+/// Rings of turns, looked up before the transaction that needs them, and kept. What a turn is
+/// about never changes: they hold for as long as it is not erased.
+#[derive(Default)]
+pub(super) struct Prepared(BTreeMap<TurnId, About>);
+
+impl Prepared {
+    /// Notes what a turn is about, which is kept from now on; nothing of one that was purged.
+    pub(super) fn see(
+        &self,
+        records: &mut dyn Write,
+        project: &ProjectId,
+        turn: &Turn,
+        note: &mut dyn FnMut(&About),
+    ) -> Result<()> {
+        if !matches!(turn.content, Content::Kept(_)) {
+            return Ok(());
+        }
+        if let Some(about) = self.0.get(&turn.id) {
+            note(about);
+        } else if let Some(about) = kept(&*records, project, turn)? {
+            note(&about);
+        } else if let Some(about) = computed(turn) {
+            let text = sealed(turn.id.as_bytes(), &about);
+            records.put_entry(project, EntryKind::Rings, turn.id.as_bytes(), &text)?;
+            note(&about);
+        }
         Ok(())
     }
 }
 
-/// Whether rings that were kept are those of an extractor, as far as their beginning tells.
-fn is_by(kept: &str, extractor: &str) -> bool {
-    let text = kept.get(SEAL..).and_then(|text| text.strip_prefix("{\"extractor\":\""));
-    text.and_then(|text| text.strip_prefix(extractor)).is_some_and(|rest| rest.starts_with('"'))
-}
-
-/// The rings of a turn; none of one that was purged.
-pub(super) fn of(
+/// What is kept of some turns.
+fn kept_among(
     records: &dyn Read,
     project: &ProjectId,
-    turn: &Turn,
-) -> Result<Option<TurnRings>> {
+    turns: &[Turn],
+) -> Result<BTreeMap<TurnId, String>> {
+    let ids: BTreeSet<TurnId> = turns.iter().map(|turn| turn.id).collect();
+    let mut found = BTreeMap::new();
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+        return Ok(found);
+    };
+    // What was said in a row lies in a row.
+    let to = KeyRange::prefix(last.as_bytes()).to;
+    let range = KeyRange { from: first.as_bytes().to_vec(), to, backwards: false };
+    let page = records.entries(project, EntryKind::Rings, &range, ids.len())?;
+    let whole = page.len() < ids.len();
+    for entry in page {
+        let id = entry.key.first_chunk::<16>().copied().map(TurnId::from_bytes);
+        if let Some(id) = id.filter(|id| ids.contains(id)) {
+            found.insert(id, entry.text);
+        }
+    }
+    if !whole {
+        for id in ids {
+            if !found.contains_key(&id)
+                && let Some(text) = records.entry(project, EntryKind::Rings, id.as_bytes())?
+            {
+                found.insert(id, text);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a turn is about; nothing of one that was purged.
+pub(super) fn of(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<About>> {
     Ok(match kept(records, project, turn)? {
-        Some(rings) => Some(rings),
+        Some(about) => Some(about),
         None => computed(turn),
     })
 }
 
-/// The rings of a turn, kept from now on.
-pub(super) fn keep(
-    records: &mut dyn Write,
-    project: &ProjectId,
-    turn: &Turn,
-) -> Result<Option<TurnRings>> {
-    if let Some(rings) = kept(&*records, project, turn)? {
-        return Ok(Some(rings));
-    }
-    let Some(rings) = computed(turn) else {
+/// What was computed before by the rules of today.
+fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<About>> {
+    if !matches!(turn.content, Content::Kept(_)) {
         return Ok(None);
-    };
-    let text = sealed(turn.id.as_bytes(), &rings);
-    records.put_entry(project, EntryKind::Rings, turn.id.as_bytes(), &text)?;
-    Ok(Some(rings))
+    }
+    let found = records.entry(project, EntryKind::Rings, turn.id.as_bytes())?;
+    Ok(found.and_then(|text| read(turn.id.as_bytes(), &text)))
 }
 
-/// What was computed before by the rules of today.
-fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<TurnRings>> {
-    let Content::Kept(body) = &turn.content else {
-        return Ok(None);
-    };
-    let found = records.entry(project, EntryKind::Rings, turn.id.as_bytes())?;
-    let found = found.as_deref().and_then(|text| unsealed(turn.id.as_bytes(), text));
-    let found = found.and_then(|json| from_json(&json));
-    let found = found.filter(|(by, ..)| *by == extractor());
-    Ok(found.map(|(extractor, rings, names)| TurnRings {
-        extractor,
-        rings,
-        names,
-        text: said(body),
-    }))
+/// What is kept, if it is as it was and by the rules of today.
+fn read(turn: &[u8], text: &str) -> Option<About> {
+    let json = unsealed(turn, text)?;
+    if json.get("extractor")?.as_str()? != extractor() {
+        return None;
+    }
+    from_json(&json)
 }
 
 /// Digits of the digest before rings that are kept.
@@ -129,8 +184,8 @@ fn seal(turn: &[u8], text: &str) -> String {
 }
 
 /// Rings as they are kept: whatever is flipped in them is noticed.
-fn sealed(turn: &[u8], rings: &TurnRings) -> String {
-    let text = to_json(rings).to_canonical();
+fn sealed(turn: &[u8], about: &About) -> String {
+    let text = to_json(about).to_canonical();
     seal(turn, &text) + &text
 }
 
@@ -143,7 +198,7 @@ pub(super) fn unsealed(turn: &[u8], kept: &str) -> Option<Json> {
     parse(text)
 }
 
-fn computed(turn: &Turn) -> Option<TurnRings> {
+fn computed(turn: &Turn) -> Option<About> {
     let Content::Kept(body) = &turn.content else {
         return None;
     };
@@ -160,7 +215,7 @@ fn computed(turn: &Turn) -> Option<TurnRings> {
         Some(NameFound { name, entity_type: finding.entity_type, span })
     });
     let names = names.collect();
-    Some(TurnRings { extractor: extractor(), rings: tine_rings::rings(&text), names, text })
+    Some(About { rings: tine_rings::rings(&text), names })
 }
 
 /// Who finds rings and names, in which version.
@@ -209,74 +264,59 @@ fn number(value: usize) -> Json {
     u64::try_from(value).unwrap_or(u64::MAX).into()
 }
 
-fn to_json(found: &TurnRings) -> Json {
-    let rings = &found.rings;
-    let told = |text: &str, span: &Span| {
-        Json::Array(vec![text.into(), number(span.start), number(span.end)])
-    };
-    let names = found.names.iter().map(|it| {
-        let (start, end) = it.span;
-        let (name, entity_type) = (it.name.as_str().into(), it.entity_type.as_str().into());
-        Json::Array(vec![name, entity_type, number(start), number(end)])
+/// Lists are flat, since they are read often: each text is followed by where it begins and ends.
+fn to_json(found: &About) -> Json {
+    let About { rings, names } = found;
+    let told = |text: &str, start: usize, end: usize| [text.into(), number(start), number(end)];
+    let keywords = rings.keywords.iter().flat_map(|it| told(&it.text, it.span.start, it.span.end));
+    let facets = rings.facets.iter().flat_map(|it| told(it.name, it.span.start, it.span.end));
+    let segments = rings.segments.iter().flat_map(|it| [number(it.start), number(it.end)]);
+    let names = names.iter().flat_map(|it| {
+        let [name, start, end] = told(&it.name, it.span.0, it.span.1);
+        [name, it.entity_type.as_str().into(), start, end]
     });
     object([
-        ("extractor", found.extractor.as_str().into()),
+        ("extractor", extractor().into()),
         ("intent", rings.intent.as_str().into()),
-        (
-            "keywords",
-            Json::Array(rings.keywords.iter().map(|it| told(&it.text, &it.span)).collect()),
-        ),
-        ("facets", Json::Array(rings.facets.iter().map(|it| told(it.name, &it.span)).collect())),
-        (
-            "segments",
-            Json::Array(
-                rings
-                    .segments
-                    .iter()
-                    .map(|it| Json::Array(vec![number(it.start), number(it.end)]))
-                    .collect(),
-            ),
-        ),
+        ("keywords", Json::Array(keywords.collect())),
+        ("facets", Json::Array(facets.collect())),
+        ("segments", Json::Array(segments.collect())),
         ("names", Json::Array(names.collect())),
     ])
 }
 
-fn from_json(json: &Json) -> Option<(String, Rings, Vec<NameFound>)> {
-    let count = |json: &Json| usize::try_from(json.as_u64()?).ok();
-    let list = |name: &str| json.get(name)?.as_array();
-    let told = |item: &Json| match item.as_array()? {
-        [text, start, end] => {
-            Some((text.as_str()?.to_owned(), Span { start: count(start)?, end: count(end)? }))
+fn from_json(json: &Json) -> Option<About> {
+    fn each<const N: usize, T>(
+        json: &Json,
+        name: &str,
+        read: impl Fn(&[Json; N]) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let (items, rest) = json.get(name)?.as_array()?.as_chunks::<N>();
+        if !rest.is_empty() {
+            return None;
         }
-        _ => None,
+        items.iter().map(read).collect()
+    }
+    let count = |json: &Json| usize::try_from(json.as_u64()?).ok();
+    let span = |start: &Json, end: &Json| Some(Span { start: count(start)?, end: count(end)? });
+    let rings = Rings {
+        keywords: each(json, "keywords", |[text, start, end]| {
+            Some(Keyword { text: text.as_str()?.to_owned(), span: span(start, end)? })
+        })?,
+        intent: Intent::from_name(json.get("intent")?.as_str()?)?,
+        facets: each(json, "facets", |[text, start, end]| {
+            let text = text.as_str()?;
+            let name = FACETS.iter().find(|known| **known == text)?;
+            Some(Facet { name, span: span(start, end)? })
+        })?,
+        segments: each(json, "segments", |[start, end]| span(start, end))?,
     };
-    let facet = |item: &Json| {
-        let (name, span) = told(item)?;
-        let name = FACETS.iter().find(|known| **known == name)?;
-        Some(Facet { name, span })
-    };
-    let segment = |item: &Json| match item.as_array()? {
-        [start, end] => Some(Span { start: count(start)?, end: count(end)? }),
-        _ => None,
-    };
-    let name = |item: &Json| match item.as_array()? {
-        [name, entity_type, start, end] => Some(NameFound {
+    let names = each(json, "names", |[name, entity_type, start, end]| {
+        Some(NameFound {
             name: name.as_str()?.to_owned(),
             entity_type: entity_type.as_str()?.to_owned(),
             span: (count(start)?, count(end)?),
-        }),
-        _ => None,
-    };
-    let keywords = list("keywords")?.iter().map(|item| {
-        let (text, span) = told(item)?;
-        Some(Keyword { text, span })
-    });
-    let rings = Rings {
-        keywords: keywords.collect::<Option<_>>()?,
-        intent: Intent::from_name(json.get("intent")?.as_str()?)?,
-        facets: list("facets")?.iter().map(facet).collect::<Option<_>>()?,
-        segments: list("segments")?.iter().map(segment).collect::<Option<_>>()?,
-    };
-    let names = list("names")?.iter().map(name).collect::<Option<_>>()?;
-    Some((json.get("extractor")?.as_str()?.to_owned(), rings, names))
+        })
+    })?;
+    Some(About { rings, names })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tine_core::CommitHash;
 use tine_core::commit::{Facets, Held, Seen};
 use tine_rings::Intent;
-use tine_store::TurnLoc;
+use tine_store::{Content, TurnLoc};
 
 use super::book::Book;
 use super::window::{Stretch, passes};
@@ -120,8 +120,9 @@ fn decisions(
             let Some(about) = rings::of(book.records, book.project, &turn)? else {
                 continue;
             };
-            if about.rings.intent == Intent::Decision {
-                let text = about.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            if let (Intent::Decision, Content::Kept(body)) = (about.rings.intent, &turn.content) {
+                let text = rings::said(body);
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 found.push((
                     turn.depth,
                     SummaryLine { text: clipped(&text), turn: Some(turn.hash) },
