@@ -48,3 +48,39 @@ fn comparing_two_commits_reads_no_turn() {
     let store = EmbeddedStore::open(folder.path()).expect("a store");
     assert!(compared(Arc::new(store), 1_000).read <= 16);
 }
+
+/// Two conversations at once: rings of one lie between those of the other.
+#[test]
+fn rings_are_kept_once_also_where_others_speak_in_between() {
+    let store = Arc::new(Counting::new(Arc::new(MemoryStore::new())));
+    let clock = Arc::new(ManualClock::new(start(), 1));
+    let entropy = Arc::new(FixedEntropy::new(1));
+    let engine = Engine::with(store.clone(), clock, entropy, Limits::default());
+    let call = Call::by("tester");
+    let talks = ["one", "other"].map(|id| {
+        let new = tine_engine::NewConversation::named(id).expect("a sound id");
+        engine.create_conversation(&call, new).expect("a conversation").id
+    });
+    for n in 0..40 {
+        for talk in &talks {
+            let said = format!("Flight {n} from Berlin to Tokyo.");
+            engine.append(&call, Append::to(talk.clone(), spoken(&[&said]))).expect("an append");
+        }
+    }
+    let commit = |talk: &tine_core::ConversationId| {
+        engine.commit(&call, NewCommit::of(talk.clone(), "so far")).expect("a commit").commit
+    };
+    let first = talks.each_ref().map(commit);
+    let words = |commit: &tine_core::Commit| {
+        let facets = commit.facets.as_ref().expect("facets");
+        facets.keywords.iter().map(|(key, seen)| (key.clone(), seen.turns)).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&first[0]), words(&first[1]));
+    assert!(words(&first[0]).iter().any(|(_, turns)| *turns == 40), "{:?}", words(&first[0]));
+
+    engine.undo(&call, &talks[0], None).expect("an undo");
+    let mut again = None;
+    let cost = store.cost_of(|| again = Some(commit(&talks[0])));
+    assert_eq!(again.map(|it| it.facets), Some(first[0].facets.clone()));
+    assert!(cost.written < 40, "no rings are written again: {cost:?}");
+}
