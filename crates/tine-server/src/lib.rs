@@ -2,7 +2,7 @@
 //!
 //! [`Server`] listens, checks who asks (`access`), and answers: the REST routes (`api`), live
 //! events (`events`), bundles (`transfer`), tools for agents (`mcp`), the API's description (`openapi`) and its reference
-//! (`reference`). Everything goes through the engine; no rule of the tree lives here.
+//! (`reference`), and the web page (`page`). Everything goes through the engine; no rule of the tree lives here.
 //!
 //! Connections are served by a few asynchronous threads that never wait for the store; what may
 //! wait runs on threads of its own.
@@ -14,6 +14,7 @@ mod events;
 mod mcp;
 mod metrics;
 mod openapi;
+mod page;
 mod problem;
 mod rate;
 mod reference;

@@ -34,7 +34,7 @@ use crate::problem::Problem;
 use crate::rate::Rates;
 use crate::room::{BodyRoom, TransferRoom, WaitRoom};
 use crate::worker::{self, Bell};
-use crate::{api, events, mcp, reference, route, sources, transfer};
+use crate::{api, events, mcp, page, reference, route, sources, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -240,7 +240,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
         .route("/mcp", any(mcp::answer))
         .route("/metrics", get(metrics))
         .method_not_allowed_fallback(wrong_method)
-        .fallback(nowhere);
+        .fallback(page::answer);
     (router, description)
 }
 
@@ -300,10 +300,6 @@ async fn wrong_method() -> Response {
         .into_response()
 }
 
-async fn nowhere() -> Response {
-    Problem::new(Kind::NotFound, "there is nothing here; /docs lists what there is").into_response()
-}
-
 /// The way of every request: its name, its sender, its room, its end in the log.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
@@ -350,7 +346,8 @@ fn enter<'a>(
             .with_status(StatusCode::TOO_MANY_REQUESTS)
             .after(1));
     }
-    let caller = access::admit(&app.tokens, &app.options, request.headers())?;
+    let open = page::covers(request);
+    let caller = access::admit(&app.tokens, &app.options, request.headers(), open)?;
     let room = app.room.try_acquire();
     let room =
         room.map_err(|_| Problem::new(Kind::Busy, "too many requests at once; try again"))?;
