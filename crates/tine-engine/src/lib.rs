@@ -43,6 +43,7 @@ mod log;
 mod members;
 mod metadata;
 mod operations;
+mod outline;
 mod outside;
 mod path;
 mod project;
@@ -69,6 +70,7 @@ pub use error::{ActualTip, Candidate, Error, Particulars, Reference as Reference
 pub use feed::FeedFilter;
 pub use learned::*;
 pub use operations::{Knowledge, Operations, Versions};
+pub use outline::OUTLINE_ROWS;
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;

@@ -390,6 +390,27 @@ impl TopologyQuery {
     }
 }
 
+/// The tree at a glance.
+#[derive(Clone, Debug)]
+pub struct OutlineQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Only what was added or renamed behind this operation of its log, where that is all that
+    /// happened.
+    pub since: Option<u64>,
+    /// Goes on behind an earlier page.
+    pub cursor: Option<String>,
+    /// Rows in this page; [`OUTLINE_ROWS`](crate::OUTLINE_ROWS) without it, and at most.
+    pub rows: Option<usize>,
+}
+
+impl OutlineQuery {
+    /// All of it.
+    pub fn of(conversation: ConversationId) -> Self {
+        OutlineQuery { conversation, since: None, cursor: None, rows: None }
+    }
+}
+
 /// A page of a listing.
 #[derive(Clone, Debug, Default)]
 pub struct Page {

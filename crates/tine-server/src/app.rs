@@ -31,7 +31,7 @@ pub struct Options {
     pub redact: bool,
     /// Requests in work at once.
     pub concurrency: usize,
-    /// Exports, imports and sources that come, at once; each holds a thread while its client takes its time.
+    /// Exports, imports, sources that come and outlines, at once.
     pub transfers: usize,
     /// Requests at once that wait until a run has ended; each holds a thread meanwhile.
     pub waits: usize,

@@ -363,6 +363,10 @@ fn bounded(name: &str, schema: &mut Value) {
             schema["minimum"] = 1.into();
             schema["maximum"] = limits.page_rows.into();
         }
+        "rows" => {
+            schema["minimum"] = 1.into();
+            schema["maximum"] = tine_engine::OUTLINE_ROWS.into();
+        }
         _ => {}
     }
 }

@@ -13,6 +13,7 @@ mod hostile;
 mod idempotency;
 mod knowing;
 mod limits;
+mod outline;
 mod page;
 mod pages;
 mod reading;
