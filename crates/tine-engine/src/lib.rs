@@ -48,6 +48,7 @@ mod outside;
 mod path;
 mod project;
 mod purge;
+mod recent;
 mod repair;
 mod requests;
 mod resolve;

@@ -32,9 +32,11 @@ use crate::metrics::Metrics;
 use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::rate::Rates;
+use crate::replies::Replies;
 use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::visited::Visited;
 use crate::worker::{self, Bell};
-use crate::{api, events, mcp, page, reference, route, sources, transfer};
+use crate::{api, events, mcp, page, reference, reply, route, sources, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -87,6 +89,8 @@ impl Server {
             body_room: BodyRoom::new(options.body_room_bytes),
             transfer_room: TransferRoom::new(options.transfers),
             wait_room: WaitRoom::new(options.waits),
+            replies: Replies::new(options.replies),
+            visited: Visited::new(options.visited.clone()),
             bell,
             description,
             feed: feed_end,
@@ -227,11 +231,14 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
     let import = Operation::new("Store", "importBundle", "Read a bundle, checking every hash");
     description.add_import(&import);
     description.add_sources();
+    reply::describe(&mut description);
     let description = description.finish();
     let router = router
         .route("/api/v1/events", get(events::events))
         .route("/api/v1/export", get(transfer::export))
         .route("/api/v1/import", post(transfer::import))
+        .route(reply::PATH, post(reply::reply))
+        .route(reply::AGAIN_PATH, post(reply::regenerate))
         .route(sources::PATH, post(sources::store))
         .route(sources::CONTENT_PATH, get(sources::content))
         .route("/api/v1/openapi.json", get(openapi))

@@ -210,6 +210,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
             "/api/v1/turns/{turn}/edit",
             about("editTurn", "Make another version; the old one stays")
                 .also(&[201])
+                .conditional()
                 .body_required(),
             edit,
         )
