@@ -8,9 +8,9 @@ use tine_engine::{
     BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation, PathQuery, TurnRef,
     WindowQuery,
 };
+use tine_reply::Model;
 
 use crate::lines::Out;
-use crate::model::Model;
 use crate::prompt::Prompt;
 use crate::sessions::{Claim, Sessions, Unclaimed};
 use crate::wire::{self, NO_METHOD, NO_REQUEST, Refusal};

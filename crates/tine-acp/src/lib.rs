@@ -9,7 +9,7 @@
 //! - `agent`: the methods, each a few lines over the rest.
 //! - `anchor`: where a fork is cut, in the dialects that clients speak.
 //! - `sessions`, `listing`: sessions as branches; which are open here and what runs in them.
-//! - `prompt`, `model`, `transcript`: a turn from question to answer.
+//! - `prompt`: a turn from question to answer, which `tine-reply` asks for.
 //! - `show`: turns as updates, for replays and for what is being said.
 //!
 //! Invariants:
@@ -35,14 +35,12 @@ mod agent;
 mod anchor;
 mod lines;
 mod listing;
-mod model;
 mod prompt;
 mod serve;
 mod sessions;
 mod show;
-mod transcript;
 mod wire;
 
 pub use agent::Agent;
-pub use model::Model;
 pub use serve::serve;
+pub use tine_reply::Model;

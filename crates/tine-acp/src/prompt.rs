@@ -7,18 +7,18 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
-use tine_core::json::{Json, Number, object};
-use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId, Usage};
-use tine_engine::{Append, BranchView, MoveBranch, OnConflict, PathQuery, Selection, TurnView};
+use tine_core::json::{Json, object};
+use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
+use tine_engine::{Append, BranchView, MoveBranch, PathQuery, Selection, TurnView};
 use tine_models::{Delta, Finish};
+use tine_reply::{Ended, Reply, Spoken, told};
 use tine_store::Content;
 
 use crate::agent::{Agent, Answer};
 use crate::lines::Out;
-use crate::model::Ended;
 use crate::sessions::Claim;
 use crate::wire::{self, Refusal};
-use crate::{listing, show, transcript};
+use crate::{listing, show};
 
 /// What a question may consist of.
 const ASKED: [&str; 3] = ["text", "resource_link", "resource"];
@@ -39,34 +39,6 @@ pub(crate) struct Prompt<'a> {
     claim: Claim,
     session: String,
     branch: BranchView,
-}
-
-/// What the model has said so far: stretches of text and of thought.
-#[derive(Default)]
-struct Spoken {
-    blocks: Vec<(bool, String)>,
-}
-
-impl Spoken {
-    /// Adds a piece, and tells which block it went into.
-    fn add(&mut self, thought: bool, piece: &str) -> usize {
-        match self.blocks.last_mut() {
-            Some((kind, text)) if *kind == thought => text.push_str(piece),
-            _ => self.blocks.push((thought, piece.to_owned())),
-        }
-        self.blocks.len() - 1
-    }
-
-    fn into_content(self) -> Option<Json> {
-        if self.blocks.iter().all(|(_, text)| text.is_empty()) {
-            return None;
-        }
-        let block = |(thought, text): (bool, String)| {
-            let kind = if thought { "thinking" } else { "text" };
-            object([("type", kind.into()), ("text", text.into())])
-        };
-        Some(Json::Array(self.blocks.into_iter().map(block).collect()))
-    }
 }
 
 impl<'a> Prompt<'a> {
@@ -144,7 +116,10 @@ impl<'a> Prompt<'a> {
         let blocks = Json::Array(blocks.collect::<Result<_, _>>()?);
         let body = Body::from_content(blocks, Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
-        let question = self.message(Role::User, body, Status::Complete, None);
+        let metadata = Metadata { source_info: Some(told(self.about())), ..Metadata::default() };
+        let (status, role) = (Status::Complete, Role::User);
+        let question =
+            Message { role, body, tool_call_id: None, created_at: None, status, metadata };
         for _ in 0..TRIES {
             let open = self.open_calls()?;
             let mut messages: Vec<Message> = open.iter().map(|call| no_result(call)).collect();
@@ -218,26 +193,24 @@ impl<'a> Prompt<'a> {
         answer: TurnId,
         spoken: &mut Spoken,
     ) -> Result<Result<Ended, Refusal>, Refusal> {
-        let question = transcript::of(&self.agent.engine, &self.agent.call, asked)?;
         let message = answer.to_string();
-        let mut each = |piece: Delta<'_>| {
+        let mut each = |piece: Delta<'_>, block: usize| {
             if self.claim.stop.wanted() || self.out.broken() {
                 return ControlFlow::Break(());
             }
             match piece {
                 Delta::Silence => {}
                 Delta::Text(piece) => {
-                    spoken.add(false, piece);
                     self.show(show::chunk(show::AGENT, &message, show::text(piece)));
                 }
                 Delta::Thought(piece) => {
-                    let id = show::thought_id(answer, spoken.add(true, piece));
+                    let id = show::thought_id(answer, block);
                     self.show(show::chunk(show::THINKING, &id, show::text(piece)));
                 }
             }
             ControlFlow::Continue(())
         };
-        let ended = self.agent.model.answer(&question, &mut each);
+        let ended = self.reply().ask(asked, spoken, &mut each)?;
         Ok(ended.map_err(|error| {
             tracing::warn!(%error, "the model gave no answer");
             let data = json!({ "userMessageId": asked.to_string() });
@@ -245,10 +218,12 @@ impl<'a> Prompt<'a> {
         }))
     }
 
+    fn reply(&self) -> Reply<'_> {
+        let Agent { engine, call, model, .. } = self.agent;
+        Reply { engine, call, model, about: self.about() }
+    }
+
     /// Records what was said, if anything was; answers the branch that holds it.
-    ///
-    /// When others wrote to the session meanwhile, the answer goes to a branch of its own: it
-    /// answers the question, and not what came behind it.
     fn record_answer(
         &self,
         asked: TurnId,
@@ -256,22 +231,12 @@ impl<'a> Prompt<'a> {
         spoken: Spoken,
         ended: &Result<Ended, Refusal>,
     ) -> Result<Option<BranchView>, Refusal> {
-        let Some(content) = spoken.into_content() else { return Ok(None) };
-        let status = match ended {
-            Ok(Ended { finish: Finish::Cancelled | Finish::Length, .. }) | Err(_) => {
-                Status::Partial
-            }
-            Ok(_) => Status::Complete,
-        };
-        let body = Body::from_content(content, Role::Assistant, self.agent.engine.limits())
+        let reply = self.reply();
+        let message = reply
+            .message(spoken, ended.as_ref().ok())
             .map_err(|error| Refusal::of(Kind::TooLarge, format!("the answer: {error}")))?;
-        let message = self.message(Role::Assistant, body, status, ended.as_ref().ok());
-        let request = Append {
-            expected_tip: Some(asked.into()),
-            on_conflict: OnConflict::Fork,
-            ..self.at_tip(vec![message])
-        };
-        let done = self.agent.engine.append_as(&self.agent.call, answer, request)?;
+        let Some(message) = message else { return Ok(None) };
+        let done = reply.record(&self.branch, asked, answer, message)?;
         if done.forked {
             tracing::warn!(session = self.session, branch = %done.branch.name,
                 "others wrote to the session; the answer is on a branch of its own");
@@ -302,43 +267,12 @@ impl<'a> Prompt<'a> {
         Ok(())
     }
 
-    /// A message with what is known of how it came about.
-    fn message(&self, role: Role, body: Body, status: Status, ended: Option<&Ended>) -> Message {
-        let mut known = vec![
-            ("workspace", object([("cwd", self.claim.cwd.as_str().into())])),
-            ("client", self.agent.client().unwrap_or(Json::Null)),
-        ];
-        if role == Role::Assistant {
-            let asked = self.agent.model.name();
-            let model = ended.and_then(|ended| ended.model_answered.as_deref()).unwrap_or(asked);
-            known.push(("provider", self.agent.model.provider().into()));
-            known.push(("model", model.into()));
-            known.push(("usage", ended.map_or(Json::Null, |ended| usage(&ended.usage))));
-        }
-        let known = known.into_iter().filter(|(_, value)| !value.is_null());
-        let source_info = Json::Object(known.map(|(name, it)| (name.to_owned(), it)).collect());
-        let metadata = Metadata { source_info: Some(source_info), ..Metadata::default() };
-        Message { role, body, tool_call_id: None, created_at: None, status, metadata }
+    /// What is known of how messages here come about.
+    fn about(&self) -> Vec<(&'static str, Json)> {
+        let mut about = vec![("workspace", object([("cwd", self.claim.cwd.as_str().into())]))];
+        about.extend(self.agent.client().map(|client| ("client", client)));
+        about
     }
-}
-
-/// What an answer cost, as turns tell it.
-fn usage(usage: &Usage) -> Json {
-    if *usage == Usage::default() {
-        return Json::Null;
-    }
-    let cost = usage.cost_usd().and_then(|cost| Number::try_from(cost).ok());
-    let told: [(&str, Json); 7] = [
-        ("input_tokens", usage.input.into()),
-        ("output_tokens", usage.output.into()),
-        ("total_tokens", usage.total.into()),
-        ("cache_read_tokens", usage.cache_read.into()),
-        ("cache_write_tokens", usage.cache_write.into()),
-        ("reasoning_tokens", usage.reasoning.into()),
-        ("cost_usd", cost.into()),
-    ];
-    let told = told.into_iter().filter(|(_, value)| !value.is_null());
-    Json::Object(told.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// A result for a call that nobody answered, marked as such.

@@ -214,6 +214,21 @@ impl Settings {
         Ok(true)
     }
 
+    /// Who answers: a model that is configured, or the one that is built in.
+    pub(crate) fn model(&self, name: &str) -> Result<tine_reply::Model> {
+        if name == ECHO {
+            return Ok(tine_reply::Model::Echo);
+        }
+        let Some(set) = self.models.get(name) else {
+            let known: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
+            let why = format!("there is no model `{name}`; there is {}", known.join(", "));
+            return Err(Failure::refused(Kind::NotFound, why));
+        };
+        let model = Model::new(set.value.clone());
+        let model = model.map_err(|error| Failure::invalid(error.to_string()))?;
+        Ok(tine_reply::Model::Provider(model))
+    }
+
     /// The interpreters that can be asked: the rules, and each model.
     pub(crate) fn interpreters(&self) -> Result<Interpreters> {
         let mut interpreters = Interpreters::rules();

@@ -202,3 +202,14 @@ fn a_server_with_few_descriptors_goes_on() {
     let (status, turns) = serving.ask("GET /api/v1/conversations/trip/turns HTTP/1.1", "");
     assert_eq!((status, &turns["turns"][2]["content"][0]["text"]), (200, &"meanwhile".into()));
 }
+
+#[test]
+fn a_server_answers_with_the_models_that_it_is_given_and_shows_a_page() {
+    let home = Home::new();
+    let why = home.refused("not_found", &["serve", "--model", "none"]);
+    assert!(why.contains("there is echo"), "{why}");
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0", "--model", "echo"]);
+    let (status, models) = serving.ask("GET /api/v1/models HTTP/1.1", "");
+    assert_eq!((status, &models["items"][0]["name"]), (200, &Value::from("echo")));
+    assert_eq!(serving.ask("GET / HTTP/1.1", "").0, 200);
+}

@@ -293,6 +293,107 @@ pub struct TopologyPage {
     pub next: Option<String>,
 }
 
+/// What stands above a row of an outline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// The root.
+    Root,
+    /// A row of the same outline, from 0.
+    Row(usize),
+    /// A turn that the caller has already.
+    Turn(TurnId),
+}
+
+/// What a turn consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Substance {
+    /// Text.
+    Text,
+    /// Text, and calls of tools.
+    TextAndCalls,
+    /// Calls of tools alone.
+    Calls,
+    /// The result of a call.
+    Result,
+    /// Thoughts alone.
+    Thinking,
+    /// Anything else: pictures, files, or nothing any more.
+    Other,
+}
+
+/// One row of an outline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutlineRow {
+    /// The turn.
+    pub id: TurnId,
+    /// Its parent as shown.
+    pub above: Above,
+    /// Who spoke.
+    pub role: Role,
+    /// What it consists of.
+    pub substance: Substance,
+    /// When.
+    pub created_at: Timestamp,
+    /// The first 80 characters on one line.
+    pub preview: String,
+    /// The title to show.
+    pub title: Option<String>,
+    /// Labels.
+    pub tags: Vec<String>,
+    /// The model that said it, where that is told.
+    pub model: Option<String>,
+    /// The tokens that it cost, where that is told.
+    pub tokens: Option<u64>,
+    /// Whether it is whole.
+    pub status: Status,
+    /// Whether its content was erased.
+    pub purged: bool,
+}
+
+/// Where a branch ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tip {
+    /// The branch.
+    pub branch: BranchId,
+    /// Its name.
+    pub name: Name,
+    /// The turn; `None` is the root.
+    pub turn: Option<TurnId>,
+    /// Counts the branch's changes.
+    pub version: u64,
+}
+
+/// Where a bookmark lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Its name.
+    pub name: Name,
+    /// The turn.
+    pub turn: TurnId,
+}
+
+/// A tree at a glance, or what has come to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outline {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The last operation of its log that is in this answer.
+    pub seq: u64,
+    /// Turns of the tree; where the answer is not the whole, hidden ones among them.
+    pub total: u64,
+    /// Whether the rows are the tree, in its order; otherwise they are those that are new or were
+    /// renamed, parents before children, each the last child of its parent if it is new.
+    pub whole: bool,
+    /// The rows of this page.
+    pub rows: Vec<OutlineRow>,
+    /// All branches, by name.
+    pub tips: Vec<Tip>,
+    /// All bookmarks, by name.
+    pub marks: Vec<Mark>,
+    /// Goes on behind this page.
+    pub next: Option<String>,
+}
+
 /// A line of turns that no branch leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {

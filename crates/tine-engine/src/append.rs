@@ -51,10 +51,7 @@ impl Engine {
         };
         let (receipt, replay) =
             self.mutate(call, "append", (id, request), payload, |mutation, (id, request)| {
-                if mutation.reader().find_turn(&mutation.call.project, id)?.is_some() {
-                    let advice = "; promise another id";
-                    return Err(Error::Exists { what: "turn", name: id.to_string(), advice });
-                }
+                mutation.refuse_known(*id)?;
                 mutation.promise(*id);
                 append(mutation, request)
             })?;

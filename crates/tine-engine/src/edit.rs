@@ -1,16 +1,19 @@
-//! Editing: another version beside a turn. The turn itself never changes.
+//! Other versions beside a turn: edited by somebody, or answered anew by a model. The turn itself
+//! never changes.
 
 use tine_core::json::{Json, object};
-use tine_core::{Message, Metadata, Status};
-use tine_store::Origin;
+use tine_core::{Message, Metadata, Role, Status};
+use tine_store::{Origin, Turn};
 
-use crate::append::{equal_child, make_chain, refuse_purged};
+use crate::append::{equal_child, make_chain, message_payload, refuse_purged};
 use crate::change::text;
 use crate::learned;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::views::{self, Answered};
-use crate::{BranchView, Call, Edit, Edited, Engine, Error, Outcome, Result, TurnView};
+use crate::{
+    BranchView, Call, Edit, Edited, Engine, Error, Outcome, Regenerate, Result, TurnRef, TurnView,
+};
 
 impl Engine {
     /// Makes a sibling of a turn that says something else, and moves a branch to it if one is
@@ -25,7 +28,51 @@ impl Engine {
                 ("reuse", request.reuse.into()),
             ])
         };
-        let (receipt, _) = self.mutate(call, "edit", request, payload, edit)?;
+        let rules = |mutation: &mut Mutation<'_>, request: &Edit| {
+            let branch = request.branch.as_deref();
+            version(mutation, &request.turn, branch, request.reuse, |old| {
+                Ok(Message {
+                    role: old.role,
+                    body: request.body.clone(),
+                    tool_call_id: old.tool_call_id.clone(),
+                    created_at: None,
+                    status: Status::Complete,
+                    metadata: Metadata::default(),
+                })
+            })
+        };
+        let (receipt, _) = self.mutate(call, "edit", request, payload, rules)?;
+        self.edited(call, receipt)
+    }
+
+    /// Records another answer of a model beside one of its answers, under an id that was promised
+    /// ([`promise_turn_id`](Engine::promise_turn_id)), and moves a branch to it if one is given.
+    pub fn regenerate(&self, call: &Call, request: Regenerate) -> Result<Edited> {
+        let payload = |request: &Regenerate| {
+            object([
+                ("conversation_id", request.turn.conversation.as_ref().map(text).into()),
+                ("turn", request.turn.turn.as_str().into()),
+                ("turn_id", text(&request.id)),
+                ("message", message_payload(&request.message)),
+                ("branch", request.branch.clone().into()),
+            ])
+        };
+        let rules = |mutation: &mut Mutation<'_>, request: &Regenerate| {
+            mutation.refuse_known(request.id)?;
+            mutation.promise(request.id);
+            version(mutation, &request.turn, request.branch.as_deref(), false, |old| {
+                if old.role != Role::Assistant || request.message.role != Role::Assistant {
+                    let why = "only what an assistant said is answered anew; edit other turns";
+                    return Err(Error::invalid(why));
+                }
+                Ok(request.message.clone())
+            })
+        };
+        let (receipt, _) = self.mutate(call, "regenerate", request, payload, rules)?;
+        self.edited(call, receipt)
+    }
+
+    fn edited(&self, call: &Call, receipt: EditReceipt) -> Result<Edited> {
         let turn = self.answered_turn(call, receipt.turn)?;
         let (outcome, branch) = (receipt.outcome, receipt.branch);
         Ok(Edited { turn, outcome, branch, redacted: call.redacted.clone() })
@@ -60,31 +107,34 @@ impl Receipt for EditReceipt {
     }
 }
 
-fn edit(mutation: &mut Mutation<'_>, request: &Edit) -> Result<EditReceipt> {
+/// Makes a sibling of a turn.
+fn version(
+    mutation: &mut Mutation<'_>,
+    turn: &TurnRef,
+    branch: Option<&str>,
+    reuse: bool,
+    message: impl FnOnce(&Turn) -> Result<Message>,
+) -> Result<EditReceipt> {
     let call = mutation.call;
-    let place = resolve::place(mutation.reader(), call, &request.turn)?;
+    let place = resolve::place(mutation.reader(), call, turn)?;
     let loc = place.turn_to_be("edited")?;
     refuse_purged(&place.conversation)?;
     mutation.open(place.conversation)?;
-    let branch = match &request.branch {
+    let branch = match branch {
         Some(name) => Some(resolve::branch(mutation.reader(), call, mutation.key(), name)?),
         None => None,
     };
+    if let Some(branch) = &branch {
+        mutation.check_seen(Some(branch), &branch.name)?;
+    }
     let tree = mutation.tree();
     let old = tree.turn(loc)?;
-    let message = Message {
-        role: old.role,
-        body: request.body.clone(),
-        tool_call_id: old.tool_call_id.clone(),
-        created_at: None,
-        status: Status::Complete,
-        metadata: Metadata::default(),
-    };
+    let message = message(&old)?;
     message
         .check(mutation.engine.limits())
         .map_err(|source| Error::Message { index: 0, source })?;
     let parent = tree.shown_parent(loc)?;
-    let known = if request.reuse { equal_child(&tree, parent, &message)? } else { None };
+    let known = if reuse { equal_child(&tree, parent, &message)? } else { None };
     let noticed = tree.noticed();
     mutation.depends_on_all(noticed);
     mutation.depends_on(old.operation);

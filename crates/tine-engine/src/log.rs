@@ -219,6 +219,17 @@ fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Res
 }
 
 impl<'m> Mutation<'m> {
+    /// Refuses an id that was promised and is a turn's already.
+    pub(crate) fn refuse_known(&self, id: TurnId) -> Result<()> {
+        match self.reader().find_turn(&self.call.project, &id)? {
+            None => Ok(()),
+            Some(_) => {
+                let advice = "; promise another id";
+                Err(Error::Exists { what: "turn", name: id.to_string(), advice })
+            }
+        }
+    }
+
     /// The next turn has this id.
     pub(crate) fn promise(&self, id: TurnId) {
         self.promised.set(Some(id));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tine_core::ids::NameError;
 use tine_core::{
     Body, BranchId, ConversationId, Json, Limits, Message, Name, ProjectId, Reference, Role,
-    SourceId, Timestamp,
+    SourceId, Timestamp, TurnId,
 };
 
 /// Who asks, where, and with which key.
@@ -240,6 +240,19 @@ pub struct Edit {
     pub reuse: bool,
 }
 
+/// Another answer of a model, beside one of its answers.
+#[derive(Clone, Debug)]
+pub struct Regenerate {
+    /// The id that the new turn has.
+    pub id: TurnId,
+    /// The answer that there is; it stays as it is.
+    pub turn: TurnRef,
+    /// The new one, of an assistant.
+    pub message: Message,
+    /// The branch that moves to it.
+    pub branch: Option<String>,
+}
+
 /// A turn to be shown as two.
 #[derive(Clone, Debug)]
 pub struct SplitTurn {
@@ -388,6 +401,38 @@ impl TopologyQuery {
             include_deleted: false,
         }
     }
+}
+
+/// The tree at a glance.
+#[derive(Clone, Debug)]
+pub struct OutlineQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Only what was added or renamed behind this operation of its log, where that is all that
+    /// happened.
+    pub since: Option<u64>,
+    /// Goes on behind an earlier page.
+    pub cursor: Option<String>,
+    /// Rows in this page; [`OUTLINE_ROWS`](crate::OUTLINE_ROWS) without it, and at most.
+    pub rows: Option<usize>,
+}
+
+impl OutlineQuery {
+    /// All of it.
+    pub fn of(conversation: ConversationId) -> Self {
+        OutlineQuery { conversation, since: None, cursor: None, rows: None }
+    }
+}
+
+/// Which conversations, the one that was changed last first.
+#[derive(Clone, Debug, Default)]
+pub struct RecentQuery {
+    /// Also hidden ones.
+    pub include_archived: bool,
+    /// Only those whose title or id has each of these words somewhere, whatever their case.
+    pub words: Option<String>,
+    /// Only those whose metadata has this among its `tags`.
+    pub tag: Option<String>,
 }
 
 /// A page of a listing.

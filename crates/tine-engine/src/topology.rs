@@ -107,6 +107,25 @@ impl Order {
         }
         Ok(Order { nodes, first })
     }
+
+    /// Turns in it.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Where some of them lie.
+    pub(crate) fn locs(&self, page: std::ops::Range<usize>) -> Vec<TurnLoc> {
+        self.nodes[page].iter().map(|node| node.loc).collect()
+    }
+
+    /// The place of a turn's parent in it.
+    pub(crate) fn parent(&self, at: usize) -> Option<usize> {
+        self.nodes[at].parent
+    }
+
+    pub(crate) fn has_children(&self, at: usize) -> bool {
+        !self.nodes[at].children.is_empty()
+    }
 }
 
 /// The orders made last. A page of a large tree needs the order of the whole; whoever reads it
@@ -123,6 +142,16 @@ type OrderName = (ConversationKey, u64, Option<TurnLoc>, bool);
 const ORDERS: usize = 4;
 
 impl Orders {
+    /// The whole tree as shown, as it is at an operation.
+    pub(crate) fn shown(
+        &self,
+        tree: &Tree<'_>,
+        conversation: ConversationKey,
+        seq: u64,
+    ) -> Result<Arc<Order>> {
+        self.get_or_make((conversation, seq, None, false), || Order::shown(tree, None))
+    }
+
     fn get_or_make(
         &self,
         name: OrderName,
@@ -195,7 +224,7 @@ fn rows(
     order: &Order,
     page: std::ops::Range<usize>,
 ) -> Result<Vec<TopologyRow>> {
-    let locs: Vec<TurnLoc> = order.nodes[page.clone()].iter().map(|node| node.loc).collect();
+    let locs = order.locs(page.clone());
     let turns = fetch(records, &locs)?;
     let mut ids: HashMap<TurnLoc, TurnId> = turns.iter().map(|turn| (turn.loc, turn.id)).collect();
     let mut id_of = |loc: TurnLoc| -> Result<TurnId> {
@@ -249,7 +278,7 @@ fn rows(
     Ok(rows)
 }
 
-fn preview(turn: &Turn) -> String {
+pub(crate) fn preview(turn: &Turn) -> String {
     match &turn.content {
         Content::Kept(body) => body.preview(PREVIEW),
         Content::Purged(_) => String::new(),

@@ -12,7 +12,6 @@ use crate::tree::{State, Tree};
 use crate::{BookmarkView, BranchView, ConversationView, Presence, Result, TurnView};
 
 pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<ConversationView> {
-    let last = records.last_operation(found.key)?;
     Ok(ConversationView {
         project: found.project.clone(),
         id: found.id.clone(),
@@ -23,7 +22,7 @@ pub(crate) fn conversation(records: &dyn Read, found: &Conversation) -> Result<C
         created_at: found.created_at,
         derived_from: found.derived_from.clone(),
         archived: found.visibility == Visibility::Archived,
-        changed_at: last.map_or(found.created_at, |last| last.at),
+        changed_at: records.changed_at(found.key)?.unwrap_or(found.created_at),
     })
 }
 

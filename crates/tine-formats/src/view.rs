@@ -11,7 +11,8 @@
 //!   (`tool_call_id`, `edited_from`, `outcome`).
 //! - An answer carries its project once, at the top: see [`Answer`].
 //! - Every answer can be read back: what a form becomes in a client (`TryFrom`) is what the
-//!   engine said (`From`), value for value. A form that cannot be read is [`Unreadable`].
+//!   engine said (`From`), value for value. A form that cannot be read is [`Unreadable`]. Only an
+//!   [`Outline`] is for pages alone.
 //!
 //! Deliberately absent: status codes and headers (the surfaces' business), and how a path is
 //! rendered for providers (see [`crate::render`]).
@@ -23,6 +24,7 @@ mod conversation;
 mod error;
 mod history;
 mod learned;
+mod outline;
 mod reading;
 mod rendering;
 mod search;
@@ -42,6 +44,7 @@ pub use conversation::*;
 pub use error::*;
 pub use history::*;
 pub use learned::*;
+pub use outline::{Mark, Outline, Tip};
 pub use reading::Unreadable;
 pub use rendering::*;
 pub use search::*;

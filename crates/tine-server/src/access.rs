@@ -193,11 +193,13 @@ impl Caller {
     }
 }
 
-/// Finds out who asks, and refuses who may not.
+/// Finds out who asks, and refuses who may not. What is `open` anybody may have: the page, which
+/// asks for a token itself.
 pub(crate) fn admit(
     tokens: &Tokens,
     options: &Options,
     headers: &HeaderMap,
+    open: bool,
 ) -> Result<Caller, Problem> {
     check_names(options, headers)?;
     let given = match headers.get(header::AUTHORIZATION) {
@@ -220,7 +222,7 @@ pub(crate) fn admit(
                 "this token is not valid; `tine token create` makes one",
             )),
         },
-        None if options.token_required => Err(Problem::new(
+        None if options.token_required && !open => Err(Problem::new(
             Kind::Unauthorized,
             "a token is needed; `tine token create` makes one, sent as `Authorization: Bearer …`",
         )),
@@ -278,7 +280,7 @@ mod tests {
     fn a_page_of_another_site_cannot_ask_in_its_name() {
         let (tokens, options) = (Tokens::new(None), Options::default());
         let refused = |pairs: &[(&'static str, &'static str)]| {
-            admit(&tokens, &options, &headers(pairs)).is_err_and(|it| it.is(Kind::Forbidden))
+            admit(&tokens, &options, &headers(pairs), true).is_err_and(|it| it.is(Kind::Forbidden))
         };
         assert!(refused(&[("host", "evil.example:8000")]));
         assert!(refused(&[("host", "localhost.evil.example")]));
@@ -287,10 +289,10 @@ mod tests {
         assert!(refused(&[("host", "localhost:8000"), ("origin", "null")]));
         assert!(refused(&[("host", "localhost:8000"), ("origin", "http://localhost:3000")]));
         for host in ["localhost", "localhost:8000", "127.0.0.1:8000", "[::1]:8000"] {
-            assert!(admit(&tokens, &options, &headers(&[("host", host)])).is_ok(), "{host}");
+            assert!(admit(&tokens, &options, &headers(&[("host", host)]), true).is_ok(), "{host}");
         }
         let own = [("host", "localhost:8000"), ("origin", "http://localhost:8000")];
-        assert!(admit(&tokens, &options, &headers(&own)).is_ok());
+        assert!(admit(&tokens, &options, &headers(&own), true).is_ok());
     }
 
     #[test]

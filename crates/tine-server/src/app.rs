@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,7 +12,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::access::Tokens;
 use crate::metrics::Metrics;
 use crate::rate::Rates;
+use crate::replies::Replies;
 use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::visited::Visited;
 use crate::worker::Bell;
 
 /// How a server behaves.
@@ -21,6 +24,8 @@ pub struct Options {
     pub actor: String,
     /// Where tokens are kept; without it none is valid.
     pub tokens: Option<PathBuf>,
+    /// Where it is kept what people looked at last; in memory without it.
+    pub visited: Option<PathBuf>,
     /// Whether every request needs a token.
     pub token_required: bool,
     /// Names under which the server may be addressed, besides the loopback's.
@@ -31,10 +36,14 @@ pub struct Options {
     pub redact: bool,
     /// Requests in work at once.
     pub concurrency: usize,
-    /// Exports, imports and sources that come, at once; each holds a thread while its client takes its time.
+    /// Exports, imports, sources that come and outlines, at once.
     pub transfers: usize,
     /// Requests at once that wait until a run has ended; each holds a thread meanwhile.
     pub waits: usize,
+    /// Models that answer, by name; the first where none is named.
+    pub models: Vec<(String, tine_reply::Model)>,
+    /// Answers of models at once; each holds a thread.
+    pub replies: usize,
     /// Whether runs that wait are done here, in the background.
     pub interprets: bool,
     /// Memory for large bodies, all together.
@@ -56,6 +65,7 @@ impl Default for Options {
         Options {
             actor: "tine".to_owned(),
             tokens: None,
+            visited: None,
             token_required: false,
             hosts: Vec::new(),
             connections: 10_000,
@@ -63,6 +73,8 @@ impl Default for Options {
             concurrency: 1_024,
             transfers: 16,
             waits: 64,
+            models: Vec::new(),
+            replies: 32,
             interprets: true,
             body_room_bytes: 512 << 20,
             rate: 50_000,
@@ -85,6 +97,10 @@ pub(crate) struct App {
     pub(crate) body_room: BodyRoom,
     pub(crate) transfer_room: TransferRoom,
     pub(crate) wait_room: WaitRoom,
+    /// Answers that are being given.
+    pub(crate) replies: Arc<Replies>,
+    /// What people looked at last.
+    pub(crate) visited: Visited,
     /// Tells the worker that a run may be waiting.
     pub(crate) bell: Bell,
     /// The API's description.

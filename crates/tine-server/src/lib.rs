@@ -1,8 +1,8 @@
 //! Tine over HTTP.
 //!
 //! [`Server`] listens, checks who asks (`access`), and answers: the REST routes (`api`), live
-//! events (`events`), bundles (`transfer`), tools for agents (`mcp`), the API's description (`openapi`) and its reference
-//! (`reference`). Everything goes through the engine; no rule of the tree lives here.
+//! events (`events`), answers of models (`reply`), bundles (`transfer`), tools for agents (`mcp`), the API's description (`openapi`) and its reference
+//! (`reference`), and the web page (`page`). Everything goes through the engine; no rule of the tree lives here.
 //!
 //! Connections are served by a few asynchronous threads that never wait for the store; what may
 //! wait runs on threads of its own.
@@ -14,14 +14,18 @@ mod events;
 mod mcp;
 mod metrics;
 mod openapi;
+mod page;
 mod problem;
 mod rate;
 mod reference;
+mod replies;
+mod reply;
 mod room;
 mod route;
 mod serve;
 mod sources;
 mod transfer;
+mod visited;
 mod worker;
 
 pub use access::{Token, TokenFile, token_digest};

@@ -136,6 +136,20 @@ impl Description {
         self.insert(method, path, about, parameters, body, answer);
     }
 
+    /// A route that is asked in JSON and answers a stream of events.
+    pub(crate) fn add_stream<P: JsonSchema, B: JsonSchema>(
+        &mut self,
+        method: &Method,
+        path: &str,
+        about: &Operation,
+    ) {
+        let form = with_example(self.schema::<B>(), about.example);
+        let body = json!({ "required": false, "content": { "application/json": form } });
+        let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+        let parameters = self.parameters::<P>(path, about, true);
+        self.insert(method, path, about, parameters, Some(body), stream);
+    }
+
     /// The route that takes a bundle.
     pub(crate) fn add_import(&mut self, about: &Operation) {
         let answer = json!({ "application/json": { "schema": self.schema::<Answer<Imported>>() } });
@@ -362,6 +376,10 @@ fn bounded(name: &str, schema: &mut Value) {
         "limit" | "window" => {
             schema["minimum"] = 1.into();
             schema["maximum"] = limits.page_rows.into();
+        }
+        "rows" => {
+            schema["minimum"] = 1.into();
+            schema["maximum"] = tine_engine::OUTLINE_ROWS.into();
         }
         _ => {}
     }

@@ -38,7 +38,7 @@ impl BodyRoom {
     }
 }
 
-/// Bundles that are read or written, and sources that come, at once.
+/// Bundles that are read or written, sources that come, and outlines, at once.
 pub(crate) struct TransferRoom(Arc<Semaphore>);
 
 impl TransferRoom {
@@ -49,7 +49,7 @@ impl TransferRoom {
     /// Room for one more.
     pub(crate) fn take(&self) -> Result<Held, Problem> {
         let permit = Arc::clone(&self.0).try_acquire_owned();
-        let why = "too many exports, imports and sources at once; try again";
+        let why = "too many exports, imports, sources and outlines at once; try again";
         let permit = permit.map_err(|_| Problem::new(Kind::Busy, why))?;
         Ok(Held { _permit: Some(permit) })
     }

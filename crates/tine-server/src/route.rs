@@ -265,7 +265,7 @@ pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Respo
 }
 
 /// Reads path and query as one set of parameters.
-async fn parameters<P: DeserializeOwned>(parts: &mut Parts) -> Result<P, Problem> {
+pub(crate) async fn parameters<P: DeserializeOwned>(parts: &mut Parts) -> Result<P, Problem> {
     let path = RawPathParams::from_request_parts(parts, &()).await;
     let path = path.map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
     let pairs: Vec<(&str, &str)> = path.iter().collect();

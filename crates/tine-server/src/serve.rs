@@ -32,9 +32,11 @@ use crate::metrics::Metrics;
 use crate::openapi::Operation;
 use crate::problem::Problem;
 use crate::rate::Rates;
+use crate::replies::Replies;
 use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::visited::Visited;
 use crate::worker::{self, Bell};
-use crate::{api, events, mcp, reference, route, sources, transfer};
+use crate::{api, events, mcp, page, reference, reply, route, sources, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
@@ -87,6 +89,8 @@ impl Server {
             body_room: BodyRoom::new(options.body_room_bytes),
             transfer_room: TransferRoom::new(options.transfers),
             wait_room: WaitRoom::new(options.waits),
+            replies: Replies::new(options.replies),
+            visited: Visited::new(options.visited.clone()),
             bell,
             description,
             feed: feed_end,
@@ -227,11 +231,14 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
     let import = Operation::new("Store", "importBundle", "Read a bundle, checking every hash");
     description.add_import(&import);
     description.add_sources();
+    reply::describe(&mut description);
     let description = description.finish();
     let router = router
         .route("/api/v1/events", get(events::events))
         .route("/api/v1/export", get(transfer::export))
         .route("/api/v1/import", post(transfer::import))
+        .route(reply::PATH, post(reply::reply))
+        .route(reply::AGAIN_PATH, post(reply::regenerate))
         .route(sources::PATH, post(sources::store))
         .route(sources::CONTENT_PATH, get(sources::content))
         .route("/api/v1/openapi.json", get(openapi))
@@ -240,7 +247,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
         .route("/mcp", any(mcp::answer))
         .route("/metrics", get(metrics))
         .method_not_allowed_fallback(wrong_method)
-        .fallback(nowhere);
+        .fallback(page::answer);
     (router, description)
 }
 
@@ -300,10 +307,6 @@ async fn wrong_method() -> Response {
         .into_response()
 }
 
-async fn nowhere() -> Response {
-    Problem::new(Kind::NotFound, "there is nothing here; /docs lists what there is").into_response()
-}
-
 /// The way of every request: its name, its sender, its room, its end in the log.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
@@ -350,7 +353,8 @@ fn enter<'a>(
             .with_status(StatusCode::TOO_MANY_REQUESTS)
             .after(1));
     }
-    let caller = access::admit(&app.tokens, &app.options, request.headers())?;
+    let open = page::covers(request);
+    let caller = access::admit(&app.tokens, &app.options, request.headers(), open)?;
     let room = app.room.try_acquire();
     let room =
         room.map_err(|_| Problem::new(Kind::Busy, "too many requests at once; try again"))?;

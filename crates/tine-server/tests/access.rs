@@ -61,7 +61,7 @@ fn without_a_valid_token_every_route_is_closed() {
         "/api/v1/export",
         "/api/v1/conversations",
         "/api/v1/stats",
-        "/none",
+        "/api/none",
     ];
     for path in paths {
         let refused = served.get(path);

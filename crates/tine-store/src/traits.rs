@@ -9,7 +9,8 @@
 use std::path::Path;
 
 use tine_core::{
-    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId, TurnId,
+    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId,
+    Timestamp, TurnId,
 };
 
 use crate::ledger::{Entry, EntryKind, KeyRange};
@@ -239,6 +240,10 @@ pub trait Read {
     fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
         let last = self.last_operation(conversation)?;
         Ok(last.map(|operation| (operation.seq, operation.hash)))
+    }
+    /// When a conversation was last changed.
+    fn changed_at(&self, conversation: ConversationKey) -> Result<Option<Timestamp>> {
+        Ok(self.last_operation(conversation)?.map(|operation| operation.at))
     }
     /// One operation.
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>>;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use clap::Args;
-use tine_acp::{Agent, Model};
+use tine_acp::Agent;
 use tine_core::{Kind, Limits, ProjectId};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy};
 use tine_store::EmbeddedStore;
@@ -37,7 +37,7 @@ pub(crate) struct AcpArgs {
 
 pub(crate) fn acp(globals: &Globals, args: &AcpArgs) -> Result<()> {
     globals.only_here("tine acp", "run it where the store is")?;
-    let model = model(globals, &args.model)?;
+    let model = globals.settings.model(&args.model)?;
     logging::as_lines(args.log);
     let limits = Limits::default();
     let project = match globals.project() {
@@ -51,18 +51,4 @@ pub(crate) fn acp(globals: &Globals, args: &AcpArgs) -> Result<()> {
     let agent = Agent::new(engine, Call::by(globals.actor()).in_project(project), model);
     tine_acp::serve(&agent, io::stdin(), io::stdout())
         .map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
-}
-
-fn model(globals: &Globals, name: &str) -> Result<Model> {
-    if name == ECHO {
-        return Ok(Model::Echo);
-    }
-    let models = &globals.settings.models;
-    let Some(set) = models.get(name) else {
-        let known: Vec<&str> = models.keys().map(String::as_str).chain([ECHO]).collect();
-        let why = format!("there is no model `{name}`; there is {}", known.join(", "));
-        return Err(Failure::refused(Kind::NotFound, why));
-    };
-    let model = tine_models::Model::new(set.value.clone());
-    Ok(Model::Provider(model.map_err(|error| Failure::invalid(error.to_string()))?))
 }

@@ -24,6 +24,9 @@ const PACK_EVERY: Duration = Duration::from_secs(60);
 /// How often what was said since is indexed.
 const INDEX_EVERY: Duration = Duration::from_secs(2);
 
+/// What people looked at last; beside the store, since it is no part of it.
+const VISITED: &str = "tine.visited";
+
 /// Where the server listens when nobody says otherwise.
 const LISTEN: &str = "127.0.0.1:8000";
 
@@ -40,6 +43,7 @@ On this machine no token is needed. Everywhere else every request needs one: see
 
 Examples:
   tine serve                                   on http://127.0.0.1:8000
+  tine serve --model claude                    a model of tine.toml answers on the page
   tine serve --listen 0.0.0.0:8000 --host tine.example.org
   curl http://127.0.0.1:8000/api/v1/conversations")]
 pub(crate) struct ServeArgs {
@@ -53,6 +57,10 @@ pub(crate) struct ServeArgs {
     /// that is appended or edited, before it is recorded
     #[arg(long)]
     redact: bool,
+    /// A model that answers when somebody asks for it: one of tine.toml, or `echo`, which repeats
+    /// what it is told; can be repeated, and the first answers where none is named
+    #[arg(long, value_name = "NAME")]
+    model: Vec<String>,
     /// Requests of one address in a second
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     rate: u32,
@@ -85,10 +93,12 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let options = Options {
         actor: globals.actor(),
         tokens: Some(token_file(&folder)),
+        visited: Some(folder.join(VISITED)),
         token_required: !listen.ip().is_loopback(),
         hosts: args.host,
         connections: connections(),
         redact: args.redact,
+        models: models(globals, args.model)?,
         concurrency: args.concurrency,
         rate: args.rate,
         grace: Duration::from_secs(args.grace),
@@ -118,6 +128,15 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
         }
         server.run().await.map_err(|error| internal(format!("the server failed: {error}")))
     })
+}
+
+/// The models that answer, by name.
+fn models(globals: &Globals, names: Vec<String>) -> Result<Vec<(String, tine_reply::Model)>> {
+    let model = |name: String| {
+        let model = globals.settings.model(&name)?;
+        Ok((name, model))
+    };
+    names.into_iter().map(model).collect()
 }
 
 /// Keeps the search index near the end of the feed, so that a search has little left to do. A

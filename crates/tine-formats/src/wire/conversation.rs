@@ -123,6 +123,15 @@ impl From<engine::Derive> for Derive {
 }
 
 request! {
+    /// Where somebody looks at a conversation.
+    Visited {
+        /// The leaf below each turn, by the ids of both; below the empty name, of all. `null`
+        /// forgets it.
+        leaves: std::collections::BTreeMap<String, Option<String>>,
+    }
+}
+
+request! {
     /// What changes of a conversation; a field that is not there stays as it is.
     ConversationPatch {
         /// `null` clears it.

@@ -316,6 +316,55 @@ impl From<engine::Edit> for EditTurn {
 }
 
 request! {
+    /// What a model is asked for at the end of a branch.
+    AskReply {
+        /// What is said to it first, and recorded as a user's turn; without it the branch's last
+        /// turn is answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<ContentForm>")]
+        content: Option<Raw>,
+        /// The model that answers, by the name that `/models` tells; the first one without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    }
+}
+
+impl AskReply {
+    /// What is said first, as an append to a branch.
+    pub fn question(
+        &mut self,
+        conversation: &str,
+        branch: &str,
+        limits: &Limits,
+    ) -> Result<Option<engine::Append>> {
+        let Some(content) = self.content.take() else { return Ok(None) };
+        let append = Append {
+            role: Some(Speaker::User),
+            content: Some(content),
+            branch: Some(branch.to_owned()),
+            reuse: Some(false),
+            ..Append::default()
+        };
+        append.into_request(conversation, limits).map(Some)
+    }
+}
+
+request! {
+    /// An answer of a model that is to be given anew.
+    Regenerate {
+        /// The branch that moves to the new answer, by name or id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+        /// The model that answers, by the name that `/models` tells; the first one without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The conversation in which the turn's name is looked up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation_id: Option<String>,
+    }
+}
+
+request! {
     /// A turn to be shown as two.
     SplitTurn {
         /// Unicode scalar values that the first half keeps.

@@ -1,11 +1,13 @@
 //! Projects and conversations.
 
 use axum::http::Method;
-use tine_engine::{ConversationPatch, Purge, PurgeTarget};
+use tine_core::Kind;
+use tine_engine::{ConversationPatch, Purge, PurgeTarget, RecentQuery};
 use tine_formats::{view, wire};
 
 use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
 use crate::openapi::{Link, Operation};
+use crate::problem::Problem;
 use crate::route::{Answered, Asked, NoBody, Parameters, Reply, Routes};
 
 const TAG: &str = "Conversations";
@@ -54,7 +56,23 @@ parameters!(Conversations {
     limit: Option<u64>,
     /// Also hidden ones.
     archived: Option<bool>,
+    /// In which order; as they were made without it.
+    order: Option<Order>,
+    /// With the order `activity`: only those whose title or id has each of these words somewhere.
+    q: Option<String>,
+    /// With the order `activity`: only those whose metadata has this among its `tags`.
+    tag: Option<String>,
 });
+
+/// An order of conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Order {
+    /// As they were made.
+    Made,
+    /// The one that was changed last first.
+    Activity,
+}
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let about = |id, summary| Operation::new(TAG, id, summary);
@@ -144,7 +162,18 @@ fn create(
 fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<view::Conversation>> {
     let archived = query.archived.unwrap_or(false);
     let page = page(query.cursor, query.limit)?;
-    let found = asked.engine().conversations(&asked.call, archived, page)?;
+    let found = match query.order.unwrap_or(Order::Made) {
+        Order::Made if query.q.is_some() || query.tag.is_some() => {
+            let why = "`q` and `tag` need `order=activity`";
+            return Err(Problem::new(Kind::Invalid, why));
+        }
+        Order::Made => asked.engine().conversations(&asked.call, archived, page)?,
+        Order::Activity => {
+            let (words, tag) = (query.q, query.tag);
+            let recent = RecentQuery { include_archived: archived, words, tag };
+            asked.engine().recent_conversations(&asked.call, &recent, page)?
+        }
+    };
     Ok(Reply::ok(answer(asked, found.into())))
 }
 

@@ -6,14 +6,17 @@ mod care;
 mod commits;
 mod comparing;
 mod conversations;
+mod demo;
 mod entities;
 mod interpretations;
+mod models;
 mod operations;
 mod relationships;
 mod search;
 mod sources;
 mod store;
 mod turns;
+mod visited;
 
 use std::str::FromStr;
 
@@ -32,12 +35,15 @@ pub(crate) type List<T> = Answer<Items<T>>;
 /// Every route under `/api/v1`.
 pub(crate) fn routes() -> Routes {
     let routes = conversations::routes(Routes::new());
+    let routes = demo::routes(routes);
+    let routes = visited::routes(routes);
     let routes = turns::routes(routes);
     let routes = branches::routes(routes);
     let routes = bookmarks::routes(routes);
     let routes = commits::routes(routes);
     let routes = comparing::routes(routes);
     let routes = operations::routes(routes);
+    let routes = models::routes(routes);
     let routes = search::routes(routes);
     let routes = store::routes(routes);
     let routes = sources::routes(routes);

@@ -3,8 +3,8 @@
 use axum::http::Method;
 use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::{
-    Delete, DeleteMode, Fork, ForkPoint, Outcome, PathQuery, Purge, PurgeTarget, Selection,
-    TopologyQuery, TurnRef, WindowQuery,
+    Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge, PurgeTarget,
+    Selection, TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::redact::Redacted;
 use tine_formats::view::{Answer, Items};
@@ -47,6 +47,18 @@ parameters!(Topology {
     cursor: Option<String>,
     /// Rows in a page.
     limit: Option<u64>,
+});
+
+parameters!(Outline {
+    /// The conversation.
+    conversation_id: String,
+    /// The `seq` of an outline that the caller has: only what is new since then, where nothing but
+    /// adding and naming has happened; else everything again.
+    since: Option<u64>,
+    /// Goes on behind an earlier page.
+    cursor: Option<String>,
+    /// Rows in a page; 200,000 without it.
+    rows: Option<u64>,
 });
 
 parameters!(One {
@@ -152,6 +164,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
             topology,
         )
         .get(
+            "/api/v1/conversations/{conversation_id}/outline",
+            about("getOutline", "The tree at a glance, in columns, or what has come to it"),
+            outline,
+        )
+        .get(
             "/api/v1/conversations/{conversation_id}/tails",
             about("listTails", "Lines that no branch leads to"),
             tails,
@@ -193,6 +210,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
             "/api/v1/turns/{turn}/edit",
             about("editTurn", "Make another version; the old one stays")
                 .also(&[201])
+                .conditional()
                 .body_required(),
             edit,
         )
@@ -280,6 +298,18 @@ fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<view::
         include_deleted: query.deleted.unwrap_or(false),
     };
     Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?.into())))
+}
+
+fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<view::Outline>> {
+    // The largest of these answers take megabytes each.
+    let _room = asked.app.transfer_room.take()?;
+    let request = OutlineQuery {
+        conversation: conversation(&query.conversation_id, asked.engine().limits())?,
+        since: query.since,
+        cursor: query.cursor,
+        rows: query.rows.map(|rows| wire::size("the rows", rows)).transpose()?,
+    };
+    Ok(Reply::ok(answer(asked, asked.engine().outline(&asked.call, request)?.into())))
 }
 
 fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<view::Tail>> {

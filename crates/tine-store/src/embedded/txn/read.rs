@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 use tine_core::{
-    BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, TurnId,
+    BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, Timestamp, TurnId,
 };
 
 use super::super::fresh;
@@ -293,6 +293,16 @@ impl Read for Txn<'_> {
             self.one(sql, [no], |row| {
                 Ok((rows::unsigned(row.get(0)?), OperationHash(Digest(row.get(1)?))))
             })
+        })
+    }
+
+    fn changed_at(&self, conversation: ConversationKey) -> Result<Option<Timestamp>> {
+        self.last_operation_by(conversation, |no| {
+            let (sql, no) = match self.is_fresh_operation(no) {
+                true => ("SELECT at FROM fresh WHERE no = ?1", fresh::number_of_operation(no)),
+                false => ("SELECT at FROM operation WHERE no = ?1", no),
+            };
+            self.one(sql, [no], |row| Ok(Timestamp::from_millis(row.get(0)?)))
         })
     }
 

@@ -11,17 +11,16 @@ use tine_core::{
     Body, ConversationId, Json, Limits, Message, Reference, Role, Status, Timestamp, TurnId,
 };
 use tine_engine::{
-    Append, Call, Clock, Delete, DeleteMode, Edit, Engine, Fork, ForkPoint, MetadataPatch,
-    MoveBranch, NewConversation, SplitTurn, TurnRef,
+    Append, Call, Clock, Delete, DeleteMode, Edit, Engine, Error, Fork, ForkPoint, MetadataPatch,
+    MoveBranch, NewConversation, Result, SplitTurn, TurnRef,
 };
-
-use crate::failure::Result;
 
 /// 2024-01-15T10:30:00Z.
 const BEGINNING_MS: i64 = 1_705_314_600_000;
 
 /// Stands still until the story moves it on.
-pub(super) struct StoryClock(AtomicI64);
+#[derive(Debug)]
+pub struct StoryClock(AtomicI64);
 
 impl Default for StoryClock {
     fn default() -> Self {
@@ -30,7 +29,7 @@ impl Default for StoryClock {
 }
 
 impl StoryClock {
-    fn pass(&self, seconds: i64) {
+    pub(crate) fn pass(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000, Ordering::SeqCst);
     }
 }
@@ -49,12 +48,7 @@ struct Teller<'a> {
 }
 
 /// Makes the conversation and everything in it.
-pub(super) fn tell(
-    engine: &Engine,
-    call: &Call,
-    clock: &StoryClock,
-    id: &ConversationId,
-) -> Result<()> {
+pub fn tell(engine: &Engine, call: &Call, clock: &StoryClock, id: &ConversationId) -> Result<()> {
     let call = Call { actor: "demo".to_owned(), ..call.clone() };
     let teller = Teller { engine, call, clock, id };
     teller.begin()?;
@@ -304,6 +298,7 @@ fn calls(text: &str, calls: &[ToolCall<'_>]) -> Result<Message> {
             ("parameters", parameters.into()),
         ]));
     }
-    let body = crate::input::content(Json::Array(blocks), Role::Assistant, &Limits::default())?;
+    let body = Body::from_content(Json::Array(blocks), Role::Assistant, &Limits::default())
+        .map_err(|source| Error::Message { index: 0, source })?;
     Ok(Message { body, ..Message::text(Role::Assistant, "") })
 }

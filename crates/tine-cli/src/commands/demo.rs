@@ -4,8 +4,6 @@
 //! deletes only a store that carries the mark of having been made here. Over a server the story
 //! is told in memory and sent as a bundle, so that it is the same there, hash for hash.
 
-mod story;
-
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +12,7 @@ use std::sync::Arc;
 use clap::Args;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind};
+use tine_demo::{CONVERSATION, StoryClock};
 use tine_engine::{Engine, SystemEntropy};
 use tine_formats::bundle::write_bundle;
 use tine_formats::view;
@@ -26,11 +25,6 @@ use crate::failure::{Failure, Result};
 use crate::places;
 use crate::session::{self, Place, Session};
 use crate::terminal::Paging;
-
-use self::story::StoryClock;
-
-/// The conversation that the demonstration makes.
-const CONVERSATION: &str = "tokyo-trip";
 
 /// Lies in the folder of a store that the demonstration made, and nobody else did.
 const MARK: &str = "made-by-tine-demo.txt";
@@ -73,7 +67,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     let session = Session::over(Place::Here(engine.clone()), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
     if !is_there(&session, &id)? {
-        story::tell(&engine, &session.call, &told, &id)?;
+        tine_demo::tell(&engine, &session.call, &told, &id)?;
     }
     show(&session, &id, &format!("TINE_STORE={}", quoted(&folder)))
 }
@@ -91,7 +85,7 @@ fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()>
         let told = Arc::clone(&clock);
         let (store, entropy) = (Arc::new(MemoryStore::new()), Arc::new(SystemEntropy));
         let engine = Engine::with(store, clock, entropy, session::limits());
-        story::tell(&engine, &session.call, &told, &id)?;
+        tine_demo::tell(&engine, &session.call, &told, &id)?;
         let mut bundle = Vec::new();
         write_bundle(&engine, &session.call, std::slice::from_ref(&id), &mut bundle)?;
         client.import(Some(&session.call.project), &mut bundle.as_slice())?;

@@ -17,7 +17,7 @@ const ECHO_PIECES: usize = 256;
 const ECHO_PAUSE: Duration = Duration::from_millis(10);
 
 /// What is given each piece of an answer as it comes, and can end it.
-pub(crate) type Listener<'a> = &'a mut dyn FnMut(Delta<'_>) -> ControlFlow<()>;
+type Listener<'a> = &'a mut dyn FnMut(Delta<'_>) -> ControlFlow<()>;
 
 /// Who answers.
 #[derive(Clone, Debug)]
@@ -29,15 +29,19 @@ pub enum Model {
 }
 
 /// How an answer ended, besides what it says.
-pub(crate) struct Ended {
-    pub(crate) finish: Finish,
-    pub(crate) usage: Usage,
-    pub(crate) model_answered: Option<String>,
+#[derive(Debug)]
+pub struct Ended {
+    /// Why.
+    pub finish: Finish,
+    /// What it cost.
+    pub usage: Usage,
+    /// The model that answered, in its own words.
+    pub model_answered: Option<String>,
 }
 
 impl Model {
     /// The name under which the provider is configured.
-    pub(crate) fn provider(&self) -> &str {
+    pub fn provider(&self) -> &str {
         match self {
             Model::Echo => "tine",
             Model::Provider(model) => model.provider().name(),
@@ -45,7 +49,7 @@ impl Model {
     }
 
     /// The model that is asked for.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self {
             Model::Echo => "echo",
             Model::Provider(model) => model.provider().model(),

@@ -1,0 +1,40 @@
+//! The example, for whoever has nothing to look at yet.
+
+use axum::http::Method;
+use tine_core::{ConversationId, Kind};
+use tine_demo::Untold;
+use tine_formats::bundle::read_bundle;
+use tine_formats::{view, wire};
+
+use super::{OnlyProject, answer};
+use crate::openapi::Operation;
+use crate::problem::Problem;
+use crate::route::{Answered, Asked, Reply, Routes};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let about = "Load the example: branches, tools, commits, facts; or find it";
+    let about = Operation::new("Conversations", "loadDemo", about).also(&[201]);
+    routes.route(Method::POST, "/api/v1/demo", about, load)
+}
+
+fn load(
+    asked: &Asked,
+    _: OnlyProject,
+    _: wire::Nothing,
+) -> Answered<view::Answer<view::Conversation>> {
+    let (engine, call) = (asked.engine(), &asked.call);
+    let id = ConversationId::from_stored(tine_demo::CONVERSATION);
+    let new = match engine.conversation(call, &id) {
+        Ok(_) => false,
+        Err(error) if error.kind() == Kind::NotFound => {
+            let bundle = tine_demo::bundle(asked.project()).map_err(|why| match why {
+                Untold::Engine(error) => Problem::from(error),
+                Untold::Bundle(error) => Problem::from(error),
+            })?;
+            read_bundle(engine, Some(asked.project()), &mut bundle.as_slice())?;
+            true
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Reply::made(new, answer(asked, engine.conversation(call, &id)?.into())))
+}

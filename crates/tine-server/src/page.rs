@@ -1,0 +1,158 @@
+//! The web page: its files, and its beginning at every address that nothing else has.
+//!
+//! Needs no token, since it says nothing of the store; what it asks for does. It may load nothing
+//! from elsewhere, run no script but its own, and stand in no frame.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tine_core::Kind;
+use tine_page::File;
+
+use crate::problem::Problem;
+
+/// What the page may do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'";
+
+/// A name that changes with its bytes.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+
+/// Kept, and asked for again each time.
+const FOR_NOW: &str = "no-cache";
+
+/// Where programs ask: what is not there is no place of the page.
+const OF_PROGRAMS: [&str; 5] = ["/api", "/mcp", "/docs", "/healthz", "/metrics"];
+
+/// Whether a request is for the page.
+pub(crate) fn covers(request: &Request) -> bool {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    reads && !is_of_programs(request.uri().path())
+}
+
+fn is_of_programs(path: &str) -> bool {
+    OF_PROGRAMS.iter().any(|above| {
+        path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+/// Answers whatever no route has.
+pub(crate) async fn answer(request: Request) -> Response {
+    let found = covers(&request).then(|| find(request.uri().path(), request.headers())).flatten();
+    match found {
+        Some(file) => send(file, request.headers()),
+        None => {
+            let why = "there is nothing here; /docs lists what there is";
+            Problem::new(Kind::NotFound, why).into_response()
+        }
+    }
+}
+
+/// A file by its name; else the page's beginning for whoever wants to see a page: it finds out
+/// itself what its address is about.
+fn find(path: &str, headers: &HeaderMap) -> Option<&'static File> {
+    let name = path.strip_prefix('/')?;
+    let file = tine_page::find(name);
+    let index = || (name.is_empty() || wants(headers)).then(tine_page::index);
+    file.or_else(index)
+}
+
+fn wants(headers: &HeaderMap) -> bool {
+    text(headers, header::ACCEPT).contains("text/html")
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn send(file: &File, asked: &HeaderMap) -> Response {
+    // One name for all forms: weak, since their bytes differ.
+    let version = format!("W/\"{}\"", file.version);
+    let keep = if file.is_immutable() { FOR_EVER } else { FOR_NOW };
+    let known = text(asked, header::IF_NONE_MATCH).split(',').any(|it| it.trim() == version);
+    let mut response = match known {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => whole(file, asked),
+    };
+    let headers = response.headers_mut();
+    if let Ok(version) = HeaderValue::try_from(version) {
+        headers.insert(header::ETAG, version);
+    }
+    for (name, value) in [
+        (header::CACHE_CONTROL, keep),
+        (header::VARY, "accept-encoding"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn whole(file: &File, asked: &HeaderMap) -> Response {
+    let kind = (header::CONTENT_TYPE, file.media_type());
+    match file.gzip.filter(|_| takes_gzip(text(asked, header::ACCEPT_ENCODING))) {
+        Some(small) => ([kind, (header::CONTENT_ENCODING, "gzip")], small).into_response(),
+        None => ([kind], file.bytes).into_response(),
+    }
+}
+
+/// Whether `Accept-Encoding` allows gzip.
+fn takes_gzip(codings: &str) -> bool {
+    codings.split(',').any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let refused = weight.trim().strip_prefix("q=").and_then(|it| it.parse().ok()) == Some(0.0);
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: File = File {
+        name: "assets/index-1a2b3c.js",
+        bytes: b"say('hello')",
+        gzip: Some(b"small"),
+        version: "5e",
+    };
+
+    fn asked(pairs: &[(header::HeaderName, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().cloned();
+        pairs.map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
+    }
+
+    fn header_of(response: &Response, name: header::HeaderName) -> &str {
+        text(response.headers(), name)
+    }
+
+    #[test]
+    fn a_file_whose_name_tells_its_bytes_is_kept_for_ever() {
+        let sent = send(&SCRIPT, &HeaderMap::new());
+        assert_eq!(header_of(&sent, header::CACHE_CONTROL), FOR_EVER);
+        assert_eq!(header_of(&sent, header::CONTENT_TYPE), "text/javascript; charset=utf-8");
+        let sent = send(&File { name: "index.html", ..SCRIPT }, &HeaderMap::new());
+        assert_eq!(header_of(&sent, header::CACHE_CONTROL), FOR_NOW);
+    }
+
+    #[test]
+    fn a_file_is_compressed_for_whoever_takes_that() {
+        for (takes, coding) in [("gzip, br", "gzip"), ("br;q=1, gzip;q=0.2", "gzip"), ("br", "")] {
+            let sent = send(&SCRIPT, &asked(&[(header::ACCEPT_ENCODING, takes)]));
+            assert_eq!(header_of(&sent, header::CONTENT_ENCODING), coding, "{takes}");
+            assert_eq!(header_of(&sent, header::VARY), "accept-encoding");
+        }
+        assert!(!takes_gzip("gzip;q=0") && !takes_gzip("") && takes_gzip("GZIP"));
+    }
+
+    #[test]
+    fn whoever_has_a_file_is_not_sent_it_again() {
+        for known in ["W/\"5e\"", "\"x\", W/\"5e\""] {
+            let sent = send(&SCRIPT, &asked(&[(header::IF_NONE_MATCH, known)]));
+            assert_eq!(sent.status(), StatusCode::NOT_MODIFIED, "{known}");
+        }
+        let sent = send(&SCRIPT, &asked(&[(header::IF_NONE_MATCH, "W/\"6f\"")]));
+        assert_eq!(sent.status(), StatusCode::OK);
+    }
+}
