@@ -637,6 +637,33 @@ export interface paths {
             };
         };
     };
+    "/api/v1/conversations/{conversation_id}/outline": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query?: {
+                    cursor?: string;
+                    project_id?: string;
+                    rows?: number;
+                    since?: number;
+                };
+                path: {
+                    conversation_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["OutlineAnswer"];
+                    };
+                };
+            };
+        };
+    };
     "/api/v1/conversations/{conversation_id}/purge": {
         parameters: {
         };
@@ -3093,6 +3120,10 @@ export interface components {
             project_id?: string | null;
             wait?: boolean;
         };
+        Mark: {
+            name: string;
+            turn_id: string;
+        };
         Merge: {
             author?: string | null;
             conversation_id: string;
@@ -3324,6 +3355,38 @@ export interface components {
             items: components["schemas"]["Operation"][];
             next?: string | null;
             project_id: string;
+        };
+        OutlineAnswer: {
+            bookmarks: components["schemas"]["Mark"][];
+            branches: components["schemas"]["Tip"][];
+            conversation_id: string;
+            ids: string[];
+            kinds: string;
+            model_names: string[];
+            models: (number | null)[];
+            next?: string | null;
+            parent_ids: {
+                [key: string]: string;
+            };
+            parents: number[];
+            partial: number[];
+            previews: string[];
+            project_id: string;
+            purged: number[];
+            roles: string;
+            /** Format: uint64 */
+            seq: number;
+            tags: {
+                [key: string]: string[];
+            };
+            times: number[];
+            titles: {
+                [key: string]: string;
+            };
+            tokens: (number | null)[];
+            /** Format: uint64 */
+            total: number;
+            whole: boolean;
         };
         Path: {
             conversation_id: string;
@@ -3840,6 +3903,13 @@ export interface components {
             items: components["schemas"]["TimelineEntry"][];
             next?: string | null;
             project_id: string;
+        };
+        Tip: {
+            branch_id: string;
+            name: string;
+            turn_id?: string | null;
+            /** Format: uint64 */
+            version: number;
         };
         Tokens: {
             /** Format: uint64 */

@@ -1,6 +1,6 @@
 // The conversation that is open: its tree, the path that is read, what is chosen on it.
 import { call, Problem, type Schemas } from "../api/client";
-import { readTree } from "../api/topology";
+import { readOn, readOutline, type Branch, type Outline } from "../api/outline";
 import { rows, type Rows, type Shown } from "../tree/rows";
 import { NONE, Tree } from "../tree/tree";
 import { Walk } from "../tree/walk";
@@ -8,7 +8,7 @@ import { Contents } from "./contents.svelte";
 import { route } from "./route.svelte";
 import { visits } from "./visits";
 
-export type Branch = Schemas["Branch"];
+export type { Branch };
 
 class Open {
   id = $state("");
@@ -48,6 +48,7 @@ class Open {
   );
   focused = $derived(this.tree.find(this.focus));
   private loads = 0;
+  private outline: Outline = { tree: new Tree(), branches: [], seq: 0 };
 
   /** Opens a conversation, at a turn if one is named. */
   async load(id: string, turn: string): Promise<void> {
@@ -64,16 +65,14 @@ class Open {
     this.filter = this.hoisted = this.marked = this.leaf = this.focus = this.branch = "";
     const at = { conversation_id: id };
     try {
-      const [info, tree, branches, visited] = await Promise.all([
+      const [info, outline, visited] = await Promise.all([
         call("get", "/api/v1/conversations/{conversation_id}", { at }),
-        readTree(id),
-        call("get", "/api/v1/conversations/{conversation_id}/branches", { at }),
+        readOutline(id),
         visits.read(id),
       ]);
       if (load !== this.loads) return;
       this.info = info;
-      this.tree = tree;
-      this.branches = branches.items;
+      this.take(outline);
       this.visited = visited;
       this.state = "ready";
       await this.goTo(turn);
@@ -82,6 +81,12 @@ class Open {
       this.state = "missing";
       this.why = error instanceof Problem ? error.message : String(error);
     }
+  }
+
+  private take(outline: Outline): void {
+    this.outline = outline;
+    this.tree = outline.tree;
+    this.branches = outline.branches;
   }
 
   close(): void {
@@ -96,7 +101,7 @@ class Open {
     let at = this.tree.find(turn);
     if (turn && at === NONE) at = this.tree.find(await this.resolve(turn));
     if (at === NONE) {
-      const main = this.branches.find((branch) => branch.name === "main")?.tip;
+      const main = this.branches.find((branch) => branch.name === "main")?.turn_id;
       const remembered = this.tree.find(this.visited.get(""));
       const leaf = remembered !== NONE ? remembered : main ? this.tree.find(main) : this.walk.leaf(NONE);
       this.show(leaf, leaf);
@@ -120,7 +125,7 @@ class Open {
     this.focus = tree.ids[focus] ?? "";
     const here = tree.branches.get(leaf) ?? [];
     if (!here.includes(this.branch)) this.branch = here.includes("main") ? "main" : (here[0] ?? "");
-    if (leaf === NONE && this.branches.some((branch) => branch.name === "main" && !branch.tip)) this.branch = "main";
+    if (leaf === NONE && this.branches.some((branch) => branch.name === "main" && !branch.turn_id)) this.branch = "main";
     this.remember();
   }
 
@@ -146,19 +151,19 @@ class Open {
   follow(name: string): void {
     const branch = this.branches.find((candidate) => candidate.name === name);
     if (!branch) return;
-    const tip = this.tree.find(branch.tip);
+    const tip = this.tree.find(branch.turn_id);
     this.branch = name;
     this.show(tip, tip);
     this.branch = name;
     this.reveal++;
-    route.go({ conversation: this.id, ...(branch.tip ? { turn: branch.tip } : {}) }, true);
+    route.go({ conversation: this.id, ...(branch.turn_id ? { turn: branch.turn_id } : {}) }, true);
   }
 
   /** The branch whose line this turn is on, the one that is read first of all. */
   branchOf(turn: number): string {
     if (this.branch && this.onPath.has(turn)) return this.branch;
-    for (const { name, tip } of this.branches) {
-      const at = this.tree.find(tip);
+    for (const { name, turn_id } of this.branches) {
+      const at = this.tree.find(turn_id);
       if (at !== NONE && this.tree.isBelow(at, turn)) return name;
     }
     return "";
@@ -182,19 +187,18 @@ class Open {
   /** Reads the tree anew after a change, and stays where the reader is if that is still there. */
   async refresh(): Promise<void> {
     const { id } = this;
-    const [tree, branches, info] = await Promise.all([
-      readTree(id),
-      call("get", "/api/v1/conversations/{conversation_id}/branches", { at: { conversation_id: id } }),
+    const [outline, info] = await Promise.all([
+      readOn(id, this.outline),
       call("get", "/api/v1/conversations/{conversation_id}", { at: { conversation_id: id } }),
     ]);
-    if (id !== this.id) return;
+    if (id !== this.id || outline.seq < this.outline.seq) return;
     const before = this.tree;
     const [leaf, focus] = [before.find(this.leaf), before.find(this.focus)];
-    const wasAtTip = Boolean(this.branch) && this.branches.some(({ name, tip }) => name === this.branch && (tip ?? "") === this.leaf);
-    this.tree = tree;
-    this.branches = branches.items;
+    const wasAtTip = Boolean(this.branch) && this.branches.some(({ name, turn_id }) => name === this.branch && (turn_id ?? "") === this.leaf);
+    this.take(outline);
     this.info = info;
-    const tip = tree.find(branches.items.find(({ name }) => name === this.branch)?.tip);
+    const { tree, branches } = outline;
+    const tip = tree.find(branches.find(({ name }) => name === this.branch)?.turn_id);
     // Whoever reads at a branch's tip goes on with it.
     const kept = wasAtTip && tip !== NONE ? tip : this.nearest(before, leaf);
     const chosen = this.nearest(before, focus);

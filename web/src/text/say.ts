@@ -1,7 +1,7 @@
 // Small words: times, counts, short hashes.
 
-export function ago(time: string, now = Date.now()): string {
-  const seconds = Math.max(0, (now - Date.parse(time)) / 1000);
+export function ago(time: string | number, now = Date.now()): string {
+  const seconds = Math.max(0, (now - new Date(time).getTime()) / 1000);
   if (seconds < 60) return "now";
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;

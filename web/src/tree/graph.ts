@@ -30,7 +30,9 @@ export interface Drawing {
 }
 
 const LANE = 22;
-const LEVEL = 24;
+/** Room for counts on the left. */
+const LEFT = 30;
+const LEVEL = 28;
 /** Forks drawn around the turn that is chosen. */
 const FORKS = 24;
 /** Versions drawn at one fork. */
@@ -53,7 +55,7 @@ export function draw(tree: Tree, path: readonly number[], focus: number): Drawin
   let y = LEVEL / 2;
   let lanes = 1;
   for (const { turn, step } of seen) {
-    const knot: Knot = { turn, x: LANE / 2, y, kind: step === path.length - 1 ? "end" : "path", chain: above ? step - path.indexOf(above.turn) - 1 : 0, below: 0, label: turn === NONE ? "" : label(tree, turn) };
+    const knot: Knot = { turn, x: LEFT, y, kind: step === path.length - 1 ? "end" : "path", chain: above ? step - path.indexOf(above.turn) - 1 : 0, below: 0, label: turn === NONE ? "" : label(tree, turn) };
     out.knots.push(knot);
     if (above) out.edges.push({ from: above, to: knot, side: false });
     y += LEVEL;
@@ -62,7 +64,7 @@ export function draw(tree: Tree, path: readonly number[], focus: number): Drawin
     for (const child of tree.children(turn)) {
       if (child === next || lane > SIDES) continue;
       const tip = endOfChain(tree, child);
-      const side: Knot = { turn: child, x: LANE / 2 + lane * LANE, y, kind: "side", chain: 0, below: tree.descendants[child]!, label: label(tree, tip) };
+      const side: Knot = { turn: child, x: LEFT + lane * LANE, y: y - LEVEL / 2, kind: "side", chain: 0, below: tree.descendants[child]!, label: label(tree, tip) };
       out.knots.push(side);
       out.edges.push({ from: knot, to: side, side: true });
       lane++;
@@ -70,7 +72,7 @@ export function draw(tree: Tree, path: readonly number[], focus: number): Drawin
     lanes = Math.max(lanes, lane);
     above = knot;
   }
-  out.width = lanes * LANE;
+  out.width = LEFT + lanes * LANE;
   out.height = y + LEVEL / 2;
   return out;
 }

@@ -5,22 +5,20 @@ export const NONE = -1;
 
 export interface NewTurn {
   id: string;
-  parent: string | null;
+  parent: number;
   role: string;
-  time: string;
+  /** Milliseconds since 1970. */
+  time: number;
   preview: string;
-  title?: string | null;
-  tags?: string[];
-  branches?: string[];
-  bookmarks?: string[];
-  partial?: boolean;
+  model?: string | undefined;
+  tokens?: number | undefined;
 }
 
 export class Tree {
   readonly ids: string[] = [];
   readonly parent: number[] = [];
   readonly role: string[] = [];
-  readonly time: string[] = [];
+  readonly time: number[] = [];
   readonly preview: string[] = [];
   readonly firstChild: number[] = [];
   readonly lastChild: number[] = [];
@@ -29,9 +27,11 @@ export class Tree {
   readonly descendants: number[] = [];
   readonly title = new Map<number, string>();
   readonly tags = new Map<number, string[]>();
-  readonly branches = new Map<number, string[]>();
-  readonly bookmarks = new Map<number, string[]>();
+  readonly model = new Map<number, string>();
+  readonly tokens = new Map<number, number>();
   readonly partial = new Set<number>();
+  branches: ReadonlyMap<number, string[]> = new Map();
+  bookmarks: ReadonlyMap<number, string[]> = new Map();
   private readonly numbers = new Map<string, number>();
   /** First turns of the conversation, in order. */
   first = NONE;
@@ -48,10 +48,8 @@ export class Tree {
 
   /** Adds a turn behind its siblings; its parent must be there. */
   add(turn: NewTurn): number {
-    const known = this.find(turn.id);
-    if (known !== NONE) return known;
     const number = this.ids.length;
-    const parent = this.find(turn.parent);
+    const { parent } = turn;
     this.numbers.set(turn.id, number);
     this.ids.push(turn.id);
     this.parent.push(parent);
@@ -62,11 +60,8 @@ export class Tree {
     this.lastChild.push(NONE);
     this.nextSibling.push(NONE);
     this.descendants.push(0);
-    if (turn.title) this.title.set(number, turn.title);
-    if (turn.tags?.length) this.tags.set(number, turn.tags);
-    if (turn.branches?.length) this.branches.set(number, turn.branches);
-    if (turn.bookmarks?.length) this.bookmarks.set(number, turn.bookmarks);
-    if (turn.partial) this.partial.add(number);
+    if (turn.model) this.model.set(number, turn.model);
+    if (turn.tokens) this.tokens.set(number, turn.tokens);
     const before = parent === NONE ? this.last : this.lastChild[parent]!;
     if (before !== NONE) this.nextSibling[before] = number;
     else if (parent === NONE) this.first = number;
@@ -83,6 +78,11 @@ export class Tree {
       const parent = this.parent[at]!;
       if (parent !== NONE) this.descendants[parent]! += this.descendants[at]! + 1;
     }
+  }
+
+  /** The same tree as another value, for those who compare by identity. */
+  renewed(): Tree {
+    return Object.assign(new Tree(), this);
   }
 
   *children(of: number): Generator<number> {

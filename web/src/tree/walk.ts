@@ -3,7 +3,7 @@ import { NONE, type Tree } from "./tree";
 
 export class Walk {
   /** The latest time in each turn's subtree. */
-  private readonly latest: string[];
+  private readonly latest: number[];
 
   constructor(
     readonly tree: Tree,
