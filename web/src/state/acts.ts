@@ -183,7 +183,7 @@ export async function metadata(turn: string, patch: Schemas["MetadataPatch"]): P
 
 export async function retitle(title: string): Promise<void> {
   await ui.trying(async () => {
-    await call("patch", "/api/v1/conversations/{conversation_id}", { at: here(), body: { title } });
+    await call("patch", "/api/v1/conversations/{conversation_id}", { at: here(), body: { title, force: true } });
     await open.refresh();
     void list.touch(open.id);
   });

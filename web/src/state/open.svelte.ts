@@ -110,13 +110,13 @@ class Open {
     this.reveal++;
   }
 
-  /** A turn by another name: a hash, a branch, a turn that was split. */
+  /** A turn by another name: a hash, a branch, or what it was before it was split. */
   private async resolve(name: string): Promise<string> {
     const found = await call("get", "/api/v1/turns/{turn}", {
       at: { turn: name },
       query: { conversation_id: this.id, rings: false },
     });
-    return found.continues ?? found.turn_id;
+    return found.turn_id;
   }
 
   private show(leaf: number, focus: number): void {
