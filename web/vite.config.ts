@@ -8,7 +8,7 @@ const toServer: ProxyOptions = {
   changeOrigin: true,
   configure: (proxy) => proxy.on("proxyReq", (request) => request.removeHeader("origin")),
 };
-const proxy = { "/api": toServer, "/docs": toServer };
+const proxy = { "/api": toServer, "/docs": toServer, "/mcp": toServer };
 
 export default defineConfig({
   plugins: [svelte()],

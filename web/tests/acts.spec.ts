@@ -224,7 +224,7 @@ test("a conversation is begun, named and archived", async ({ page }) => {
   await dialog(page).getByRole("button", { name: "Keep" }).click();
   await expect(page.getByRole("navigation", { name: "Conversations" }).getByText(`${title}, renamed`)).toBeVisible();
   await page.keyboard.press("Control+p");
-  await page.getByRole("combobox").fill("archive");
+  await page.getByLabel("Do something").fill("archive");
   await page.keyboard.press("Enter");
   await expect(toast(page, "Archived")).toBeVisible();
   await expect(page.getByRole("navigation", { name: "Conversations" }).getByText(`${title}, renamed`)).toHaveCount(0);

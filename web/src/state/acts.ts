@@ -3,6 +3,7 @@ import { actor, address, call, headers, inProject, problemOf, Problem, type Sche
 import { NONE } from "../tree/tree";
 import { count } from "../text/say";
 import { list } from "./list.svelte";
+import { freeName } from "./names";
 import { open } from "./open.svelte";
 import { route } from "./route.svelte";
 import { ui } from "./ui.svelte";
@@ -43,15 +44,6 @@ export async function undoLast(): Promise<void> {
     if (mine === undefined) ui.say("Nothing of yours is left to take back here.");
     else await undo(mine);
   });
-}
-
-/** A free name for a branch. */
-export function freeName(wish = "branch"): string {
-  const taken = new Set(open.branches.map((branch) => branch.name));
-  if (!taken.has(wish)) return wish;
-  let number = 2;
-  while (taken.has(`${wish}-${number}`)) number++;
-  return `${wish}-${number}`;
 }
 
 /** Says something at the end of what is read. Answers the turn, or nothing if it was refused. */

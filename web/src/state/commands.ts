@@ -1,6 +1,8 @@
 // Everything that can be done, once: the keys, the palette and the help all read this table.
 import { NONE } from "../tree/tree";
 import * as acts from "./acts";
+import { freeName } from "./names";
+import { list } from "./list.svelte";
 import { open } from "./open.svelte";
 import { route } from "./route.svelte";
 import { ui } from "./ui.svelte";
@@ -47,7 +49,10 @@ function toFork(step: number): void {
 }
 
 export function focusOn(selector: string): void {
-  requestAnimationFrame(() => document.querySelector<HTMLElement>(selector)?.focus());
+  const field = document.querySelector<HTMLElement>(selector);
+  field?.focus();
+  // A pane that was hidden until now is shown first.
+  if (document.activeElement !== field) requestAnimationFrame(() => field?.focus());
 }
 
 export function compareWithMarked(): void {
@@ -79,7 +84,7 @@ export const commands: Command[] = [
   { title: "Write", group: "Write", keys: ["i", "c"], when: reading, run: () => { ui.pane = "transcript"; focusOn("#composer"); } },
   { title: "Edit as another version", group: "Write", keys: ["e"], when: chosen, run: () => writing.edit(open.focus) },
   { title: "Regenerate", group: "Write", keys: ["r"], when: chosen, run: () => writing.regenerate(open.focus) },
-  { title: "Fork here", group: "Write", keys: ["f"], when: chosen, run: () => ask("Fork here", "Name of the new branch", acts.freeName(), "Fork", (name) => void acts.fork(open.focus, name)) },
+  { title: "Fork here", group: "Write", keys: ["f"], when: chosen, run: () => ask("Fork here", "Name of the new branch", freeName(), "Fork", (name) => void acts.fork(open.focus, name)) },
   { title: "Split at the caret", group: "Write", keys: ["s"], when: chosen, run: () => writing.split(open.focus) },
   { title: "Delete", group: "Change", keys: ["Delete", "x"], when: chosen, run: () => ui.open({ kind: "delete", turn: open.focus }) },
   { title: "Revert the branch to here", group: "Change", keys: ["Shift+R"], when: chosen, run: () => void acts.revert(open.focus) },
@@ -139,11 +144,20 @@ export function onKey(event: KeyboardEvent): void {
   if (!command.when || command.when()) command.run();
 }
 
+/** Out of a field; a search begins anew. */
+function leave(event: KeyboardEvent): void {
+  const field = event.target as HTMLElement;
+  event.preventDefault();
+  if (field.id === "filter") open.filter = "";
+  if (field.id === "search") list.search("");
+  field.blur();
+}
+
 /** Escape: out of the field, then out of what is on top, then to the parent. */
 function back(typing: boolean, event: KeyboardEvent): void {
   if (ui.dialog) return ui.close();
   if (writing.turn) return writing.cancel();
-  if (typing) return (event.target as HTMLElement).blur();
+  if (typing) return leave(event);
   if (route.place.view !== "tree") return route.go(open.id ? { conversation: open.id, turn: open.focus } : {});
   if (open.filter) return void (open.filter = "");
   if (open.hoisted) return void (open.hoisted = "");

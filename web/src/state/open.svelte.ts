@@ -33,6 +33,8 @@ class Open {
   hoisted = $state("");
   /** Counts up when the transcript shall bring the focus into view. */
   reveal = $state(0);
+  /** Counts up when the focus took the place of another version and shall stay where that was. */
+  steady = $state(0);
 
   walk = $derived(new Walk(this.tree, this.visited));
   path = $derived(this.tree.path(this.tree.find(this.leaf)));
@@ -129,6 +131,12 @@ class Open {
     this.remember();
   }
 
+  /** Shows a path only up to here, while something is being said behind it. */
+  endAt(turn: number): void {
+    this.leaf = this.focus = this.tree.ids[turn] ?? "";
+    this.reveal++;
+  }
+
   /** Chooses a turn; its path is shown if another is. */
   select(turn: string, reveal = true): void {
     const at = this.tree.find(turn);
@@ -144,6 +152,7 @@ class Open {
     const at = this.tree.find(turn);
     if (at === NONE) return;
     this.show(this.walk.leaf(at), at);
+    this.steady++;
     route.go({ conversation: this.id, turn }, true);
   }
 

@@ -1,5 +1,7 @@
 // What is being written into a turn: another version of it, or the place where it is split.
 import * as acts from "./acts";
+import { NONE } from "../tree/tree";
+import { answering } from "./answering.svelte";
 import { open } from "./open.svelte";
 import type { Block, Turn } from "./contents.svelte";
 import { ui } from "./ui.svelte";
@@ -40,8 +42,12 @@ class Writing {
     void this.start("split", id);
   }
 
+  /** Another answer: from the model if there is one, else written by hand. */
   regenerate(id: string): void {
-    void this.start("edit", id);
+    const at = open.tree.find(id);
+    if (answering.model && open.tree.role[at] === "assistant") void answering.regenerate(id);
+    else if (answering.model && open.tree.firstChild[at] === NONE) void answering.reply();
+    else void this.start("edit", id);
   }
 
   async keep(): Promise<void> {
@@ -55,7 +61,8 @@ class Writing {
     if (!text.trim()) return ui.say("Write something first; an empty turn cannot be kept.", undefined, "bad");
     this.cancel();
     const content = whole.content!.map((block) => (block.type === "text" ? { ...block, text } : block));
-    await acts.edit(turn, content);
+    const made = await acts.edit(turn, content);
+    if (made && whole.role === "user" && answering.model) await answering.reply();
   }
 
   cancel(): void {
