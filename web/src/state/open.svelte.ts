@@ -10,6 +10,9 @@ import { visits } from "./visits";
 
 export type { Branch };
 
+/** Forks, the closest before the leaf, at which it is noted that this way was read. */
+const FORKS_NOTED = 32;
+
 class Open {
   id = $state("");
   info = $state.raw<Schemas["Conversation"] | null>(null);
@@ -179,14 +182,9 @@ class Open {
   }
 
   private remember(): void {
-    const kept = new Map(this.visited);
-    if (kept.get("") !== this.leaf) {
-      const changes: Record<string, string> = { "": this.leaf };
-      for (const at of this.path) if (this.tree.hasSiblings(at)) changes[this.tree.ids[at]!] = this.leaf;
-      for (const [key, value] of Object.entries(changes)) kept.set(key, value);
-      this.visited = kept;
-      visits.write(this.id, changes);
-    }
+    if (!this.leaf || this.visited.get("") === this.leaf) return;
+    const forks = this.path.filter((at) => this.tree.hasSiblings(at)).slice(-FORKS_NOTED);
+    this.visited = visits.noted(this.id, this.visited, forks.map((at) => this.tree.ids[at]!), this.leaf);
   }
 
   fold(turn: string, folded: boolean): void {
