@@ -1,0 +1,10 @@
+import { open } from "./open.svelte";
+
+/** A free name for a branch. */
+export function freeName(wish = "branch"): string {
+  const taken = new Set(open.branches.map((branch) => branch.name));
+  if (!taken.has(wish)) return wish;
+  let number = 2;
+  while (taken.has(`${wish}-${number}`)) number++;
+  return `${wish}-${number}`;
+}

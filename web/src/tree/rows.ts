@@ -1,0 +1,91 @@
+// The outline: rows in the order in which they are shown. A chain stays in its column; at a fork
+// the other versions come first, one column further in and folded, and the line that is being
+// read goes on below them in its own column. So columns left of a row always go on.
+import { NONE, type Tree } from "./tree";
+import type { Walk } from "./walk";
+
+export type Shown = "all" | "prompts" | "no-tools" | "labelled";
+
+export interface Rows {
+  turns: number[];
+  indents: number[];
+  /** Rows at which another version begins. */
+  begins: Set<number>;
+  /** Turns whose descendants are hidden. */
+  folded: Set<number>;
+  /** Turn → its row. */
+  rowOf: Map<number, number>;
+}
+
+export interface Wanted {
+  onPath: ReadonlySet<number>;
+  /** Turn id → folded or not, where somebody said so. */
+  folds: ReadonlyMap<string, boolean>;
+  filter: string;
+  shown: Shown;
+  /** Only what lies at and below this turn. */
+  hoist: number;
+}
+
+/** Versions with more turns than this below them begin folded. */
+const OPEN_BELOW = 2;
+
+function labelled(tree: Tree, at: number): boolean {
+  return tree.title.has(at) || tree.tags.has(at) || tree.branches.has(at) || tree.bookmarks.has(at);
+}
+
+function fits(tree: Tree, at: number, shown: Shown): boolean {
+  if (shown === "prompts") return tree.role[at] === "user";
+  if (shown === "no-tools") return tree.role[at] !== "tool";
+  return shown === "labelled" ? labelled(tree, at) : true;
+}
+
+/** What matches, and all that leads there. */
+function matching(tree: Tree, filter: string): Uint8Array {
+  const words = filter.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const keep = new Uint8Array(tree.size);
+  for (let at = 0; at < tree.size; at++) {
+    const labels = [tree.title.get(at), ...(tree.tags.get(at) ?? []), ...(tree.branches.get(at) ?? []), ...(tree.bookmarks.get(at) ?? [])];
+    const text = `${tree.preview[at]} ${labels.join(" ")} ${tree.role[at]}`.toLocaleLowerCase();
+    if (!words.every((word) => text.includes(word))) continue;
+    for (let up = at; up !== NONE && !keep[up]; up = tree.parent[up]!) keep[up] = 1;
+  }
+  return keep;
+}
+
+export function rows(walk: Walk, wanted: Wanted): Rows {
+  const { tree } = walk;
+  const { onPath, folds, shown, hoist } = wanted;
+  const keep = wanted.filter.trim() ? matching(tree, wanted.filter) : null;
+  const out: Rows = { turns: [], indents: [], begins: new Set(), folded: new Set(), rowOf: new Map() };
+  const stack: { at: number; indent: number; begins: boolean }[] = [];
+
+  const push = (parent: number, indent: number): void => {
+    const children = parent === NONE && hoist !== NONE ? [hoist] : [...tree.children(parent)];
+    const live = keep ? children.filter((child) => keep[child]) : children;
+    if (live.length === 0) return;
+    const active = live.find((child) => onPath.has(child));
+    const next = active ?? walk.next(parent);
+    const main = live.includes(next) ? next : live.at(-1)!;
+    stack.push({ at: main, indent, begins: false });
+    for (let i = live.length - 1; i >= 0; i--) {
+      if (live[i] !== main) stack.push({ at: live[i]!, indent: indent + 1, begins: true });
+    }
+  };
+
+  push(NONE, 0);
+  while (stack.length) {
+    const { at, indent, begins } = stack.pop()!;
+    if (fits(tree, at, shown)) {
+      out.rowOf.set(at, out.turns.length);
+      if (begins) out.begins.add(out.turns.length);
+      out.turns.push(at);
+      out.indents.push(indent);
+    }
+    const said = folds.get(tree.ids[at]!);
+    const folded = !keep && (said ?? (begins && !onPath.has(at) && tree.descendants[at]! > OPEN_BELOW));
+    if (folded && tree.firstChild[at] !== NONE) out.folded.add(at);
+    else push(at, indent);
+  }
+  return out;
+}

@@ -1,0 +1,130 @@
+// The tree of a conversation without its content: columns over small numbers, so that a hundred
+// thousand turns fit in little memory and every walk is a loop over arrays.
+
+export const NONE = -1;
+
+export interface NewTurn {
+  id: string;
+  parent: number;
+  role: string;
+  /** Milliseconds since 1970. */
+  time: number;
+  preview: string;
+  model?: string | undefined;
+  tokens?: number | undefined;
+}
+
+export class Tree {
+  readonly ids: string[] = [];
+  readonly parent: number[] = [];
+  readonly role: string[] = [];
+  readonly time: number[] = [];
+  readonly preview: string[] = [];
+  readonly firstChild: number[] = [];
+  readonly lastChild: number[] = [];
+  readonly nextSibling: number[] = [];
+  /** Turns below each one. */
+  readonly descendants: number[] = [];
+  readonly title = new Map<number, string>();
+  readonly tags = new Map<number, string[]>();
+  readonly model = new Map<number, string>();
+  readonly tokens = new Map<number, number>();
+  readonly partial = new Set<number>();
+  branches: ReadonlyMap<number, string[]> = new Map();
+  bookmarks: ReadonlyMap<number, string[]> = new Map();
+  private readonly numbers = new Map<string, number>();
+  /** First turns of the conversation, in order. */
+  first = NONE;
+  private last = NONE;
+
+  get size(): number {
+    return this.ids.length;
+  }
+
+  /** A turn's number, or NONE. */
+  find(id: string | null | undefined): number {
+    return id ? (this.numbers.get(id) ?? NONE) : NONE;
+  }
+
+  /** Adds a turn behind its siblings; its parent must be there. */
+  add(turn: NewTurn): number {
+    const number = this.ids.length;
+    const { parent } = turn;
+    this.numbers.set(turn.id, number);
+    this.ids.push(turn.id);
+    this.parent.push(parent);
+    this.role.push(turn.role);
+    this.time.push(turn.time);
+    this.preview.push(turn.preview);
+    this.firstChild.push(NONE);
+    this.lastChild.push(NONE);
+    this.nextSibling.push(NONE);
+    this.descendants.push(0);
+    if (turn.model) this.model.set(number, turn.model);
+    if (turn.tokens) this.tokens.set(number, turn.tokens);
+    const before = parent === NONE ? this.last : this.lastChild[parent]!;
+    if (before !== NONE) this.nextSibling[before] = number;
+    else if (parent === NONE) this.first = number;
+    else this.firstChild[parent] = number;
+    if (parent === NONE) this.last = number;
+    else this.lastChild[parent] = number;
+    return number;
+  }
+
+  /** Counts what lies below each turn; to be called once all are there. */
+  count(): void {
+    this.descendants.fill(0);
+    for (let at = this.size - 1; at >= 0; at--) {
+      const parent = this.parent[at]!;
+      if (parent !== NONE) this.descendants[parent]! += this.descendants[at]! + 1;
+    }
+  }
+
+  /** The same tree as another value, for those who compare by identity. */
+  renewed(): Tree {
+    return Object.assign(new Tree(), this);
+  }
+
+  *children(of: number): Generator<number> {
+    for (let at = of === NONE ? this.first : this.firstChild[of]!; at !== NONE; at = this.nextSibling[at]!) yield at;
+  }
+
+  /** The turn itself among all that follow its parent. */
+  siblings(of: number): number[] {
+    return [...this.children(this.parent[of]!)];
+  }
+
+  hasSiblings(of: number): boolean {
+    const parent = this.parent[of]!;
+    const first = parent === NONE ? this.first : this.firstChild[parent]!;
+    return this.nextSibling[first] !== NONE;
+  }
+
+  isFork(at: number): boolean {
+    const first = this.firstChild[at]!;
+    return first !== NONE && this.nextSibling[first] !== NONE;
+  }
+
+  /** Root to turn. */
+  path(to: number): number[] {
+    const path: number[] = [];
+    for (let at = to; at !== NONE; at = this.parent[at]!) path.push(at);
+    return path.reverse();
+  }
+
+  isBelow(at: number, ancestor: number): boolean {
+    for (; at !== NONE; at = this.parent[at]!) if (at === ancestor) return true;
+    return false;
+  }
+
+  /** Where two paths part: the last turn on both. */
+  common(a: number, b: number): number {
+    const seen = new Set(this.path(a));
+    for (let at = b; at !== NONE; at = this.parent[at]!) if (seen.has(at)) return at;
+    return NONE;
+  }
+
+  label(at: number): string {
+    return this.title.get(at) ?? this.preview[at] ?? "";
+  }
+}
