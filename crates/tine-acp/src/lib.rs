@@ -33,9 +33,11 @@
 
 mod agent;
 mod anchor;
+mod branches;
 mod lines;
 mod listing;
 mod model;
+mod open_calls;
 mod prompt;
 mod serve;
 mod sessions;
