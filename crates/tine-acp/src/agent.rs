@@ -150,7 +150,7 @@ impl Agent {
 
     fn new_session(&self, params: &Value) -> Answer {
         let cwd = wire::folder(params)?;
-        let metadata = listing::began(cwd, self.client().unwrap_or(Json::Null));
+        let metadata = listing::began(cwd, self.client().unwrap_or(Json::Null), None);
         let new = NewConversation { metadata, ..NewConversation::default() };
         let conversation = self.engine.create_conversation(&self.call, new)?;
         let main = self.engine.branch(&self.call, &conversation.id, "main")?;
@@ -160,7 +160,7 @@ impl Agent {
 
     fn load(&self, params: &Value, out: &Out) -> Answer {
         let (session, cwd) = (self.session(params)?, wire::folder(params)?);
-        branches::replay(&self.engine, &self.call, &session, out)?;
+        branches::replay(&self.engine, &self.call, &session.id.to_string(), &session, out)?;
         self.sessions.open(session.id, cwd);
         Ok(noted(json!({}), params))
     }
@@ -174,7 +174,7 @@ impl Agent {
     fn list(&self, params: &Value) -> Answer {
         let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
         let cursor = wire::optional_text(params, "cursor")?;
-        listing::page(&self.engine, &self.call, cwd, cursor)
+        listing::page(&self.engine, &self.call, cwd, cursor, None)
     }
 
     fn fork(&self, params: &Value) -> Answer {
@@ -190,7 +190,7 @@ impl Agent {
         let fork = self.engine.fork(&self.call, request)?;
         {
             let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-            listing::forked(&self.engine, &self.call, &fork, cwd)?;
+            listing::forked(&self.engine, &self.call, &fork, cwd, None)?;
         }
         self.sessions.open(fork.id, cwd);
         Ok(noted(json!({ "sessionId": fork.id.to_string() }), params))

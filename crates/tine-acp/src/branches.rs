@@ -49,20 +49,20 @@ pub(crate) fn message_of(
     }
 }
 
-/// Shows a client all that was said in a session.
+/// Shows a client all that was said on a branch, as of the session with this id.
 pub(crate) fn replay(
     engine: &Engine,
     call: &Call,
-    session: &BranchView,
+    id: &str,
+    branch: &BranchView,
     out: &Out,
 ) -> Result<(), Refusal> {
-    let id = session.id.to_string();
-    let to = Reference::parse(&id).map_err(Error::from)?;
-    let mut query = PathQuery::of(session.conversation.clone()).to(to);
+    let to = Reference::parse(&branch.id.to_string()).map_err(Error::from)?;
+    let mut query = PathQuery::of(branch.conversation.clone()).to(to);
     loop {
         let page = engine.path(call, query.clone())?;
         for update in page.turns.iter().flat_map(show::turn) {
-            out.send(&wire::update(&id, update));
+            out.send(&wire::update(id, update));
         }
         if page.next.is_none() {
             return Ok(());

@@ -39,6 +39,7 @@ mod listing;
 mod model;
 mod open_calls;
 mod prompt;
+mod recorder;
 mod serve;
 mod sessions;
 mod show;
@@ -47,4 +48,5 @@ mod wire;
 
 pub use agent::Agent;
 pub use model::Model;
+pub use recorder::Recorder;
 pub use serve::serve;

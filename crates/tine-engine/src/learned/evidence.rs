@@ -7,10 +7,9 @@
 use tine_core::json::{Json, object};
 use tine_core::{Digest, SourceId, TurnId};
 
-use super::sources::{self, Prepared};
+use super::sources::{self, Prepared, SourceReceipt};
 use super::{Interpret, NewSource};
-use crate::append;
-use crate::{Append, Appended, Call, Engine, Error, Result};
+use crate::{Append, Appended, Call, Engine, Error, Result, TurnRef, append, resolve};
 
 impl Engine {
     /// The id that bytes have, or will have, as a source of the call's project.
@@ -50,6 +49,32 @@ impl Engine {
                 Ok(receipt)
             })?;
         self.appended(call, receipt, &replay)
+    }
+
+    /// Keeps bytes that belong to a turn which is there already.
+    pub fn keep_beside(&self, call: &Call, turn: TurnRef, source: NewSource) -> Result<SourceId> {
+        let prepared = self.prepared(&source)?;
+        let payload = |(turn, source, prepared): &(TurnRef, NewSource, Prepared)| {
+            object([
+                ("source", sources::payload(source, &prepared.digest)),
+                ("turn", turn.turn.as_str().into()),
+            ])
+        };
+        let request = (turn, source, prepared);
+        let (receipt, _) =
+            self.mutate(call, "store_source", request, payload, |mutation, asked| {
+                let (turn, source, prepared) = asked;
+                let place = resolve::find(mutation.reader(), mutation.call, turn)?;
+                let loc = place.turn.ok_or(Error::Root("given bytes"))?;
+                mutation.open(place.conversation)?;
+                let turn = mutation.tree().turn(loc)?.id;
+                let name = source.original_filename.as_deref();
+                let (kept, created) =
+                    sources::keep(mutation, prepared, &source.mime_type, name, Some(turn))?;
+                let (turn, run, warnings) = Default::default();
+                Ok(SourceReceipt { source: kept.id, created, turn, run, warnings })
+            })?;
+        Ok(receipt.source)
     }
 }
 
