@@ -40,7 +40,7 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
     let waiting = link.gone();
     let why = link.ending();
     tracing::info!("{why}");
-    for session in relay.sessions.close_all() {
+    for session in relay.sessions.close_of(link) {
         relay.finish(&session, &why);
     }
     for waiting in waiting {

@@ -16,7 +16,7 @@ use tine_engine::{
 use super::capabilities;
 use super::events::From;
 use super::link::Waiting;
-use super::policy::{self, Opened};
+use super::policy::Opened;
 use super::relay::{Relay, refusal};
 use super::session::{Session, State};
 use crate::lines::{self, LINE_BYTES, Line};
@@ -149,7 +149,6 @@ impl Relay {
         let text = wire::text(&message["params"], "sessionId")?;
         let unknown = || Refusal::no_session(text, " that is open here; load or resume it first");
         let session = self.sessions.ours(text).ok_or_else(unknown)?;
-        let link = self.running().ok_or_else(unknown)?;
         let question = message.pointer("/params/prompt").and_then(Value::as_array);
         let question = question.filter(|blocks| !blocks.is_empty()).cloned().ok_or_else(|| {
             Refusal::invalid("`prompt` must be an array of at least one content block")
@@ -177,6 +176,7 @@ impl Relay {
         };
         message["params"]["sessionId"] = session.theirs.as_str().into();
         message["params"]["prompt"] = sent.into();
+        let link = Arc::clone(&session.link);
         let waiting = Waiting::Client { id: id.clone(), prompt: Some(session) };
         link.pass(waiting, message).map_err(|_| refusal(super::link::Fault::Gone))
     }
@@ -215,13 +215,13 @@ impl Relay {
         }
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         // The agent first: what it refuses leaves nothing in the store.
-        let answer = self.link()?.ask("session/new", params).map_err(refusal)?;
+        let begun = self.begin_session(params)?;
         let client = wire::exact(&self.client_info(), engine.limits()).unwrap_or(Json::Null);
         let metadata = listing::began(cwd, client, Some(&self.agent()));
         let new = NewConversation { metadata, ..NewConversation::default() };
         let made = engine.create_conversation(call, new)?;
         let main = engine.branch(call, &made.id, "main")?;
-        let opened = self.as_it_is(&main, answer, cwd)?;
+        let opened = self.as_it_is(&main, begun, cwd, "new")?;
         self.announce(id, opened.named())
     }
 
@@ -232,7 +232,6 @@ impl Relay {
         cwd: &str,
         params: &Value,
     ) -> Result<Opened, Refusal> {
-        let link = self.link()?;
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let turn = engine.turn(call, TurnRef::of(from.clone()))?;
         let fork = Fork {
@@ -241,7 +240,7 @@ impl Relay {
             name: None,
         };
         let branch = engine.fork(call, fork)?;
-        let opened = self.open(&link, &branch, cwd, params);
+        let opened = self.open(&branch, cwd, params);
         match opened {
             Ok(_) => self.note_fork(&branch, cwd)?,
             Err(_) => branches::delete(engine, call, branch.id)?,
@@ -276,7 +275,7 @@ impl Relay {
             return Ok(Opened { session, answer: json!({ "_meta": { "tine": context } }) });
         }
         let branch = branches::named(&self.recorder.engine, &self.recorder.call, text)?;
-        self.open(&*self.link()?, &branch, cwd, params)
+        self.open(&branch, cwd, params)
     }
 
     fn fork(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
@@ -287,15 +286,15 @@ impl Relay {
             Some(message) => Some(branches::message_of(engine, call, &parent, message)?),
             None => None,
         };
-        let link = self.link()?;
+        // The agent first: what it refuses leaves nothing in the store.
         let natively = match self.sessions.ours(text) {
-            Some(open) => self.fork_natively(&link, &open, at, params)?,
+            Some(open) => self.fork_natively(&open, at, params)?,
             None => None,
         };
         let is_native = natively.is_some();
-        let answer = match natively {
-            Some(answer) => answer,
-            None => policy::new_session(&link, params)?,
+        let begun = match natively {
+            Some(begun) => begun,
+            None => self.begin_session(params)?,
         };
         let point = match at {
             Some(turn) => turn.into(),
@@ -306,8 +305,8 @@ impl Relay {
         let branch = engine.fork(call, fork)?;
         self.note_fork(&branch, cwd)?;
         let opened = match is_native {
-            true => self.as_it_is(&branch, answer, cwd)?,
-            false => self.reconstructed(&branch, answer, cwd)?,
+            true => self.as_it_is(&branch, begun, cwd, "native")?,
+            false => self.reconstructed(&branch, begun, cwd)?,
         };
         self.announce(id, opened.named())
     }
@@ -337,10 +336,9 @@ impl Relay {
         let text = wire::text(params, "sessionId")?;
         if let Some(session) = self.sessions.ours(text) {
             self.shut(&session);
-            if self.native().delete
-                && let Some(link) = self.running()
-            {
-                let gone = link.ask("session/delete", &json!({ "sessionId": session.theirs }));
+            if self.native().delete {
+                let gone =
+                    session.link.ask("session/delete", &json!({ "sessionId": session.theirs }));
                 if let Err(fault) = gone {
                     tracing::info!(?fault, "the agent did not delete its session");
                 }
@@ -355,16 +353,13 @@ impl Relay {
 
     /// Ends what runs in a session, stores what it said, and forgets it.
     fn shut(&self, session: &Arc<Session>) {
-        if let Some(link) = self.running() {
-            let named = json!({ "sessionId": session.theirs });
-            if session.lock().running > 0 {
-                let cancel =
-                    json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": named });
-                link.send(&cancel);
-            }
-            if self.native().close {
-                let _ = link.ask("session/close", &named);
-            }
+        let named = json!({ "sessionId": session.theirs });
+        if session.lock().running > 0 {
+            let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": named });
+            session.link.send(&cancel);
+        }
+        if self.native().close {
+            let _ = session.link.ask("session/close", &named);
         }
         self.sessions.close(session);
         self.finish(session, "the session was closed");

@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tine_core::{Json, TurnId};
-use tine_engine::{
-    BranchView, Clock as _, Presence, SystemClock, TopologyQuery, TurnRef, TurnView,
-};
+use tine_engine::{BranchView, Presence, TopologyQuery, TurnRef, TurnView};
 
 use super::capabilities::Dialect;
 use super::link::{Fault, Link};
@@ -21,8 +19,17 @@ use super::session::Session;
 use crate::anchor;
 use crate::wire::Refusal;
 
+/// How often an agent that ends is started for one request.
+const STARTS: usize = 2;
+
 /// Children of a turn that are looked at; where there are more, nothing is certain.
 const CHILDREN: usize = 256;
+
+/// What the agent answered when it began a session.
+pub(super) struct Begun {
+    link: Arc<Link>,
+    answer: Value,
+}
 
 /// A session of the agent, and what the client is told of it.
 pub(super) struct Opened {
@@ -39,57 +46,76 @@ impl Opened {
 }
 
 impl Relay {
+    /// A new session of the agent, with the parameters of a load, a resume or a fork. An agent
+    /// that just ended is started again.
+    pub(super) fn begin_session(self: &Arc<Self>, params: &Value) -> Result<Begun, Refusal> {
+        let mut params = anchor::without(params);
+        if let Some(members) = params.as_object_mut() {
+            members.remove("sessionId");
+            members.entry("mcpServers").or_insert_with(|| json!([]));
+        }
+        let mut fault = Fault::Gone;
+        for _ in 0..STARTS {
+            let link = self.link()?;
+            match link.ask("session/new", &params) {
+                Ok(answer) => return Ok(Begun { link, answer }),
+                Err(refused @ Fault::Refused(_)) => return Err(refusal(refused)),
+                Err(gone) => fault = gone,
+            }
+        }
+        Err(refusal(fault))
+    }
+
     /// Opens a branch for the client: a session of the agent that holds it.
     pub(super) fn open(
-        &self,
-        link: &Link,
+        self: &Arc<Self>,
         branch: &BranchView,
         cwd: &str,
         params: &Value,
     ) -> Result<Opened, Refusal> {
         if let Some(theirs) = self.holder(branch)?
-            && let Some(opened) = self.take_up(link, branch, &theirs, cwd, params)?
+            && let Some(opened) = self.take_up(branch, &theirs, cwd, params)?
         {
             return Ok(opened);
         }
-        self.reconstructed(branch, new_session(link, params)?, cwd)
+        self.reconstructed(branch, self.begin_session(params)?, cwd)
     }
 
     /// A new session of the agent, and a seed for it if anything was said.
     pub(super) fn reconstructed(
         &self,
         branch: &BranchView,
-        answer: Value,
+        begun: Begun,
         cwd: &str,
     ) -> Result<Opened, Refusal> {
-        let theirs = session_of(&answer)?;
+        let theirs = session_of(&begun.answer)?;
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let seed = branch.tip.map(|tip| Seed::of(engine, call, tip)).transpose()?;
         let context = match &seed {
             Some(seed) => seed.told(),
             None => json!({ "kind": "new" }),
         };
-        let session = Session::new(branch.clone(), &theirs, SystemClock.now(), cwd, seed);
+        let session = Session::new(&begun.link, &theirs, branch.clone(), cwd, seed);
         let session = self.sessions.open(session);
-        Ok(Opened { session, answer: told(answer, context) })
+        Ok(Opened { session, answer: told(begun.answer, context) })
     }
 
     /// Takes the agent's own session up; `None` if the agent will not.
     fn take_up(
-        &self,
-        link: &Link,
+        self: &Arc<Self>,
         branch: &BranchView,
         theirs: &str,
         cwd: &str,
         params: &Value,
     ) -> Result<Option<Opened>, Refusal> {
+        let link = self.link()?;
         let native = self.native();
         let method = match (native.resume, native.load) {
             (true, _) => "session/resume",
             (false, true) => "session/load",
             (false, false) => return Ok(None),
         };
-        let session = Session::new(branch.clone(), theirs, SystemClock.now(), cwd, None);
+        let session = Session::new(&link, theirs, branch.clone(), cwd, None);
         let session = self.sessions.open(session);
         session.lock().hushed = true;
         let mut asked = params.clone();
@@ -101,13 +127,8 @@ impl Relay {
             }
             Err(fault) => {
                 self.sessions.close(&session);
-                match fault {
-                    Fault::Refused(error) => {
-                        tracing::info!(%error, method, "the agent has that session no more");
-                        Ok(None)
-                    }
-                    Fault::Gone => Err(refusal(fault)),
-                }
+                tracing::info!(?fault, method, "the agent does not take that session up");
+                Ok(None)
             }
         }
     }
@@ -144,11 +165,10 @@ impl Relay {
     /// The agent's own fork of an open session at a turn, where it cuts exactly there.
     pub(super) fn fork_natively(
         &self,
-        link: &Link,
         parent: &Session,
         at: Option<TurnId>,
         params: &Value,
-    ) -> Result<Option<Value>, Refusal> {
+    ) -> Result<Option<Begun>, Refusal> {
         let native = self.native();
         let (at, whole) = {
             let state = parent.lock();
@@ -170,13 +190,12 @@ impl Relay {
                 }
             }
         }
-        match link.ask("session/fork", &asked) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(Fault::Refused(error)) => {
-                tracing::info!(%error, "the agent does not fork that session");
+        match parent.link.ask("session/fork", &asked) {
+            Ok(answer) => Ok(Some(Begun { link: Arc::clone(&parent.link), answer })),
+            Err(fault) => {
+                tracing::info!(?fault, "the agent does not fork that session");
                 Ok(None)
             }
-            Err(fault) => Err(refusal(fault)),
         }
     }
 
@@ -199,13 +218,14 @@ impl Relay {
     pub(super) fn as_it_is(
         &self,
         branch: &BranchView,
-        answer: Value,
+        begun: Begun,
         cwd: &str,
+        kind: &str,
     ) -> Result<Opened, Refusal> {
-        let theirs = session_of(&answer)?;
-        let session = Session::new(branch.clone(), &theirs, SystemClock.now(), cwd, None);
+        let theirs = session_of(&begun.answer)?;
+        let session = Session::new(&begun.link, &theirs, branch.clone(), cwd, None);
         let session = self.sessions.open(session);
-        Ok(Opened { session, answer: told(answer, json!({ "kind": "native" })) })
+        Ok(Opened { session, answer: told(begun.answer, json!({ "kind": kind })) })
     }
 }
 
@@ -225,16 +245,6 @@ fn session_of(answer: &Value) -> Result<String, Refusal> {
     id.ok_or_else(|| {
         Refusal::of(tine_core::Kind::Internal, "the agent made a session and told no `sessionId`")
     })
-}
-
-/// A new session of the agent, with the parameters of a load, a resume or a fork.
-pub(super) fn new_session(link: &Link, params: &Value) -> Result<Value, Refusal> {
-    let mut params = anchor::without(params);
-    if let Some(members) = params.as_object_mut() {
-        members.remove("sessionId");
-        members.entry("mcpServers").or_insert_with(|| json!([]));
-    }
-    link.ask("session/new", &params).map_err(refusal)
 }
 
 /// An answer that tells how the agent came to its context.

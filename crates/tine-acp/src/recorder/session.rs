@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tine_core::{Timestamp, TurnId};
-use tine_engine::BranchView;
+use tine_engine::{BranchView, Clock as _, SystemClock};
 
 use super::derive::{Derivation, Ready};
 use super::events::Events;
+use super::link::Link;
 use super::seed::Seed;
 
 /// Messages that are held back for sessions that nobody knows yet.
@@ -25,6 +26,8 @@ pub(super) struct Session {
     /// When the agent's session was made or taken up again by us.
     pub opened_at: Timestamp,
     pub cwd: String,
+    /// The agent that has it.
+    pub link: Arc<Link>,
     state: Mutex<State>,
 }
 
@@ -81,9 +84,9 @@ impl Asked {
 
 impl Session {
     pub(super) fn new(
-        branch: BranchView,
+        link: &Arc<Link>,
         theirs: &str,
-        opened_at: Timestamp,
+        branch: BranchView,
         cwd: &str,
         seed: Option<Seed>,
     ) -> Self {
@@ -102,12 +105,12 @@ impl Session {
             hushed: false,
             branch,
         };
-        let (theirs, cwd) = (theirs.to_owned(), cwd.to_owned());
         Session {
             id: state.branch.id.to_string(),
-            theirs,
-            opened_at,
-            cwd,
+            theirs: theirs.to_owned(),
+            opened_at: SystemClock.now(),
+            cwd: cwd.to_owned(),
+            link: Arc::clone(link),
             state: Mutex::new(state),
         }
     }
@@ -182,9 +185,13 @@ impl Sessions {
         known.theirs.retain(|_, known| !Arc::ptr_eq(known, session));
     }
 
-    /// Closes all of them.
-    pub(super) fn close_all(&self) -> Vec<Arc<Session>> {
-        let mut known = std::mem::take(&mut *self.lock());
-        known.ours.drain().map(|(_, session)| session).collect()
+    /// Closes all that an agent has.
+    pub(super) fn close_of(&self, link: &Arc<Link>) -> Vec<Arc<Session>> {
+        let mut known = self.lock();
+        let of_it = |session: &Arc<Session>| Arc::ptr_eq(&session.link, link);
+        let closed = known.ours.values().filter(|session| of_it(session)).cloned().collect();
+        known.ours.retain(|_, session| !of_it(session));
+        known.theirs.retain(|_, session| !of_it(session));
+        closed
     }
 }
