@@ -114,7 +114,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Import(args) => bundles::import(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),
         Command::Mcp(args) => mcp::mcp(globals, args),
-        Command::Acp(args) => acp::acp(globals, &args),
+        Command::Acp(args) => acp::acp(globals, args),
         Command::Token(args) => token::token(globals, args),
         Command::Config(_) => config::show(globals),
         Command::Completions(args) => completions::completions(globals, &args),
