@@ -1,0 +1,455 @@
+//! A tree into a store.
+//!
+//! Invariants:
+//!
+//! - A conversation lands in one transaction of the engine ([`Engine::graft`]): interrupted at any
+//!   point, an import leaves whole conversations, and the next one goes on.
+//! - What was read of a log is noted with its conversation: a file that is as it was is not read
+//!   again.
+//! - Secrets are taken out before anything is compared or recorded, unless that is switched off.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use tine_core::json::{Object, object};
+use tine_core::{ConversationId, Digest, Json, Kind, Limits, Name, ProjectId, Reference, TurnId};
+use tine_engine::{
+    Call, End, Engine, Graft, GraftLine, GraftTurn, Interpret, NewConversation, NewRelationship,
+    NewSource, Page, TopologyQuery,
+};
+use tine_formats::redact;
+
+use crate::detect::Job;
+use crate::formats::{self, Format};
+use crate::input::Input;
+use crate::{Attachment, Conversation, Counter, Error, Note, Receiver};
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files that were read.
+    pub files: u64,
+    /// Files that are as they were when they were read before.
+    pub unchanged_files: u64,
+    /// Conversations that are new.
+    pub conversations: u64,
+    /// Conversations that were there and grew.
+    pub grown: u64,
+    /// Conversations of which nothing is new.
+    pub unchanged: u64,
+    /// Conversations that were left out.
+    pub left_out: u64,
+    /// Turns that are new.
+    pub turns: u64,
+    /// Branches that are new, besides `main`.
+    pub branches: u64,
+    /// Lines that were left behind, of what is new.
+    pub tails: u64,
+    /// Files that came with messages and are kept as sources.
+    pub attachments: u64,
+    /// Turns that were not brought in because they were deleted here.
+    pub withheld: u64,
+    /// Secrets that were taken out, by kind.
+    pub redacted: BTreeMap<String, u64>,
+}
+
+/// How an import is to be done.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether secrets are taken out.
+    pub redact: bool,
+    /// Whether each folder that was worked in becomes a project.
+    pub by_folder: bool,
+    /// How much is taken in at once.
+    pub bounds: crate::Bounds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { redact: true, by_folder: false, bounds: crate::Bounds::default() }
+    }
+}
+
+/// What the store knows of earlier imports into a project.
+#[derive(Default)]
+struct Known {
+    /// How much was read of each file, by conversation.
+    files: HashMap<ConversationId, Object>,
+    /// Conversations by format and the id of their first message.
+    firsts: HashMap<String, ConversationId>,
+    /// When each conversation was last changed where it comes from.
+    updated: HashMap<ConversationId, String>,
+}
+
+/// Puts trees into a store.
+pub struct Landing<'e> {
+    engine: &'e Engine,
+    call: Call,
+    settings: Settings,
+    known: HashMap<ProjectId, Known>,
+    /// Files that need not be read again as long as they are as they were.
+    read: HashMap<String, (u64, u64)>,
+    job: Option<Job>,
+    links: Vec<Link>,
+    counter: Counter,
+    /// What was done so far.
+    pub summary: Summary,
+    /// What had to be left out or made up.
+    pub notes: Vec<Note>,
+}
+
+/// A conversation that a turn started.
+struct Link {
+    project: ProjectId,
+    conversation: ConversationId,
+    by: TurnId,
+}
+
+impl<'e> Landing<'e> {
+    /// Begins an import; what was imported before is looked up.
+    pub fn begin(engine: &'e Engine, call: &Call, settings: Settings) -> Result<Self, Error> {
+        let mut landing = Landing {
+            engine,
+            call: call.clone(),
+            settings,
+            known: HashMap::new(),
+            read: HashMap::new(),
+            job: None,
+            links: Vec::new(),
+            counter: Counter::default(),
+            summary: Summary::default(),
+            notes: Vec::new(),
+        };
+        let projects = match landing.settings.by_folder {
+            true => engine.projects()?.into_iter().map(|project| project.id).collect(),
+            false => vec![call.project.clone()],
+        };
+        for project in projects {
+            landing.look_up(project)?;
+        }
+        Ok(landing)
+    }
+
+    /// Bytes that were read by now.
+    pub fn counter(&self) -> Counter {
+        self.counter.clone()
+    }
+
+    fn look_up(&mut self, project: ProjectId) -> Result<(), Error> {
+        let call = self.call.clone().in_project(project.clone());
+        let mut known = Known::default();
+        let mut page = Page::default();
+        loop {
+            let listing = self.engine.conversations(&call, true, page)?;
+            for conversation in listing.items {
+                let Some(imported) = conversation.metadata.get("imported") else { continue };
+                let member = |name: &str| imported.get(name).and_then(Json::as_str);
+                if let (Some(format), Some(first)) = (member("format"), member("first")) {
+                    known.firsts.insert(format!("{format}:{first}"), conversation.id.clone());
+                }
+                if let Some(updated) = member("updated_at") {
+                    known.updated.insert(conversation.id.clone(), updated.to_owned());
+                }
+                if let Some(files) = imported.get("files").and_then(Json::as_object) {
+                    for (file, about) in files.iter() {
+                        let member = |name: &str| about.get(name).and_then(Json::as_u64);
+                        if let (Some(bytes), Some(at)) = (member("bytes"), member("modified_ms")) {
+                            self.read.insert(file.to_owned(), (bytes, at));
+                        }
+                    }
+                    known.files.insert(conversation.id, files.clone());
+                }
+            }
+            match listing.next {
+                Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+                None => break,
+            }
+        }
+        self.known.insert(project, known);
+        Ok(())
+    }
+
+    /// Reads one file and lands what is in it, unless it is as it was when it was last read.
+    pub fn run(&mut self, job: &Job) -> Result<(), Error> {
+        let file = job.path.display().to_string();
+        if job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms)) {
+            self.summary.unchanged_files += 1;
+            self.counter.skip(job.bytes);
+            return Ok(());
+        }
+        let input = Input { bounds: self.settings.bounds, counter: self.counter.clone() };
+        self.job = Some(job.clone());
+        let done = formats::read(job.format, &input, &job.path, self);
+        self.job = None;
+        match done {
+            Ok(()) => {
+                self.summary.files += 1;
+                if job.format.is_log() {
+                    self.read.insert(file, (job.bytes, job.modified_ms));
+                }
+                Ok(())
+            }
+            // One bad file is no reason to leave out the others.
+            Err(
+                error @ (Error::Malformed { .. } | Error::TooLarge { .. } | Error::Read { .. }),
+            ) => {
+                self.notes.push(Note::new(&job.path, None, error.to_string()));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ties conversations to the turns that started them. To be called behind the last file.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        for link in std::mem::take(&mut self.links) {
+            let call = self.call.clone().in_project(link.project);
+            let mut query = TopologyQuery::of(link.conversation.clone());
+            query.limit = Some(1);
+            let first = match self.engine.topology(&call, query) {
+                Ok(page) => page.rows.first().map(|row| row.id),
+                // It may be in a file that was not given.
+                Err(error) if error.kind() == Kind::NotFound => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if let Some(first) = first {
+                self.relate(&call, "PART_OF", End::Turn(first.into()), End::Turn(link.by.into()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn relate(&self, call: &Call, relation: &str, source: End, target: End) -> Result<(), Error> {
+        let request =
+            NewRelationship { relation: relation.to_owned(), source, target, metadata: Json::Null };
+        self.engine.create_relationship(call, request)?;
+        Ok(())
+    }
+
+    fn project(&self, folder: Option<&str>) -> Result<ProjectId, Error> {
+        let name = folder
+            .and_then(|folder| folder.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next());
+        match name.filter(|name| self.settings.by_folder && !name.is_empty()) {
+            Some(name) => {
+                let id = ProjectId::new(name, &Limits::default());
+                Ok(id.unwrap_or_else(|_| self.call.project.clone()))
+            }
+            None => Ok(self.call.project.clone()),
+        }
+    }
+
+    fn land(&mut self, format: Format, mut tree: Conversation) -> Result<(), Error> {
+        self.notes.append(&mut tree.notes);
+        if tree.messages.is_empty() {
+            self.summary.left_out += 1;
+            return Ok(());
+        }
+        let project = self.project(tree.folder.as_deref())?;
+        let id = self.id(format, &project, &tree);
+        let mut call = self.call.clone().in_project(project.clone());
+        if self.settings.redact {
+            call = call.with_redacted(redacted(&mut tree));
+        }
+        let updated = tree.updated_at.map(|at| at.to_string());
+        let known = self.known.entry(project.clone()).or_default();
+        if updated.is_some() && known.updated.get(&id) == updated.as_ref() {
+            self.summary.unchanged += 1;
+            return Ok(());
+        }
+        let metadata = self.metadata(format, &project, &id, &tree);
+        let attachments: Vec<Vec<Attachment>> =
+            tree.messages.iter_mut().map(|node| std::mem::take(&mut node.attachments)).collect();
+        let tails = tree.lines.iter().filter(|line| line.branch.is_none()).count() as u64;
+        let redacted = call.redacted.clone();
+        let started = std::mem::take(&mut tree.started);
+        let done = match self.engine.graft(&call, graft(&id, tree, metadata)) {
+            Ok(done) => done,
+            Err(error) if is_about_the_tree(error.kind()) => {
+                let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
+                let what = format!("the conversation {id} was refused: {error}; left out");
+                self.notes.push(Note::new(&file, None, what));
+                self.summary.left_out += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if done.refused {
+            let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
+            let what = format!("the conversation {id} was purged or undone here; left out");
+            self.notes.push(Note::new(&file, None, what));
+            self.summary.left_out += 1;
+            return Ok(());
+        }
+        let summary = &mut self.summary;
+        match (done.created, done.made) {
+            (true, _) => summary.conversations += 1,
+            (false, 0) => summary.unchanged += 1,
+            (false, _) => summary.grown += 1,
+        }
+        summary.turns += done.made;
+        summary.branches += done.branches.len() as u64;
+        summary.withheld += done.withheld;
+        if done.created {
+            summary.tails += tails;
+        }
+        if done.made > 0 {
+            for (kind, count) in redacted {
+                *summary.redacted.entry(kind).or_default() += count;
+            }
+        }
+        for started in started {
+            if let Some(by) = done.turns.get(started.by).copied().flatten() {
+                let conversation = conversation_id(format, &started.conversation);
+                self.links.push(Link { project: project.clone(), conversation, by });
+            }
+        }
+        for (files, turn) in attachments.into_iter().zip(&done.turns) {
+            if let Some(turn) = turn {
+                self.attach(&call, *turn, files)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, call: &Call, turn: TurnId, files: Vec<Attachment>) -> Result<(), Error> {
+        for file in files {
+            let mut bytes = file.bytes;
+            if self.settings.redact {
+                let (clean, _) = redact::source(bytes.clone());
+                bytes = clean.unwrap_or(bytes);
+            }
+            let source = NewSource {
+                content: Arc::new(bytes),
+                mime_type: file.mime_type,
+                original_filename: file.name,
+                interpret: Interpret::None,
+                interpreter: None,
+            };
+            let stored = self.engine.store_source(call, source)?;
+            let target = End::Source(stored.source.id);
+            self.relate(call, "EMBEDS", End::Turn(Reference::from(turn)), target)?;
+            self.summary.attachments += 1;
+        }
+        Ok(())
+    }
+
+    fn id(&self, format: Format, project: &ProjectId, tree: &Conversation) -> ConversationId {
+        let first = tree.messages.first().map(|node| format!("{}:{}", format.name(), node.id));
+        let known = self.known.get(project).filter(|_| tree.shares_ids);
+        let known = known.and_then(|known| known.firsts.get(&first?)).cloned();
+        known.unwrap_or_else(|| conversation_id(format, &tree.id))
+    }
+
+    /// What is told of the conversation besides its turns, and how much was read of its files.
+    fn metadata(
+        &mut self,
+        format: Format,
+        project: &ProjectId,
+        id: &ConversationId,
+        tree: &Conversation,
+    ) -> Json {
+        let known = self.known.entry(project.clone()).or_default();
+        let mut files = known.files.get(id).cloned().unwrap_or_else(Object::new);
+        if let Some(job) = self.job.as_ref().filter(|job| job.format.is_log()) {
+            let about =
+                object([("bytes", job.bytes.into()), ("modified_ms", job.modified_ms.into())]);
+            files.insert(job.path.display().to_string(), about);
+            known.files.insert(id.clone(), files.clone());
+        }
+        let mut imported = Object::new();
+        imported.insert("format", format.name().into());
+        if !files.is_empty() {
+            imported.insert("files", Json::Object(files));
+        }
+        let mut tell = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                imported.insert(name, value.into());
+            }
+        };
+        let first = tree.messages.first().filter(|_| tree.shares_ids).map(|node| node.id.clone());
+        if let Some(first) = &first {
+            known.firsts.insert(format!("{}:{first}", format.name()), id.clone());
+        }
+        tell("first", first);
+        tell("created_at", tree.created_at.map(|at| at.to_string()));
+        tell("updated_at", tree.updated_at.map(|at| at.to_string()));
+        let mut metadata = Object::new();
+        metadata.insert("imported", Json::Object(imported));
+        if let Some(folder) = &tree.folder {
+            metadata.insert("folder", folder.as_str().into());
+        }
+        Json::Object(metadata)
+    }
+}
+
+impl Receiver for Landing<'_> {
+    fn conversation(&mut self, format: Format, conversation: Conversation) -> Result<(), Error> {
+        self.land(format, conversation)
+    }
+
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+}
+
+/// Whether a refusal says something about what was brought, and not about the store.
+fn is_about_the_tree(kind: Kind) -> bool {
+    matches!(kind, Kind::Invalid | Kind::TooLarge | Kind::Conflict | Kind::Unsupported)
+}
+
+/// The id of a conversation here.
+fn conversation_id(format: Format, id: &str) -> ConversationId {
+    let limits = Limits::default();
+    let whole = format!("{}:{id}", format.name());
+    ConversationId::new(whole.as_str(), &limits).unwrap_or_else(|_| {
+        let digest = Digest::of(whole.as_bytes()).to_hex();
+        ConversationId::from_stored(format!("{}:{digest}", format.name()))
+    })
+}
+
+fn redacted(tree: &mut Conversation) -> redact::Redacted {
+    let mut found = redact::Redacted::new();
+    let mut add = |more: redact::Redacted| {
+        for (kind, count) in more {
+            *found.entry(kind).or_default() += count;
+        }
+    };
+    for node in &mut tree.messages {
+        add(redact::body(&mut node.message.body));
+    }
+    for words in [&mut tree.title, &mut tree.system_prompt].into_iter().flatten() {
+        add(redact::words(words));
+    }
+    found
+}
+
+fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
+    let turns = tree.messages.into_iter().map(|node| GraftTurn {
+        parent: node.parent,
+        message: node.message,
+        identity: None,
+    });
+    let limits = Limits::default();
+    let lines = tree.lines.iter().map(|line| GraftLine {
+        tip: Some(line.tip),
+        branch: line.branch.as_ref().map(|name| {
+            Name::new(name.as_str(), &limits).unwrap_or_else(|_| Name::from_stored("branch"))
+        }),
+    });
+    Graft {
+        conversation: NewConversation {
+            id: Some(id.clone()),
+            system_prompt: tree.system_prompt,
+            config: Json::Null,
+            title: tree.title.as_deref().map(title),
+            metadata,
+        },
+        turns: turns.collect(),
+        lines: lines.collect(),
+    }
+}
+
+/// A title on one line and of a length that listings can show.
+fn title(text: &str) -> String {
+    tine_core::text::preview(text, 200)
+}
