@@ -44,6 +44,8 @@ pub struct GraftTurn {
     pub parent: Option<usize>,
     /// What was said.
     pub message: Message,
+    /// Its time says nothing: a turn that says the same is the same whatever its time.
+    pub timeless: bool,
     /// The id and hash that it has elsewhere and will have here.
     pub identity: Option<(TurnId, TurnHash)>,
 }
@@ -84,7 +86,7 @@ impl Engine {
     ///
     /// let engine = Engine::new(MemoryStore::new());
     /// let turn = |parent, role, said: &str| {
-    ///     GraftTurn { parent, message: Message::text(role, said), identity: None }
+    ///     GraftTurn { parent, message: Message::text(role, said), timeless: false, identity: None }
     /// };
     /// let graft = Graft {
     ///     conversation: NewConversation::named("trip")?,
@@ -301,7 +303,8 @@ fn place(
     }
     for loc in below {
         let turn = tree.turn(loc)?;
-        let timely = wanted.message.created_at.is_none_or(|at| at == turn.created_at);
+        let at = wanted.message.created_at.filter(|_| !wanted.timeless);
+        let timely = at.is_none_or(|at| at == turn.created_at);
         if timely && says_the_same(&turn, &wanted.message) {
             return here(tree, &turn);
         }

@@ -14,7 +14,7 @@ fn tree(rows: &[(Option<usize>, &str)], lines: &[(usize, Option<&str>)]) -> Graf
         let mut message = if text.starts_with('?') { user(text) } else { bot(text) };
         let millis = i64::try_from(index).expect("few rows");
         message.created_at = Some(Timestamp::from_millis(start().as_millis() + 1_000 * millis));
-        GraftTurn { parent: *parent, message, identity: None }
+        GraftTurn { parent: *parent, message, timeless: false, identity: None }
     };
     let line = |(tip, branch): &(usize, Option<&str>)| GraftLine {
         tip: Some(*tip),
@@ -148,6 +148,10 @@ fn messages_without_a_time_are_matched_by_what_they_say() {
         bring(world, untimed(2));
         assert_eq!(bring(world, untimed(3)).made, 1);
         assert_eq!(world.path(&talk(), "main"), "?a b ?c");
+
+        let mut copied = tree(FORKED, &[(2, Some("main")), (4, Some("other"))]);
+        copied.turns.iter_mut().for_each(|turn| turn.timeless = true);
+        assert_eq!(bring(world, copied).made, 2, "also when a copy brings another time");
     });
 }
 

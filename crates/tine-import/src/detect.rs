@@ -109,14 +109,22 @@ fn walk(folder: &Path, format: Option<Format>, depth: usize, plan: &mut Plan) {
 /// In a folder only files are looked into whose name says that they may hold conversations.
 fn may_be_read(path: &Path) -> bool {
     let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
-    matches!(extension, "json" | "jsonl" | "zst" | "zip" | "db" | "html")
+    matches!(extension, "json" | "jsonl" | "ndjson" | "zst" | "zip" | "db" | "html")
 }
 
 /// Tells the format of a file by how it begins.
 fn sniff(path: &Path) -> std::io::Result<Option<Format>> {
     let mut file = BufReader::new(File::open(path)?);
-    let head = file.fill_buf()?;
-    let unpacked: Box<dyn Read> = if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+    let magic = file.fill_buf()?;
+    if magic.starts_with(b"PK") {
+        return Ok(of_archive(path));
+    }
+    if magic.starts_with(b"SQLite format 3") {
+        let known =
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("opencode"));
+        return Ok(known.then_some(Format::OpenCode));
+    }
+    let unpacked: Box<dyn Read> = if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         Box::new(zstd::stream::read::Decoder::with_buffer(file)?)
     } else {
         Box::new(file)
@@ -127,25 +135,99 @@ fn sniff(path: &Path) -> std::io::Result<Option<Format>> {
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = lines.find(|line| !line.iter().all(u8::is_ascii_whitespace)).unwrap_or_default();
     if json::read(first).is_ok_and(|(json, _)| json.as_object().is_some()) {
-        let logged = std::iter::once(first).chain(lines).take(40);
+        let logged = std::iter::once(first).chain(lines).take(LINES);
         let found =
             logged.filter_map(|line| json::read(line).ok()).find_map(|(it, _)| of_line(&it));
         if found.is_some() {
             return Ok(found);
         }
     }
-    Ok(None)
+    Ok(of_document(path, &String::from_utf8_lossy(&head)))
 }
+
+/// Lines of a log that are looked at.
+const LINES: usize = 40;
 
 /// The format of a log by one of its lines.
 fn of_line(line: &Json) -> Option<Format> {
     let has = |name: &str| line.get(name).is_some();
     let kind = text(line, "type").unwrap_or_default();
-    let claude = has("parentUuid") && has("sessionId")
+    let envelope = has("payload") && has("timestamp");
+    if text(line, "format") == Some(tine_formats::bundle::FORMAT) {
+        Some(Format::Bundle)
+    } else if envelope
+        && matches!(kind, "session_meta" | "response_item" | "turn_context" | "event_msg")
+    {
+        Some(Format::Codex)
+    } else if kind.is_empty()
+        && has("id")
+        && has("timestamp")
+        && (has("instructions") || has("git"))
+    {
+        Some(Format::Codex)
+    } else if kind == "session" && has("id") && has("cwd") {
+        Some(Format::Pi)
+    } else if has("sessionId") && has("projectHash") && !has("messages") || has("$rewindTo") {
+        Some(Format::GeminiCli)
+    } else if has("parentUuid") && has("sessionId")
         || kind == "summary" && has("leafUuid")
-        || matches!(kind, "user" | "assistant") && has("uuid") && has("message");
-    if claude {
-        return Some(Format::ClaudeCode);
+        || matches!(kind, "user" | "assistant") && has("uuid") && has("message")
+    {
+        Some(Format::ClaudeCode)
+    } else {
+        None
     }
-    None
+}
+
+/// The format of a document by names that only it has.
+fn of_document(path: &Path, head: &str) -> Option<Format> {
+    let has = |name: &str| head.contains(&format!("\"{name}\""));
+    let named = |name: &str| path.file_name().is_some_and(|it| it == name);
+    let within = |name: &str| path.components().any(|it| it.as_os_str() == name);
+    if head.trim_start().starts_with('<') {
+        return head.contains(PAGE_MARK).then_some(Format::Bundle);
+    }
+    if named("roots.json") && path.parent().is_some_and(holds_trees) {
+        return Some(Format::Forest);
+    }
+    if has("mapping") && (has("current_node") || has("parent") || has("author")) {
+        Some(Format::ChatGpt)
+    } else if has("chat_messages") {
+        Some(Format::ClaudeAi)
+    } else if has("history") && has("currentId") {
+        Some(Format::OpenWebUi)
+    } else if has("conversationId") && (has("messages") || has("messagesTree")) {
+        Some(Format::LibreChat)
+    } else if has("sessionId") && has("projectHash") && has("messages") {
+        Some(Format::GeminiCli)
+    } else if has("projectID") && has("id") && has("time") && within("session") {
+        Some(Format::OpenCode)
+    } else if has("role")
+        && (has("content") || has("tool_calls"))
+        && !within("message")
+        && !within("nodes")
+    {
+        Some(Format::Messages)
+    } else {
+        None
+    }
+}
+
+/// What an exported page says of itself at its beginning.
+pub(crate) const PAGE_MARK: &str = "<!-- tine-page 1 -->";
+
+/// Whether a folder is one of the tree specification's store: trees are folders with nodes.
+fn holds_trees(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.path().join("nodes").is_dir())
+}
+
+/// The format of an export by how its first conversations begin.
+fn of_archive(path: &Path) -> Option<Format> {
+    let input = crate::input::Input::default();
+    let mut archive = input.archive(path).ok()?;
+    let name = crate::formats::shards(&archive).into_iter().next()?;
+    let mut head = Vec::new();
+    let _ = archive.open(&name).ok()?.take(HEAD).read_to_end(&mut head);
+    of_document(Path::new("conversations.json"), &String::from_utf8_lossy(&head))
 }

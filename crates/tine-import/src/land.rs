@@ -8,11 +8,13 @@
 //!   again.
 //! - Secrets are taken out before anything is compared or recorded, unless that is switched off.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tine_core::json::{Object, object};
-use tine_core::{ConversationId, Digest, Json, Kind, Limits, Name, ProjectId, Reference, TurnId};
+use tine_core::{
+    ConversationId, Digest, Json, Kind, Limits, Message, Name, ProjectId, Reference, TurnId,
+};
 use tine_engine::{
     Call, End, Engine, Graft, GraftLine, GraftTurn, Interpret, NewConversation, NewRelationship,
     NewSource, Page, TopologyQuery,
@@ -77,6 +79,10 @@ struct Known {
     files: HashMap<ConversationId, Object>,
     /// Conversations by format and the id of their first message.
     firsts: HashMap<String, ConversationId>,
+    /// Conversations by the ids of those that were forked off them.
+    forks: HashMap<ConversationId, ConversationId>,
+    /// Conversations that are there.
+    there: HashSet<ConversationId>,
     /// When each conversation was last changed where it comes from.
     updated: HashMap<ConversationId, String>,
 }
@@ -144,6 +150,11 @@ impl<'e> Landing<'e> {
             for conversation in listing.items {
                 let Some(imported) = conversation.metadata.get("imported") else { continue };
                 let member = |name: &str| imported.get(name).and_then(Json::as_str);
+                known.there.insert(conversation.id.clone());
+                for fork in imported.get("forks").and_then(Json::as_array).unwrap_or_default() {
+                    let fork = fork.as_str().map(ConversationId::from_stored);
+                    known.forks.extend(fork.map(|fork| (fork, conversation.id.clone())));
+                }
                 if let (Some(format), Some(first)) = (member("format"), member("first")) {
                     known.firsts.insert(format!("{format}:{first}"), conversation.id.clone());
                 }
@@ -245,7 +256,12 @@ impl<'e> Landing<'e> {
             return Ok(());
         }
         let project = self.project(tree.folder.as_deref())?;
-        let id = self.id(format, &project, &tree);
+        let (id, forked) = self.id(format, &project, &tree);
+        if forked {
+            let own: String = tree.id.chars().take(8).collect();
+            let main = tree.lines.iter_mut().filter(|line| line.branch.as_deref() == Some("main"));
+            main.for_each(|line| line.branch = Some(format!("session-{own}")));
+        }
         let mut call = self.call.clone().in_project(project.clone());
         if self.settings.redact {
             call = call.with_redacted(redacted(&mut tree));
@@ -333,11 +349,37 @@ impl<'e> Landing<'e> {
         Ok(())
     }
 
-    fn id(&self, format: Format, project: &ProjectId, tree: &Conversation) -> ConversationId {
-        let first = tree.messages.first().map(|node| format!("{}:{}", format.name(), node.id));
-        let known = self.known.get(project).filter(|_| tree.shares_ids);
-        let known = known.and_then(|known| known.firsts.get(&first?)).cloned();
-        known.unwrap_or_else(|| conversation_id(format, &tree.id))
+    /// The conversation that a tree belongs to, and whether it was forked off it.
+    fn id(
+        &mut self,
+        format: Format,
+        project: &ProjectId,
+        tree: &Conversation,
+    ) -> (ConversationId, bool) {
+        let own = conversation_id(format, &tree.id);
+        let known = self.known.entry(project.clone()).or_default();
+        if known.there.contains(&own) {
+            return (own, false);
+        }
+        if let Some(of) = known.forks.get(&own) {
+            return (of.clone(), true);
+        }
+        let from = tree.forked_from.as_ref().map(|from| conversation_id(format, from));
+        let from = from.and_then(|from| known.forks.get(&from).cloned().or(Some(from)));
+        let from = from.filter(|from| known.there.contains(from));
+        let first = tree.messages.first().filter(|_| tree.shares_ids);
+        let first = first.map(|node| format!("{}:{}", format.name(), node.id));
+        let from = from.or_else(|| known.firsts.get(&first?).cloned());
+        match from {
+            Some(from) => {
+                known.forks.insert(own, from.clone());
+                (from, true)
+            }
+            None => {
+                known.there.insert(own.clone());
+                (own, false)
+            }
+        }
     }
 
     /// What is told of the conversation besides its turns, and how much was read of its files.
@@ -360,6 +402,12 @@ impl<'e> Landing<'e> {
         imported.insert("format", format.name().into());
         if !files.is_empty() {
             imported.insert("files", Json::Object(files));
+        }
+        let forks: BTreeSet<&ConversationId> =
+            known.forks.iter().filter(|(_, of)| *of == id).map(|(fork, _)| fork).collect();
+        if !forks.is_empty() {
+            let forks = forks.into_iter().map(|fork| fork.as_str().into());
+            imported.insert("forks", Json::Array(forks.collect()));
         }
         let mut tell = |name: &str, value: Option<String>| {
             if let Some(value) = value {
@@ -426,7 +474,8 @@ fn redacted(tree: &mut Conversation) -> redact::Redacted {
 fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
     let turns = tree.messages.into_iter().map(|node| GraftTurn {
         parent: node.parent,
-        message: node.message,
+        message: with_id(node.message, node.id),
+        timeless: tree.timeless,
         identity: None,
     });
     let limits = Limits::default();
@@ -447,6 +496,17 @@ fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
         turns: turns.collect(),
         lines: lines.collect(),
     }
+}
+
+/// The message, with its id in its file.
+fn with_id(mut message: Message, id: String) -> Message {
+    let mut info = match message.metadata.source_info.take() {
+        Some(Json::Object(info)) => info,
+        _ => Object::new(),
+    };
+    info.insert("id", id.into());
+    message.metadata.source_info = Some(Json::Object(info));
+    message
 }
 
 /// A title on one line and of a length that listings can show.

@@ -15,6 +15,7 @@
 //! Deliberately absent: the terminal, and any rule of the tree.
 
 pub mod detect;
+mod draft;
 mod formats;
 mod input;
 mod json;
@@ -34,9 +35,14 @@ pub use input::{Bounds, Counter};
 pub struct Conversation {
     /// Its id there.
     pub id: String,
-    /// Its id is one of a longer conversation's: where the first message has an id that is known
-    /// already, it goes on there.
+    /// The conversation that it was forked off and repeats the beginning of: it goes on there, if
+    /// that is known.
+    pub forked_from: Option<String>,
+    /// Ids of messages are the same wherever they are repeated: it goes on where its first message
+    /// is known.
     pub shares_ids: bool,
+    /// Times are those of the file and not of the messages: a message that is repeated has another.
+    pub timeless: bool,
     /// Its title.
     pub title: Option<String>,
     /// The folder that it was about.
@@ -49,7 +55,7 @@ pub struct Conversation {
     pub updated_at: Option<Timestamp>,
     /// Its messages, parents first.
     pub messages: Vec<Node>,
-    /// Its lines, the one that its program would show last.
+    /// Its lines.
     pub lines: Vec<Line>,
     /// Other conversations that it started.
     pub started: Vec<Started>,

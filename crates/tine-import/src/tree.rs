@@ -122,8 +122,8 @@ fn parents(
 }
 
 impl Grown {
-    /// Every line of the tree, the active one last: the one that ends on `active`, else on the
-    /// last message. `name` says what the others are called; those without a name are tails.
+    /// Every line of the tree. `main` ends on `active`, else on the last message; `name` says what
+    /// the others are called, and those without a name are tails.
     pub(crate) fn lines(
         &self,
         active: Option<usize>,
@@ -134,9 +134,12 @@ impl Grown {
         };
         let inner: HashSet<usize> = self.nodes.iter().filter_map(|node| node.parent).collect();
         let leaves = (0..self.nodes.len()).filter(|place| !inner.contains(place));
-        let others = leaves.filter(|place| *place != active);
-        let mut lines: Vec<Line> = others.map(|tip| Line { tip, branch: name(tip) }).collect();
-        lines.push(Line { tip: active, branch: Some("main".to_owned()) });
+        let main = || Some("main".to_owned());
+        let line = |tip| Line { tip, branch: if tip == active { main() } else { name(tip) } };
+        let mut lines: Vec<Line> = leaves.map(line).collect();
+        if inner.contains(&active) {
+            lines.push(Line { tip: active, branch: main() });
+        }
         lines
     }
 

@@ -34,6 +34,56 @@ fn check(name: &str) {
 }
 
 #[test]
+fn chatgpt() {
+    check("chatgpt");
+}
+
+#[test]
+fn claude_ai() {
+    check("claude-ai");
+}
+
+#[test]
 fn claude_code() {
     check("claude-code");
+}
+
+#[test]
+fn codex() {
+    check("codex");
+}
+
+#[test]
+fn forest() {
+    check("forest");
+}
+
+#[test]
+fn gemini_cli() {
+    check("gemini-cli");
+}
+
+#[test]
+fn librechat() {
+    check("librechat");
+}
+
+#[test]
+fn messages() {
+    check("messages");
+}
+
+#[test]
+fn open_webui() {
+    check("open-webui");
+}
+
+#[test]
+fn opencode() {
+    check("opencode");
+}
+
+#[test]
+fn pi() {
+    check("pi");
 }

@@ -18,7 +18,7 @@ use tine_core::{Json, Role, Timestamp};
 
 use super::Format;
 use crate::input::{Input, LogLine, lines};
-use crate::json::{self, is, text};
+use crate::json::{is, text};
 use crate::parts::{self, About, known, maybe, member};
 use crate::tree::{Sprout, grow};
 use crate::{Conversation, Error, Note, Receiver, Started};
@@ -31,9 +31,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
         log.line(path, line, notes);
         Ok(())
     })?;
-    let stem = path.file_name().and_then(|name| name.to_str()).unwrap_or("session");
-    let stem = stem.split('.').next().unwrap_or(stem);
-    for conversation in log.finish(path, stem, notes, receiver) {
+    for conversation in log.finish(path, super::stem(path), notes, receiver) {
         receiver.conversation(Format::ClaudeCode, conversation)?;
     }
     Ok(())
@@ -74,22 +72,14 @@ struct Log {
     agent: Option<String>,
     folder: Option<String>,
     skipped: HashMap<String, u64>,
+    seen: HashSet<String>,
     last: Option<String>,
 }
 
 impl Log {
     fn line(&mut self, path: &Path, line: LogLine, notes: &mut Vec<Note>) {
+        let Some(event) = super::line(path, &line, notes) else { return };
         let mut note = |what: String| notes.push(Note::new(path, Some(line.number), what));
-        let event = match json::read(&line.bytes) {
-            Ok((event, changed)) => {
-                if let Some(changed) = changed {
-                    note(changed.to_owned());
-                }
-                event
-            }
-            Err(_) if !line.ended => return note("the last line is cut off; left out".to_owned()),
-            Err(why) => return note(format!("no JSON ({why}); left out")),
-        };
         let kind = text(&event, "type").unwrap_or_default().to_owned();
         match kind.as_str() {
             "summary" => self.summary = text(&event, "summary").map(str::to_owned),
@@ -150,7 +140,8 @@ impl Log {
             },
             _ => Kind::Bridge,
         };
-        if !matches!(kind, Kind::Bridge) && !sidechain {
+        let new = self.seen.insert(uuid.clone());
+        if new && !matches!(kind, Kind::Bridge) && !sidechain {
             self.last = Some(uuid.clone());
         }
         self.events.push(Event {
@@ -196,17 +187,15 @@ impl Log {
         let mut started = Vec::new();
         let id = match (&self.agent, own) {
             (Some(agent), true) => format!("{session}/agent-{agent}"),
-            _ => self.forked_from.clone().unwrap_or_else(|| session.clone()),
+            _ if stem.len() == session.len() => stem.to_owned(),
+            _ => session.clone(),
         };
         let mut whole = conversation(path, id, main, self.last.as_deref(), &mut started);
         whole.shares_ids = true;
         whole.title = self.custom_title.or(self.ai_title).or(self.summary);
         whole.folder = self.folder;
-        let forked = self.forked_from.is_some_and(|from| from != session) || stem != session;
-        if let (true, false, Some(line)) = (forked, own, whole.lines.last_mut()) {
-            let own = if stem == session { &session } else { stem };
-            line.branch = Some(format!("session-{}", own.chars().take(8).collect::<String>()));
-        }
+        // Lines of another session are repeated with its id, or say where they come from.
+        whole.forked_from = self.forked_from.or(Some(session.clone())).filter(|it| *it != whole.id);
         link(&mut whole, &conversations, &session, &started);
         whole.notes.splice(0..0, notes);
         if whole.messages.is_empty() {
