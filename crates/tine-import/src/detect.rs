@@ -3,6 +3,7 @@
 //! A file is recognised by what it says, never by its name alone. Folders are walked without
 //! following links.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -45,19 +46,54 @@ impl Plan {
     }
 }
 
+/// Where programs on this machine keep what was said, of those places that are there.
+/// `variable` looks an environment variable up.
+pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let home = variable("HOME").or_else(|| variable("USERPROFILE"));
+    let below = |name: &str, folder: &str, path: &str| {
+        let own = variable(name).or_else(|| home.as_ref().map(|home| home.join(folder)));
+        own.map(|own| own.join(path))
+    };
+    let mut places = vec![
+        below("CLAUDE_CONFIG_DIR", ".claude", "projects"),
+        below("CODEX_HOME", ".codex", "sessions"),
+        below("CODEX_HOME", ".codex", "archived_sessions"),
+        below("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
+        below("OMP_AGENT_DIR", ".omp/agent", "sessions"),
+        below("GEMINI_CLI_HOME", ".gemini", "tmp"),
+        below("XDG_DATA_HOME", ".local/share", "opencode"),
+        below("LOOM_HOME", ".loom", ""),
+    ];
+    places.retain(|place| place.as_ref().is_some_and(|place| place.is_dir()));
+    places.into_iter().flatten().collect()
+}
+
 /// Folders within folders.
 const DEPTH: usize = 32;
 /// What of a file is looked at.
 const HEAD: u64 = 256 << 10;
 
+/// Files that were looked at before, with their format, so that they are not opened again.
+#[derive(Clone, Debug, Default)]
+pub struct Seen(HashMap<PathBuf, Option<Format>>);
+
 /// Looks for what can be read at a path: itself, or everything in it.
 pub fn plan(paths: &[PathBuf], format: Option<Format>) -> Result<Plan, Error> {
+    plan_again(paths, format, &mut Seen::default())
+}
+
+/// The same, again and again: a file is opened only once to see what it is.
+pub fn plan_again(
+    paths: &[PathBuf],
+    format: Option<Format>,
+    seen: &mut Seen,
+) -> Result<Plan, Error> {
     let mut plan = Plan::default();
     for path in paths {
         let about =
             fs::metadata(path).map_err(|source| Error::Read { file: path.clone(), source })?;
         if about.is_dir() {
-            walk(path, format, DEPTH, &mut plan);
+            walk(path, format, DEPTH, seen, &mut plan);
         } else {
             let found = match format {
                 Some(format) => Some(format),
@@ -77,7 +113,7 @@ fn job(format: Format, path: &Path, about: &fs::Metadata) -> Job {
     Job { format, path: path.to_owned(), bytes: about.len(), modified_ms }
 }
 
-fn walk(folder: &Path, format: Option<Format>, depth: usize, plan: &mut Plan) {
+fn walk(folder: &Path, format: Option<Format>, depth: usize, seen: &mut Seen, plan: &mut Plan) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -90,10 +126,18 @@ fn walk(folder: &Path, format: Option<Format>, depth: usize, plan: &mut Plan) {
         let Ok(about) = fs::symlink_metadata(&path) else { continue };
         if about.is_dir() {
             if depth > 0 {
-                walk(&path, format, depth - 1, plan);
+                walk(&path, format, depth - 1, seen, plan);
             }
         } else if about.is_file() && may_be_read(&path) {
-            match sniff(&path) {
+            let found = match seen.0.get(&path) {
+                // What had nothing to tell may have something now.
+                Some(Some(format)) => Ok(Some(*format)),
+                _ => sniff(&path),
+            };
+            if let Ok(found) = &found {
+                seen.0.insert(path.clone(), *found);
+            }
+            match found {
                 Ok(Some(found)) if format.is_none_or(|format| format == found) => {
                     plan.jobs.push(job(found, &path, &about));
                 }
@@ -185,7 +229,7 @@ fn of_document(path: &Path, head: &str) -> Option<Format> {
     let named = |name: &str| path.file_name().is_some_and(|it| it == name);
     let within = |name: &str| path.components().any(|it| it.as_os_str() == name);
     if head.trim_start().starts_with('<') {
-        return head.contains(PAGE_MARK).then_some(Format::Bundle);
+        return head.contains(tine_formats::page::MARK).then_some(Format::Bundle);
     }
     if named("roots.json") && path.parent().is_some_and(holds_trees) {
         return Some(Format::Forest);
@@ -212,9 +256,6 @@ fn of_document(path: &Path, head: &str) -> Option<Format> {
         None
     }
 }
-
-/// What an exported page says of itself at its beginning.
-pub(crate) const PAGE_MARK: &str = "<!-- tine-page 1 -->";
 
 /// Whether a folder is one of the tree specification's store: trees are folders with nodes.
 fn holds_trees(folder: &Path) -> bool {

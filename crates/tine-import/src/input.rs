@@ -78,6 +78,8 @@ impl io::Seek for Counted {
 pub(crate) struct Input {
     pub bounds: Bounds,
     pub counter: Counter,
+    /// The file is being written: an answer that nothing follows may not be whole yet.
+    pub growing: bool,
 }
 
 const BUFFER: usize = 256 << 10;

@@ -9,6 +9,9 @@
 //! - Secrets are taken out before anything is compared or recorded, unless that is switched off.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::path::Path;
 use std::sync::Arc;
 
 use tine_core::json::{Object, object};
@@ -16,10 +19,11 @@ use tine_core::{
     ConversationId, Digest, Json, Kind, Limits, Message, Name, ProjectId, Reference, TurnId,
 };
 use tine_engine::{
-    Call, End, Engine, Graft, GraftLine, GraftTurn, Interpret, NewConversation, NewRelationship,
-    NewSource, Page, TopologyQuery,
+    Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, NewConversation,
+    NewRelationship, NewSource, Page, TopologyQuery,
 };
-use tine_formats::redact;
+use tine_formats::bundle::{BundleError, read_bundle_in_place};
+use tine_formats::{page, redact};
 
 use crate::detect::Job;
 use crate::formats::{self, Format};
@@ -62,13 +66,15 @@ pub struct Settings {
     pub redact: bool,
     /// Whether each folder that was worked in becomes a project.
     pub by_folder: bool,
+    /// The project that conversations of bundles go to instead of their own.
+    pub project: Option<ProjectId>,
     /// How much is taken in at once.
     pub bounds: crate::Bounds,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { redact: true, by_folder: false, bounds: crate::Bounds::default() }
+        Settings { redact: true, by_folder: false, project: None, bounds: crate::Bounds::default() }
     }
 }
 
@@ -97,6 +103,7 @@ pub struct Landing<'e> {
     read: HashMap<String, (u64, u64)>,
     job: Option<Job>,
     links: Vec<Link>,
+    growing: bool,
     counter: Counter,
     /// What was done so far.
     pub summary: Summary,
@@ -122,6 +129,7 @@ impl<'e> Landing<'e> {
             read: HashMap::new(),
             job: None,
             links: Vec::new(),
+            growing: false,
             counter: Counter::default(),
             summary: Summary::default(),
             notes: Vec::new(),
@@ -180,22 +188,40 @@ impl<'e> Landing<'e> {
         Ok(())
     }
 
+    /// Whether a file is as it was when it was last read.
+    pub fn has_read(&self, job: &Job) -> bool {
+        let file = job.path.display().to_string();
+        job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms))
+    }
+
+    /// Reads one file that is being written, but for what may not be whole yet. It is read again.
+    pub fn run_growing(&mut self, job: &Job) -> Result<(), Error> {
+        self.growing = true;
+        let done = self.run(job);
+        self.growing = false;
+        done
+    }
+
     /// Reads one file and lands what is in it, unless it is as it was when it was last read.
     pub fn run(&mut self, job: &Job) -> Result<(), Error> {
+        if job.format == Format::Bundle {
+            return self.bundle(job);
+        }
         let file = job.path.display().to_string();
-        if job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms)) {
+        if self.has_read(job) {
             self.summary.unchanged_files += 1;
             self.counter.skip(job.bytes);
             return Ok(());
         }
-        let input = Input { bounds: self.settings.bounds, counter: self.counter.clone() };
+        let (bounds, counter) = (self.settings.bounds, self.counter.clone());
+        let input = Input { bounds, counter, growing: self.growing };
         self.job = Some(job.clone());
         let done = formats::read(job.format, &input, &job.path, self);
         self.job = None;
         match done {
             Ok(()) => {
                 self.summary.files += 1;
-                if job.format.is_log() {
+                if job.format.is_log() && !self.growing {
                     self.read.insert(file, (job.bytes, job.modified_ms));
                 }
                 Ok(())
@@ -209,6 +235,26 @@ impl<'e> Landing<'e> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Takes a bundle in; one that is refused is noted.
+    fn bundle(&mut self, job: &Job) -> Result<(), Error> {
+        let done = read_bundle_file(self.engine, self.settings.project.as_ref(), &job.path);
+        self.counter.skip(job.bytes);
+        match done {
+            Ok(done) => {
+                self.summary.files += 1;
+                self.summary.conversations += done.conversations;
+                self.summary.grown += done.extended;
+                self.summary.unchanged += done.unchanged;
+                self.summary.turns += done.turns;
+            }
+            Err(error) => {
+                self.summary.left_out += 1;
+                self.notes.push(Note::new(&job.path, None, error.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Ties conversations to the turns that started them. To be called behind the last file.
@@ -392,7 +438,8 @@ impl<'e> Landing<'e> {
     ) -> Json {
         let known = self.known.entry(project.clone()).or_default();
         let mut files = known.files.get(id).cloned().unwrap_or_else(Object::new);
-        if let Some(job) = self.job.as_ref().filter(|job| job.format.is_log()) {
+        let whole = |job: &&Job| job.format.is_log() && !self.growing;
+        if let Some(job) = self.job.as_ref().filter(whole) {
             let about =
                 object([("bytes", job.bytes.into()), ("modified_ms", job.modified_ms.into())]);
             files.insert(job.path.display().to_string(), about);
@@ -438,6 +485,50 @@ impl Receiver for Landing<'_> {
     fn note(&mut self, note: Note) {
         self.notes.push(note);
     }
+}
+
+/// Why a file with a bundle was not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleFailure {
+    /// It could not be read.
+    #[error(transparent)]
+    File(#[from] Error),
+    /// The bundle in it is not sound, or the store refused it.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+/// A bundle as bytes that can be read again.
+pub trait Bundle: BufRead + Seek {}
+
+impl<T: BufRead + Seek> Bundle for T {}
+
+/// Takes a bundle in, or the one within an exported page.
+pub fn read_bundle_file(
+    engine: &Engine,
+    project: Option<&ProjectId>,
+    path: &Path,
+) -> Result<Imported, BundleFailure> {
+    let mut bundle = open_bundle(path)?;
+    Ok(read_bundle_in_place(engine, project, &mut bundle)?)
+}
+
+/// The bundle of a file, or the one within an exported page.
+pub fn open_bundle(path: &Path) -> Result<Box<dyn Bundle>, Error> {
+    let failed = |source| Error::Read { file: path.to_owned(), source };
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    if !file.fill_buf().map_err(failed)?.trim_ascii_start().starts_with(b"<") {
+        return Ok(Box::new(file));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    let broken = || Error::Malformed {
+        file: path.to_owned(),
+        what: "the page holds no bundle; export it again".to_owned(),
+    };
+    let (_, behind) = text.split_once(page::OPEN).ok_or_else(broken)?;
+    let (bundle, _) = behind.split_once(page::CLOSE).ok_or_else(broken)?;
+    Ok(Box::new(Cursor::new(page::unescape(bundle).into_bytes())))
 }
 
 /// Whether a refusal says something about what was brought, and not about the store.

@@ -4,7 +4,7 @@
 //! there or a circle is cut and noted, a message without content is bridged. No message that says
 //! something is dropped.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::{Attachment, Line, Node};
 
@@ -132,12 +132,27 @@ impl Grown {
         let Some(active) = active.or_else(|| self.nodes.len().checked_sub(1)) else {
             return Vec::new();
         };
-        let inner: HashSet<usize> = self.nodes.iter().filter_map(|node| node.parent).collect();
-        let leaves = (0..self.nodes.len()).filter(|place| !inner.contains(place));
+        let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut open = Vec::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            match node.parent {
+                Some(parent) => below[parent].push(place),
+                None => open.push(place),
+            }
+        }
+        // Line by line in the order of siblings: that is the order in which they are laid down.
+        open.reverse();
+        let mut leaves = Vec::new();
+        while let Some(place) = open.pop() {
+            open.extend(below[place].iter().rev());
+            if below[place].is_empty() {
+                leaves.push(place);
+            }
+        }
         let main = || Some("main".to_owned());
         let line = |tip| Line { tip, branch: if tip == active { main() } else { name(tip) } };
-        let mut lines: Vec<Line> = leaves.map(line).collect();
-        if inner.contains(&active) {
+        let mut lines: Vec<Line> = leaves.into_iter().map(line).collect();
+        if !below[active].is_empty() {
             lines.push(Line { tip: active, branch: main() });
         }
         lines

@@ -3,17 +3,23 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
-use tine_core::{Json, TurnId};
+use tine_core::{Json, Limits, TurnId};
 use tine_engine::{
-    Call, Engine, Listing, Page, RelationshipQuery, TopologyQuery, TopologyRow, TurnRef, TurnView,
+    Call, Engine, FixedEntropy, Listing, ManualClock, Page, RelationshipQuery, TopologyQuery,
+    TopologyRow, TurnRef, TurnView,
 };
 use tine_import::land::{Landing, Settings};
 use tine_import::{Note, detect};
 use tine_store::{Content, MemoryStore};
 
+/// An engine whose clock stands still, so that messages without a time get a known one.
 pub fn engine() -> Engine {
-    Engine::new(MemoryStore::new())
+    let now = "2026-06-01T00:00:00Z".parse().expect("a time");
+    let (clock, entropy) = (ManualClock::new(now, 0), FixedEntropy::new(1));
+    let store = Arc::new(MemoryStore::new());
+    Engine::with(store, Arc::new(clock), Arc::new(entropy), Limits::default())
 }
 
 /// Imports everything at a path.

@@ -31,6 +31,9 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
         log.line(path, line, notes);
         Ok(())
     })?;
+    if input.growing {
+        log.hold_back();
+    }
     for conversation in log.finish(path, super::stem(path), notes, receiver) {
         receiver.conversation(Format::ClaudeCode, conversation)?;
     }
@@ -156,6 +159,21 @@ impl Log {
             compacted,
             agent,
         });
+    }
+
+    /// Leaves out the answer that the log ends on.
+    fn hold_back(&mut self) {
+        let id_of = |event: Option<&Event>| match event.map(|event| &event.kind) {
+            Some(Kind::Answer { id, .. }) => id.clone(),
+            _ => None,
+        };
+        if let Some(open) = id_of(self.events.last()) {
+            while id_of(self.events.last()).as_ref() == Some(&open) {
+                self.events.pop();
+            }
+            let said = |event: &&Event| !matches!(event.kind, Kind::Bridge) && !event.sidechain;
+            self.last = self.events.iter().rev().find(said).map(|event| event.uuid.clone());
+        }
     }
 
     /// The session and, of older logs, the subagents in it.

@@ -26,12 +26,17 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     let mut known_roots: HashMap<String, &Json> = HashMap::new();
     for root in listed {
         if let Some(id) = text(root, "id") {
+            if !is_plain(id) {
+                let what = format!("the tree `{id}` has a name that leads elsewhere; left out");
+                receiver.note(Note::new(path, None, what));
+                continue;
+            }
             known_roots.insert(id.to_owned(), root);
         }
     }
     // Also trees that the list has lost.
     let mut roots: Vec<String> = folders(&folder);
-    roots.extend(known_roots.keys().filter(|id| is_plain(id)).cloned());
+    roots.extend(known_roots.keys().cloned());
     roots.sort();
     roots.dedup();
     for id in roots {
