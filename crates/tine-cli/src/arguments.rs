@@ -9,7 +9,7 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
-    drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
+    drift, edits, entities, finding, history, import, interpret, keys, marks, mcp, merging, moves,
     observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
     store, timeline, token, tree, watch,
 };
@@ -475,8 +475,8 @@ pub(crate) enum Command {
     Pack(pack::PackArgs),
     /// Write whole conversations as a bundle of JSON Lines
     Export(bundles::ExportArgs),
-    /// Read a bundle, checking every hash
-    Import(bundles::ImportArgs),
+    /// Bring in what other programs kept, and bundles
+    Import(import::ImportArgs),
     /// Make, list and revoke the tokens of a server
     Token(token::TokenArgs),
     /// Show the settings in force, and where each comes from

@@ -9,6 +9,7 @@ mod cost;
 mod delete;
 mod embedded;
 mod fork_and_edit;
+mod graft;
 mod hashes;
 mod idempotency;
 mod landing;

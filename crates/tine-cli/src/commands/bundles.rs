@@ -1,20 +1,16 @@
-//! `tine export` and `import`: whole conversations as files.
+//! `tine export`: whole conversations as files.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use tine_core::{ConversationId, Kind};
-use tine_formats::bundle::{read_bundle, read_bundle_in_place, write_bundle};
-use tine_formats::view;
-use tine_store::embedded::Mode;
+use tine_formats::bundle::write_bundle;
 
-use crate::arguments::Globals;
 use crate::commands::conversations;
 use crate::failure::{Failure, Result};
-use crate::input::Source;
 use crate::session::{Place, Session};
 use crate::terminal::text::count;
 
@@ -164,44 +160,4 @@ fn to_file(
         let _ = fs::remove_file(&partial);
     }
     finished
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Every hash is recomputed; a bundle that was altered is refused. Conversations that are there \
-already grow by what is new. With --project, everything lands in that project.
-
-Examples:
-  tine import trip.jsonl
-  gunzip -c all.jsonl.gz | tine import -
-  tine import trip.jsonl --project archive")]
-pub(crate) struct ImportArgs {
-    /// The bundle; `-` is standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-}
-
-pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
-    // The file is opened before a store is made for it: a mistyped name leaves nothing behind.
-    let file = match Source::named(&args.file) {
-        Source::Stdin => None,
-        source @ Source::File(_) => Some(source.open_file()?),
-    };
-    let session = Session::open(globals, Mode::Create)?;
-    let project = globals.project().is_some().then_some(&session.call.project);
-    let done = match (&session.engine, file) {
-        (Place::Here(engine), Some(file)) => {
-            read_bundle_in_place(engine, project, &mut BufReader::new(file))?
-        }
-        (Place::Here(engine), None) => read_bundle(engine, project, &mut io::stdin().lock())?,
-        (Place::There(client), Some(mut file)) => client.import(project, &mut file)?,
-        (Place::There(client), None) => client.import(project, &mut io::stdin().lock())?,
-    };
-    if session.answered_json(|| view::Imported::from(done.clone()))? {
-        return Ok(());
-    }
-    session.screen.line(&format!(
-        "conversations: {} new, {} grown, {} unchanged; {} new turns, {} new operations",
-        done.conversations, done.extended, done.unchanged, done.turns, done.operations
-    ))
 }

@@ -16,6 +16,7 @@ pub(crate) mod edits;
 pub(crate) mod entities;
 pub(crate) mod finding;
 pub(crate) mod history;
+pub(crate) mod import;
 pub(crate) mod interpret;
 pub(crate) mod keys;
 pub(crate) mod marks;
@@ -111,7 +112,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Backup(args) => care::backup(&open()?, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),
-        Command::Import(args) => bundles::import(globals, &args),
+        Command::Import(args) => import::import(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),
         Command::Mcp(args) => mcp::mcp(globals, args),
         Command::Acp(args) => acp::acp(globals, args),
