@@ -22,12 +22,14 @@
 
 mod address;
 mod failure;
+mod known;
 mod link;
 mod pool;
 mod projects;
 mod rows;
 mod schema;
 mod search;
+mod swift;
 mod txn;
 
 use std::path::Path;
@@ -44,6 +46,7 @@ pub use crate::address::Address;
 pub use crate::schema::Migration;
 
 use crate::failure::Failure;
+use crate::known::Memory;
 use crate::link::{Command, Link, values};
 use crate::pool::Pool;
 use crate::projects::Projects;
@@ -68,6 +71,7 @@ const CONFLICT_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Shared {
     pub pool: Pool,
     pub projects: Projects,
+    pub memory: Memory,
     /// A connection for what is done beside transactions.
     aside: Mutex<Option<Link>>,
     /// Held by whoever brings the index forward, so that the others do not hold connections while
@@ -165,6 +169,7 @@ impl PostgresStore {
         let shared = Shared {
             pool: Pool::new(address.clone()),
             projects: Projects::default(),
+            memory: Memory::default(),
             aside: Mutex::new(Some(link)),
             indexing: Mutex::default(),
             again: Mutex::default(),
@@ -209,7 +214,7 @@ impl PostgresStore {
                 txn.roll_back();
                 Attempt::Done(Ok(()))
             }
-            Ok(Verdict::Commit) => match txn.commit() {
+            Ok(Verdict::Commit) => match self.end(&txn) {
                 Ended::Committed => {
                     for (id, no) in txn.made_projects() {
                         self.shared.projects.learn(&id, no);
@@ -220,6 +225,15 @@ impl PostgresStore {
                 Ended::InDoubt(why) => Attempt::InDoubt(txn.witness(), why),
             },
         }
+    }
+
+    /// Commits, and forgets what may have changed.
+    fn end(&self, txn: &Txn<'_>) -> Ended {
+        let ended = txn.commit();
+        for conversation in txn.changed() {
+            self.shared.memory.forget(conversation);
+        }
+        ended
     }
 
     /// Runs a job until it is stored, refused, or there is no use in going on.
@@ -311,7 +325,14 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, mut job: Job) -> Result<()> {
-        self.persist(&mut job, None)
+        match swift::attempt(&self.shared, &mut job) {
+            swift::Outcome::Committed => Ok(()),
+            swift::Outcome::Elsewhere => self.persist(&mut job, None),
+            swift::Outcome::InDoubt(witness) => {
+                self.shared.pool.note_loss();
+                self.persist(&mut job, Some(witness))
+            }
+        }
     }
 
     fn check(&self) -> Result<Check> {

@@ -104,13 +104,22 @@ impl Link {
         deadline: Duration,
         commands: &[Command],
     ) -> Result<Vec<Row>, Failure> {
+        Ok(self.exchange_all(deadline, commands)?.pop().unwrap_or_default())
+    }
+
+    /// The same, with the rows of each.
+    pub(crate) fn exchange_all(
+        &mut self,
+        deadline: Duration,
+        commands: &[Command],
+    ) -> Result<Vec<Vec<Row>>, Failure> {
         self.warned = false;
-        let mut rows = Vec::new();
+        let mut all = Vec::with_capacity(commands.len());
         for some in commands.chunks(COMMANDS_AT_ONCE) {
             self.prepare(deadline, some)?;
-            rows = self.send(deadline, some)?;
+            all.append(&mut self.send(deadline, some)?);
         }
-        Ok(rows)
+        Ok(all)
     }
 
     /// Sends a text of several statements, or of one that cannot be prepared.
@@ -140,7 +149,7 @@ impl Link {
         Ok(())
     }
 
-    fn send(&mut self, deadline: Duration, commands: &[Command]) -> Result<Vec<Row>, Failure> {
+    fn send(&mut self, deadline: Duration, commands: &[Command]) -> Result<Vec<Vec<Row>>, Failure> {
         let Link { runtime, client, line, warned, statements } = self;
         let (client, statements) = (&*client, &*statements);
         let answers = drive(runtime, line, warned, deadline, async {
@@ -157,15 +166,15 @@ impl Link {
             });
             Ok(in_order(each.collect()).await)
         })?;
-        let mut last = Vec::new();
+        let mut all = Vec::with_capacity(commands.len());
         for (command, answer) in commands.iter().zip(answers) {
             let (rows, changed) = answer?;
             if let Some(what) = command.changes.filter(|_| changed == Some(0)) {
                 return Err(Failure::Contract(format!("the {what} to be changed is not there")));
             }
-            last = rows;
+            all.push(rows);
         }
-        Ok(last)
+        Ok(all)
     }
 }
 

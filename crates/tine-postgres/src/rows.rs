@@ -281,10 +281,9 @@ pub(crate) fn conversation(row: &Row, project: &ProjectId) -> Result<Conversatio
     };
     let root = match row.get::<_, Option<&[u8]>>(4) {
         None => None,
-        Some(config) => Some(Root {
-            system_prompt: optional_text(3)?,
-            config: stored_json(config, record)?,
-        }),
+        Some(config) => {
+            Some(Root { system_prompt: optional_text(3)?, config: stored_json(config, record)? })
+        }
     };
     let derived_from = match row.get::<_, Option<String>>(8) {
         None => None,
@@ -424,7 +423,8 @@ pub(crate) fn operation(row: &Row) -> Result<Operation> {
     let idempotency = match row.get::<_, Option<String>>(9) {
         None => None,
         Some(key) => {
-            let (fingerprint, answer): (Option<&[u8]>, Option<Vec<u8>>) = (row.get(10), row.get(11));
+            let (fingerprint, answer): (Option<&[u8]>, Option<Vec<u8>>) =
+                (row.get(10), row.get(11));
             let (Some(fingerprint), Some(answer)) = (fingerprint, answer) else {
                 return Err(damaged(record(), "it has a key and no answer"));
             };

@@ -79,7 +79,8 @@ fn format(link: &mut Link, address: &Address) -> std::result::Result<Option<i32>
     if !exists(link, address, "format")? {
         return Ok(None);
     }
-    let rows = link.exchange(LOOK_DEADLINE, &[Command::new("SELECT number FROM format", vec![])])?;
+    let rows =
+        link.exchange(LOOK_DEADLINE, &[Command::new("SELECT number FROM format", vec![])])?;
     Ok(rows.first().map(|row| row.get(0)))
 }
 

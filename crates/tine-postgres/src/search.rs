@@ -62,8 +62,7 @@ pub(crate) fn index(
         ],
     );
     let state = read_state(&locked.map_err(|failure| failure.told())?)?;
-    let mut writing =
-        Writing { state, cleared: false, documents: BTreeMap::new() };
+    let mut writing = Writing { state, cleared: false, documents: BTreeMap::new() };
     let done = body(&mut writing);
     if let Err(error) = done {
         if lease.exchange(READ_DEADLINE, &[Command::new("ROLLBACK", vec![])]).is_ok() {
@@ -205,12 +204,11 @@ fn expression(query: &TextQuery) -> String {
 
 fn phrase(phrase: &Phrase) -> String {
     let last = phrase.terms.len() - 1;
-    let terms = phrase.terms.iter().enumerate().map(|(nth, term)| {
-        match nth == last && phrase.open {
+    let terms =
+        phrase.terms.iter().enumerate().map(|(nth, term)| match nth == last && phrase.open {
             true => format!("'{}':*", beginning(term)),
             false => format!("'{}'", kept(term)),
-        }
-    });
+        });
     format!("({})", terms.collect::<Vec<_>>().join(" & "))
 }
 
@@ -228,14 +226,12 @@ pub(crate) fn search(
         return Ok(Some(Ranked::default()));
     };
     let sql = "SELECT turns, terms FROM said_extent WHERE project = $1";
-    let extent = txn.ask_one(sql, values![project])?.map(|row| Extent {
-        turns: rows::unsigned(row.get(0)),
-        terms: rows::unsigned(row.get(1)),
-    });
+    let extent = txn
+        .ask_one(sql, values![project])?
+        .map(|row| Extent { turns: rows::unsigned(row.get(0)), terms: rows::unsigned(row.get(1)) });
     let sql = "SELECT segment, index FROM said WHERE project = $1 AND terms @@ $2::text::tsquery";
     let found = txn.ask(sql, values![project, expression(query)])?;
-    let places: Vec<TurnLoc> =
-        found.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect();
+    let places: Vec<TurnLoc> = found.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect();
     let mut scan = Scan::new(query, filter);
     txn.turns_at(project, &places, &mut |conversation, turn| scan.see(conversation, &turn))?;
     Ok(Some(scan.ranked(extent.unwrap_or_default())))

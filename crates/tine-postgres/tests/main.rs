@@ -3,6 +3,7 @@
 
 mod fixture;
 mod machine;
+mod partitions;
 
 mod plain {
     tine_store::contract_tests!(&crate::fixture::open(0));

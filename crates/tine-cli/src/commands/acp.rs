@@ -7,14 +7,13 @@ use clap::Args;
 use tine_acp::{Agent, Model};
 use tine_core::{Kind, Limits, ProjectId};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy};
-use tine_store::EmbeddedStore;
-use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
-use crate::session::store_folder;
 use crate::settings::ECHO;
+use crate::store_place::StorePlace;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -44,10 +43,9 @@ pub(crate) fn acp(globals: &Globals, args: &AcpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let folder = store_folder(globals)?;
-    let store = EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
+    let store = StorePlace::of(globals)?.open(Mode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let engine = Engine::with(Arc::new(store), clock, entropy, limits);
+    let engine = Engine::with(store, clock, entropy, limits);
     let agent = Agent::new(engine, Call::by(globals.actor()).in_project(project), model);
     tine_acp::serve(&agent, io::stdin(), io::stdout())
         .map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))

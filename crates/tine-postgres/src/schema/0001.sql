@@ -255,3 +255,53 @@ BEGIN
     )
     UPDATE feed_end SET no = greatest(feed_end.no, (SELECT max(numbered.no) FROM numbered));
 END $$;
+
+-- An append to a conversation whose state the caller knows: everything in one statement, and so in
+-- one round trip. The operation goes first: if its number is taken, the caller knew too little.
+CREATE FUNCTION append_turns(
+    in_project int4, in_conversation int8,
+    in_seq int8, in_kind text, in_actor text, in_at int8, in_detail bytea, in_hash bytea,
+    in_key text, in_fingerprint bytea, in_answer bytea, in_turns bytea,
+    segment_no int8[], segment_parent int8[], segment_parent_index int4[], segment_depth int4[],
+    body_digest bytea[], body_bytes bytea[],
+    turn_segment int8[], turn_index int4[], turn_id bytea[], turn_hash bytea[], turn_depth int4[],
+    turn_at int8[], turn_form int2[], turn_body bytea[], turn_shared bytea[], turn_call bytea[],
+    turn_metadata bytea[], turn_origin bytea[],
+    branch_id bytea[], branch_name text[], branch_segment int8[], branch_index int4[],
+    branch_forked bytea[], branch_at int8[], branch_version int8[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO operation (project, conversation, seq, kind, actor, at, detail, purged, hash,
+        undone, key, fingerprint, answer, turns)
+    VALUES (in_project, in_conversation, in_seq, in_kind, in_actor, in_at, in_detail, false,
+        in_hash, false, in_key, in_fingerprint, in_answer, in_turns);
+    FOR i IN 1 .. cardinality(segment_no) LOOP
+        INSERT INTO segment (project, no, conversation, parent_segment, parent_index, base_depth)
+        VALUES (in_project, segment_no[i], in_conversation, segment_parent[i],
+            segment_parent_index[i], segment_depth[i]);
+    END LOOP;
+    FOR i IN 1 .. cardinality(body_digest) LOOP
+        INSERT INTO body (project, digest, body)
+        VALUES (in_project, body_digest[i], body_bytes[i]) ON CONFLICT DO NOTHING;
+    END LOOP;
+    FOR i IN 1 .. cardinality(turn_segment) LOOP
+        INSERT INTO turn (project, segment, index, conversation, id, hash, operation, depth,
+            created_at, form, body, shared, tool_call_id, metadata, origin)
+        VALUES (in_project, turn_segment[i], turn_index[i], in_conversation, turn_id[i],
+            turn_hash[i], in_seq, turn_depth[i], turn_at[i], turn_form[i], turn_body[i],
+            turn_shared[i], turn_call[i], turn_metadata[i], turn_origin[i]);
+    END LOOP;
+    FOR i IN 1 .. cardinality(branch_id) LOOP
+        UPDATE branch SET tip_segment = branch_segment[i], tip_index = branch_index[i],
+            version = branch_version[i]
+        WHERE project = in_project AND conversation = in_conversation AND id = branch_id[i];
+        IF NOT FOUND THEN
+            INSERT INTO branch (project, conversation, id, name, tip_segment, tip_index,
+                forked_from, created_at, version)
+            VALUES (in_project, in_conversation, branch_id[i], branch_name[i], branch_segment[i],
+                branch_index[i], branch_forked[i], branch_at[i], branch_version[i]);
+        END IF;
+    END LOOP;
+    INSERT INTO unfed (project, conversation, seq, nth)
+    VALUES (in_project, in_conversation, in_seq, 1);
+END $$;

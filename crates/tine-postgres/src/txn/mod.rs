@@ -7,6 +7,8 @@
 mod read;
 mod write;
 
+pub(crate) use self::write::{TurnColumns, detail_columns};
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,7 +1,9 @@
 //! Reading records.
 
-use tine_core::{BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, TurnId};
 use tine_core::{Body, Timestamp};
+use tine_core::{
+    BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, TurnId,
+};
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Entry, EntryKind, FeedPosition,
     Hidden, IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent,
@@ -108,10 +110,8 @@ impl Read for Txn<'_> {
     fn project(&self, id: &ProjectId) -> Result<Option<Project>> {
         let sql = "SELECT created_at FROM project WHERE id = $1";
         let found = self.ask_one(sql, values![id.as_str().to_owned()])?;
-        Ok(found.map(|row| Project {
-            id: id.clone(),
-            created_at: Timestamp::from_millis(row.get(0)),
-        }))
+        Ok(found
+            .map(|row| Project { id: id.clone(), created_at: Timestamp::from_millis(row.get(0)) }))
     }
 
     fn conversation(
@@ -311,7 +311,9 @@ impl Read for Txn<'_> {
         let (bytes, mask, limit) = (bytes.to_vec(), rows::BODY_FORM_MASK, rows::limited(limit));
         let rows = self.ask(sql, values![bytes, digest, mask, kind, segment, index, limit])?;
         let each = rows.iter();
-        Ok(each.map(|row| (ConversationKey(row.get(0)), rows::loc(row.get(1), row.get(2)))).collect())
+        Ok(each
+            .map(|row| (ConversationKey(row.get(0)), rows::loc(row.get(1), row.get(2))))
+            .collect())
     }
 
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
@@ -446,7 +448,8 @@ impl Read for Txn<'_> {
         let (mut from, to) = (rows::number(from), rows::number(to));
         let project = project_of(conversation.0);
         while from <= to {
-            let rows = self.ask(SQL, values![project, conversation.0, from, to, OPERATIONS_PAGE])?;
+            let rows =
+                self.ask(SQL, values![project, conversation.0, from, to, OPERATIONS_PAGE])?;
             for row in &rows {
                 if !visit(rows::operation(row)?)? {
                     return Ok(());

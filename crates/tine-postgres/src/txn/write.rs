@@ -205,7 +205,8 @@ impl Write for Txn<'_> {
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
         self.changes_turn(loc)?;
         let (segment, index) = rows::place(Some(loc));
-        let sql = "UPDATE turn SET metadata = $4 WHERE project = $1 AND segment = $2 AND index = $3";
+        let sql =
+            "UPDATE turn SET metadata = $4 WHERE project = $1 AND segment = $2 AND index = $3";
         let metadata = rows::metadata_bytes(metadata);
         self.change("turn", sql, values![project_of(segment), segment, index, metadata])
     }

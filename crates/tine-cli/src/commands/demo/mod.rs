@@ -25,6 +25,7 @@ use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::failure::{Failure, Result};
 use crate::places;
 use crate::session::{self, Place, Session};
+use crate::store_place::StorePlace;
 use crate::terminal::Paging;
 
 use self::story::StoryClock;
@@ -55,7 +56,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
         return over_server(globals, args, client);
     }
     let folder = match globals.named_store() {
-        Some(_) => session::store_folder(globals)?,
+        Some(_) => StorePlace::of(globals)?.folder()?,
         None => places::demo_store()?,
     };
     if args.fresh {

@@ -11,8 +11,8 @@ use super::super::rows::{self, BodyForm, Move};
 use super::Txn;
 use crate::ledger::EntryKind;
 use crate::records::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden,
-    Operation, Project, SegmentNo, Split, Turn, TurnLoc,
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, Operation, Project,
+    SegmentNo, Split, Turn, TurnLoc,
 };
 use crate::traits::Write;
 use crate::{Result, StoreError};
