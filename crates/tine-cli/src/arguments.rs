@@ -16,6 +16,7 @@ use crate::commands::{
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::settings::{self, Origin, Set, Settings};
+use crate::store_place::StorePlace;
 
 /// Where `tine serve` listens unless it is told otherwise.
 const USUAL_SERVER: &str = "http://127.0.0.1:8000";
@@ -122,7 +123,7 @@ impl Globals {
     pub(crate) fn read_settings(&mut self) -> Result<()> {
         self.settings = Settings::of_user(self.config.as_deref())?;
         if self.server()?.is_none()
-            && let Ok(folder) = crate::session::store_folder(self)
+            && let Ok(folder) = StorePlace::of(self).and_then(StorePlace::folder)
         {
             self.settings.add_store(&folder)?;
         }

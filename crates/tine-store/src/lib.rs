@@ -17,7 +17,7 @@ mod forward;
 pub mod ledger;
 pub mod memory;
 pub mod records;
-mod scan;
+pub mod scan;
 mod search;
 mod traits;
 

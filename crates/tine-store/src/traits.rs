@@ -330,8 +330,9 @@ pub trait Write: Read {
     /// Removes a bookmark.
     fn delete_bookmark(&mut self, project: &ProjectId, name: &Name) -> Result<()>;
 
-    /// Adds the next operation of a conversation.
-    fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition>;
+    /// Adds the next operation of a conversation. Whoever changes a conversation that is there
+    /// adds one: what is known of a conversation holds as long as its log has the same end.
+    fn insert_operation(&mut self, operation: &Operation) -> Result<()>;
     /// Marks an operation as undone or not.
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()>;
     /// Erases the detail of an operation, leaving its digest.

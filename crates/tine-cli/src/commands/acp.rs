@@ -9,14 +9,13 @@ use clap::Args;
 use tine_acp::{Agent, Recorder};
 use tine_core::{Kind, Limits, ProjectId, Reference};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy, TurnRef};
-use tine_store::EmbeddedStore;
-use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
-use crate::session::store_folder;
 use crate::settings::ECHO;
+use crate::store_place::StorePlace;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -60,10 +59,9 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let folder = store_folder(globals)?;
-    let store = EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
+    let store = StorePlace::of(globals)?.open(Mode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let engine = Engine::with(Arc::new(store), clock, entropy, limits);
+    let engine = Engine::with(store, clock, entropy, limits);
     let call = Call::by(globals.actor()).in_project(project);
     let served = if args.command.is_empty() {
         tine_acp::serve(&Agent::new(engine, call, model), io::stdin(), io::stdout())
