@@ -12,7 +12,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use tine_core::json::object;
+use tine_core::json::{Object, object};
 use tine_core::{Json, Role};
 
 use super::Format;
@@ -21,7 +21,7 @@ use crate::input::{Archive, Input, Item, items};
 use crate::json::{self, is, text};
 use crate::parts::{self, About, known, maybe};
 use crate::tree::numbered;
-use crate::{Attachment, Conversation, Error, Note, Receiver};
+use crate::{Attachment, Conversation, Error, Line, Note, Receiver};
 
 /// A file that came with a message, at most.
 const ATTACHMENT_BYTES: usize = 64 << 20;
@@ -89,7 +89,12 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
     let mut calls: HashMap<String, String> = HashMap::new();
     for (id, node) in &nodes {
         let parent = text(node, "parent").map(str::to_owned);
-        match node.get("message").filter(|message| message.as_object().is_some()) {
+        let message = node.get("message").filter(|message| message.as_object().is_some());
+        if let Some(read) = message.and_then(own) {
+            draft.keep((*id).to_owned(), parent, read, line);
+            continue;
+        }
+        match message {
             Some(message) => {
                 let calling = parent.as_ref().and_then(|parent| calls.get(parent)).cloned();
                 let said = said(id, parent.clone(), message, calling.as_deref(), line, find);
@@ -109,14 +114,48 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
         }
     }
     let own = text(json, "conversation_id").or_else(|| text(json, "id"));
+    let exported = json.get("tine");
     let base = Conversation {
+        system_prompt: exported.and_then(|it| text(it, "system_prompt")).map(str::to_owned),
         id: own.map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
         title: text(json, "title").map(str::to_owned),
         created_at: parts::time(json.get("create_time")),
         updated_at: parts::time(json.get("update_time")),
         ..Conversation::default()
     };
-    draft.finish(path, base, text(json, "current_node"), numbered())
+    let Some(branches) = exported.and_then(|it| it.get("branches")?.as_object()) else {
+        return draft.finish(path, base, text(json, "current_node"), numbered());
+    };
+    let mut tree = draft.finish(path, base, text(json, "current_node"), |_| None);
+    name_lines(&mut tree, branches);
+    tree
+}
+
+/// Gives the lines of a tree that Tine exported their names.
+fn name_lines(tree: &mut Conversation, branches: &Object) {
+    let places: HashMap<&str, usize> =
+        tree.messages.iter().enumerate().map(|(place, node)| (node.id.as_str(), place)).collect();
+    tree.lines.iter_mut().for_each(|line| line.branch = None);
+    for (name, tip) in branches.iter() {
+        let Some(tip) = tip.as_str().and_then(|tip| places.get(tip).copied()) else { continue };
+        let free = |line: &&mut Line| line.tip == tip && line.branch.is_none();
+        match tree.lines.iter_mut().find(free) {
+            Some(line) => line.branch = Some(name.to_owned()),
+            None => tree.lines.push(Line { tip, branch: Some(name.to_owned()) }),
+        }
+    }
+}
+
+/// What Tine wrote beside a message that it exported.
+fn own(message: &Json) -> Option<Result<tine_core::Message, String>> {
+    let own = message.get("metadata")?.get("tine")?;
+    let mut members = own.as_object()?.clone();
+    let role = message.get("author").and_then(|author| text(author, "role"));
+    members.insert("role", role.unwrap_or_default().into());
+    let read = tine_core::Message::from_json(Json::Object(members), &tine_core::Limits::default());
+    let at = parts::time(message.get("create_time"));
+    let read = read.map(|message| tine_core::Message { created_at: at, ..message });
+    Some(read.map_err(|error| error.to_string()))
 }
 
 /// The nodes, so that parents come before children and siblings in their order.
