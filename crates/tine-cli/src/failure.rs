@@ -84,7 +84,7 @@ impl Failure {
         Failure::invalid(words.join(" ").trim_start_matches("error: "))
     }
 
-    fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match self {
             Failure::Engine(error) => error.kind(),
             Failure::Bundle(error) => error.kind(),

@@ -158,6 +158,24 @@ impl Engine {
         self.take_turns(call, id, from.delta(call, id, common)?, common)
     }
 
+    /// Takes over the turns of a whole conversation whose log went another way.
+    pub fn merge_turns(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        records: Vec<BundleRecord>,
+    ) -> Result<Pulled> {
+        let mut common = 0;
+        for record in &records {
+            if let BundleRecord::Operation { seq, hash, .. } = record
+                && self.log_hash(call, id, *seq)? == Some(*hash)
+            {
+                common = common.max(*seq);
+            }
+        }
+        self.take_turns(call, id, Delta { since: common, records }, common)
+    }
+
     /// The last operation that both logs share: they are chained, so that all before it are too.
     fn common(&self, from: &Engine, call: &Call, id: &ConversationId, end: u64) -> Result<u64> {
         let (mut low, mut high) = (0, end);
