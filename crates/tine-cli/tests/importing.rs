@@ -66,7 +66,7 @@ fn what_agents_left_on_the_machine_is_found() {
     let mut command = home.command(&["import", "--discover", "--json"]);
     command.env("HOME", home.path("home")).env_remove("CLAUDE_CONFIG_DIR");
     let found = crate::harness::finish(&mut command, b"");
-    assert!(found.stdout.contains("\"format\":\"Claude Code\",\"files\":1"), "{}", found.stdout);
+    assert!(found.out.contains("\"format\":\"Claude Code\",\"files\":1"), "{}", found.out);
 }
 
 #[test]

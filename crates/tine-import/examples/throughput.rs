@@ -63,15 +63,44 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or(0) % end
     }
 
     fn words(&mut self, bytes: usize) -> String {
         const WORDS: &[&str] = &[
-            "the", "function", "returns", "an", "error", "when", "file", "is", "missing", "so", "we",
-            "check", "`path.exists()`", "first", "and", "let", "mut", "=", "Vec::new();", "for", "line",
-            "in", "reader.lines()", "{", "}", "test", "result:", "ok.", "3", "passed;", "src/main.rs:42",
+            "the",
+            "function",
+            "returns",
+            "an",
+            "error",
+            "when",
+            "file",
+            "is",
+            "missing",
+            "so",
+            "we",
+            "check",
+            "`path.exists()`",
+            "first",
+            "and",
+            "let",
+            "mut",
+            "=",
+            "Vec::new();",
+            "for",
+            "line",
+            "in",
+            "reader.lines()",
+            "{",
+            "}",
+            "test",
+            "result:",
+            "ok.",
+            "3",
+            "passed;",
+            "src/main.rs:42",
         ];
         let mut text = String::with_capacity(bytes + 16);
         while text.len() < bytes {
@@ -133,7 +162,12 @@ fn generated(chance: &mut Chance, session: &str, bytes: usize) -> String {
             };
             let request = format!("\"requestId\":\"req_{id}\",");
             let said = chance.words(600);
-            line(&mut out, "assistant", &answer(format!("{{\"type\":\"text\",\"text\":\"{said}\"}}")), &request);
+            line(
+                &mut out,
+                "assistant",
+                &answer(format!("{{\"type\":\"text\",\"text\":\"{said}\"}}")),
+                &request,
+            );
             let command = chance.words(80);
             let call = format!(
                 "{{\"type\":\"tool_use\",\"id\":\"toolu_{id}\",\"name\":\"Bash\",\

@@ -9,7 +9,7 @@
 //!   the result.
 //! - Times may be null.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use tine_core::json::{Object, object};
@@ -33,13 +33,13 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
             conversation(path, item, &mut |_| None, receiver)
         });
     }
-    let mut files = input.archive(path)?;
+    let mut files = Files::of(input.archive(path)?);
     let mut shards = input.archive(path)?;
     for name in super::shards(&shards) {
         let place = shards.place(&name);
         let mut reader = shards.open(&name)?;
         let done = items(input, &place, &mut reader, &mut |item| {
-            conversation(&place, item, &mut |id| attachment(&mut files, id), receiver)
+            conversation(&place, item, &mut |id| files.find(id), receiver)
         });
         drop(reader);
         done?;
@@ -47,14 +47,30 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     Ok(())
 }
 
-/// The file of an asset: a member whose name holds its id.
-fn attachment(files: &mut Archive, id: &str) -> Option<Attachment> {
-    let name = files.names().into_iter().find(|name| {
-        name.rsplit('/').next().is_some_and(|file| file.starts_with(id)) && !name.ends_with('/')
-    })?;
-    let bytes = files.document(&name).ok().filter(|bytes| bytes.len() <= ATTACHMENT_BYTES)?;
-    let file = name.rsplit('/').next().unwrap_or(&name).to_owned();
-    Some(Attachment { mime_type: super::mime_type(&file).to_owned(), name: Some(file), bytes })
+/// The files of an archive by the names that they have without folders.
+struct Files {
+    archive: Archive,
+    names: BTreeMap<String, String>,
+}
+
+impl Files {
+    fn of(archive: Archive) -> Self {
+        let file = |name: String| (name.rsplit('/').next().unwrap_or_default().to_owned(), name);
+        let names = archive.names().into_iter().map(file).filter(|(file, _)| !file.is_empty());
+        Files { names: names.collect(), archive }
+    }
+
+    /// The file of an asset: one whose name begins with its id.
+    fn find(&mut self, id: &str) -> Option<Attachment> {
+        let (file, name) = self.names.range(id.to_owned()..).next()?;
+        if id.is_empty() || !file.starts_with(id) {
+            return None;
+        }
+        let bytes = self.archive.document(name).ok()?;
+        let bytes = Some(bytes).filter(|bytes| bytes.len() <= ATTACHMENT_BYTES)?;
+        let mime_type = super::mime_type(file).to_owned();
+        Some(Attachment { mime_type, name: Some(file.clone()), bytes })
+    }
 }
 
 /// Finds the file of an asset by its id.
