@@ -51,9 +51,12 @@ fn each_folder_that_was_worked_in_can_be_a_project() {
 fn what_is_nothing_known_or_not_there_is_refused_and_makes_no_store() {
     let home = Home::new();
     let file = home.write("letter.json", "{\"dear\":\"sir\"}");
-    home.refused("invalid", &["import", &file]);
-    home.refused("not_found", &["import", "absent.zip"]);
-    home.refused("invalid", &["import"]);
+    for (arguments, code) in
+        [(vec!["import", &file], 2), (vec!["import", "absent.zip"], 3), (vec!["import"], 2)]
+    {
+        let ran = home.run(&arguments);
+        assert_eq!(ran.code, code, "{ran:?}");
+    }
     assert!(!home.path("store").exists(), "a mistyped name leaves nothing behind");
 }
 
