@@ -11,7 +11,7 @@ use crate::commands::{
     acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
     drift, edits, entities, finding, history, import, interpret, keys, marks, mcp, merging, moves,
     observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
-    store, timeline, token, tree, watch,
+    store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -474,10 +474,12 @@ pub(crate) enum Command {
     Backup(care::BackupArgs),
     /// Keep older turns in less space
     Pack(pack::PackArgs),
-    /// Write whole conversations as a bundle of JSON Lines
+    /// Write conversations as bundles, pages and in other programs' forms
     Export(bundles::ExportArgs),
     /// Bring in what other programs kept, and bundles
     Import(import::ImportArgs),
+    /// Exchange what is missing with another store or a server
+    Sync(sync::SyncArgs),
     /// Make, list and revoke the tokens of a server
     Token(token::TokenArgs),
     /// Show the settings in force, and where each comes from

@@ -15,6 +15,7 @@ mod exit_codes;
 mod formats;
 mod graph;
 mod harness;
+mod importing;
 mod learned;
 mod mcp;
 mod output;

@@ -35,13 +35,18 @@ pub struct Graft {
     /// Its lines, in the order in which they are laid down. A turn that lies on none is not
     /// brought in.
     pub lines: Vec<GraftLine>,
+    /// Whether a branch may leave turns of the tree behind, as after a rewind; otherwise it only
+    /// moves forward.
+    pub rewinds: bool,
 }
 
 /// One turn of a tree that is brought in.
 #[derive(Clone, Debug)]
 pub struct GraftTurn {
-    /// The place of its parent in the list; `None` is the root.
+    /// The place of its parent in the list; `None` is the root, or the turn that `below` names.
     pub parent: Option<usize>,
+    /// A turn that is here already and not in the list, below which it belongs.
+    pub below: Option<TurnId>,
     /// What was said.
     pub message: Message,
     /// Its time says nothing: a turn that says the same is the same whatever its time.
@@ -86,12 +91,13 @@ impl Engine {
     ///
     /// let engine = Engine::new(MemoryStore::new());
     /// let turn = |parent, role, said: &str| {
-    ///     GraftTurn { parent, message: Message::text(role, said), timeless: false, identity: None }
+    ///     GraftTurn { parent, below: None, message: Message::text(role, said), timeless: false, identity: None }
     /// };
     /// let graft = Graft {
     ///     conversation: NewConversation::named("trip")?,
     ///     turns: vec![turn(None, Role::User, "Where to?"), turn(Some(0), Role::Assistant, "Tokyo")],
     ///     lines: vec![GraftLine { tip: Some(1), branch: Some(Name::main()) }],
+    ///     rewinds: false,
     /// };
     /// assert_eq!(engine.graft(&Call::by("me"), graft.clone())?.made, 2);
     /// assert_eq!(engine.graft(&Call::by("me"), graft)?.made, 0);
@@ -139,8 +145,10 @@ enum Place {
 struct Work {
     /// Where each turn of the list is.
     places: Vec<Place>,
-    /// Turns here that are one of the list.
+    /// Turns here that a branch may leave behind.
     ours: HashSet<TurnLoc>,
+    /// For first turns of the list the turn here below which they belong.
+    bases: HashMap<usize, Option<TurnLoc>>,
 }
 
 fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
@@ -165,8 +173,9 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
         Place::Here { turn, .. } => Some(*turn),
         _ => None,
     };
-    let ours = places.iter().filter_map(here).collect();
-    let mut work = Work { places, ours };
+    let ours = places.iter().filter_map(here).filter(|_| request.rewinds).collect();
+    let bases = bases(steps, &conversation, request)?;
+    let mut work = Work { places, ours, bases };
     for line in &request.lines {
         steps.step("append", |mutation| {
             mutation.open(conversation.clone())?;
@@ -221,12 +230,12 @@ fn settle(places: &[Place], index: usize) -> usize {
 }
 
 /// What two turns below one parent must have in common to be one.
-type Said<'r> = (Option<usize>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
+type Said<'r> = (Option<usize>, Option<TurnId>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
 
 fn said(turn: &GraftTurn, parent: Option<usize>) -> Said<'_> {
     let message = &turn.message;
     let call = message.tool_call_id.as_deref();
-    (parent, message.role, &message.body, call, message.created_at)
+    (parent, turn.below, message.role, &message.body, call, message.created_at)
 }
 
 /// Turns that have siblings in the list; all others can equal none of it.
@@ -278,10 +287,41 @@ fn place_all(
             Some(Place::Here { turn: raw, land, .. }) => {
                 place(steps, &tree, Some(raw), land, turn)?
             }
-            Some(Place::Same(_)) | None => place(steps, &tree, None, None, turn)?,
+            Some(Place::Same(_)) | None => match base(steps, &tree, turn)? {
+                Place::Here { turn: raw, land, .. } => place(steps, &tree, Some(raw), land, turn)?,
+                Place::Withheld => Place::Withheld,
+                Place::Same(_) | Place::New => place(steps, &tree, None, None, turn)?,
+            },
         };
     }
     Ok(places)
+}
+
+fn bases(
+    steps: &Steps<'_>,
+    conversation: &Conversation,
+    request: &Graft,
+) -> Result<HashMap<usize, Option<TurnLoc>>> {
+    let tree = Tree::new(steps.reader(), conversation.key);
+    let mut bases = HashMap::new();
+    let named = request.turns.iter().enumerate().filter(|(_, turn)| turn.below.is_some());
+    for (index, turn) in named {
+        if let Place::Here { land, .. } = base(steps, &tree, turn)? {
+            bases.insert(index, land);
+        }
+    }
+    Ok(bases)
+}
+
+/// The turn that is here already below which one belongs; without one it is new to the root.
+fn base(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<Place> {
+    let Some(below) = &turn.below else { return Ok(Place::New) };
+    match steps.reader().find_turn(&steps.call().project, below)? {
+        Some((conversation, loc)) if conversation == tree.conversation() => {
+            here(tree, &tree.turn(loc)?)
+        }
+        _ => Err(Error::not_found("turn", below)),
+    }
 }
 
 fn place(
@@ -334,7 +374,7 @@ fn lay(
     let mut next = line.tip;
     let land = loop {
         let Some(index) = next.map(|index| settle(&work.places, index)) else {
-            break None;
+            break work.bases.get(fresh.last().unwrap_or(&0)).copied().flatten();
         };
         match work.places[index] {
             Place::Here { land, .. } => break land,
@@ -397,7 +437,9 @@ fn make_line(
             return Err(Error::invalid(why));
         }
         work.places[*index] = Place::Here { turn: turn.loc, land: Some(turn.loc), id: turn.id };
-        work.ours.insert(turn.loc);
+        if request.rewinds {
+            work.ours.insert(turn.loc);
+        }
         turns.push(turn);
     }
     if let Some(created) = Change::created(&turns) {

@@ -77,7 +77,7 @@ pub use outline::OUTLINE_ROWS;
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;
-pub use transfer::{BundleRecord, Imported};
+pub use transfer::{BundleRecord, Delta, Imported, Pulled};
 
 /// What every operation answers.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -14,7 +14,7 @@ fn tree(rows: &[(Option<usize>, &str)], lines: &[(usize, Option<&str>)]) -> Graf
         let mut message = if text.starts_with('?') { user(text) } else { bot(text) };
         let millis = i64::try_from(index).expect("few rows");
         message.created_at = Some(Timestamp::from_millis(start().as_millis() + 1_000 * millis));
-        GraftTurn { parent: *parent, message, timeless: false, identity: None }
+        GraftTurn { parent: *parent, below: None, message, timeless: false, identity: None }
     };
     let line = |(tip, branch): &(usize, Option<&str>)| GraftLine {
         tip: Some(*tip),
@@ -24,6 +24,7 @@ fn tree(rows: &[(Option<usize>, &str)], lines: &[(usize, Option<&str>)]) -> Graf
         conversation: NewConversation::named("talk").expect("a sound id"),
         turns: rows.iter().enumerate().map(turn).collect(),
         lines: lines.iter().map(line).collect(),
+        rewinds: true,
     }
 }
 

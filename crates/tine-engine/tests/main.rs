@@ -25,6 +25,7 @@ mod search;
 mod search_index;
 mod search_random;
 mod split;
+mod sync;
 mod topology;
 mod transfer;
 mod undo;

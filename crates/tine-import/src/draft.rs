@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tine_core::{Json, Role, Timestamp};
+use tine_core::{Json, Message, Role, Timestamp};
 
 use crate::parts::{self, About};
 use crate::tree::{Grown, Sprout, grow};
@@ -43,6 +43,24 @@ impl Draft {
             }
         };
         self.sprouts.push(Sprout { id, parent, said, attachments, line });
+    }
+
+    /// Adds a message that is in Tine's form already.
+    pub(crate) fn keep(
+        &mut self,
+        id: String,
+        parent: Option<String>,
+        said: Result<Message, String>,
+        line: Option<u64>,
+    ) {
+        let said = match said {
+            Ok(said) => Some(said),
+            Err(why) => {
+                self.fault(line, format!("the message {id}: {why}; left out"));
+                None
+            }
+        };
+        self.sprouts.push(Sprout { id, parent, said, attachments: Vec::new(), line });
     }
 
     /// Adds a message that only leads on.

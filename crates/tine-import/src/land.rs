@@ -565,6 +565,7 @@ fn redacted(tree: &mut Conversation) -> redact::Redacted {
 fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
     let turns = tree.messages.into_iter().map(|node| GraftTurn {
         parent: node.parent,
+        below: None,
         message: with_id(node.message, node.id),
         timeless: tree.timeless,
         identity: None,
@@ -586,6 +587,7 @@ fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
         },
         turns: turns.collect(),
         lines: lines.collect(),
+        rewinds: true,
     }
 }
 

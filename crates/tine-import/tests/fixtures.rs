@@ -87,3 +87,26 @@ fn opencode() {
 fn pi() {
     check("pi");
 }
+
+#[test]
+fn a_subagent_is_a_conversation_of_its_own_whichever_file_is_read_first() {
+    let input = folder("claude-code").join("input");
+    let plan = tine_import::detect::plan(&[input], None).expect("a plan");
+    let count = |reversed: bool| {
+        let mut jobs = plan.jobs.clone();
+        jobs.sort_by(|a, b| a.path.cmp(&b.path));
+        if reversed {
+            // Forks stay behind what they were forked off.
+            jobs.reverse();
+            jobs.sort_by_key(|job| job.path.to_string_lossy().contains("5e550002"));
+        }
+        let engine = engine();
+        let call = tine_engine::Call::by("tester");
+        let mut landing = tine_import::land::Landing::begin(&engine, &call, Settings::default())
+            .expect("a beginning");
+        jobs.iter().for_each(|job| landing.run(job).expect("a file"));
+        landing.finish().expect("an end");
+        (landing.summary.conversations, landing.summary.turns, draw(&engine))
+    };
+    assert_eq!(count(false), count(true));
+}

@@ -4,3 +4,5 @@
 
 mod drawing;
 mod fixtures;
+mod hostile;
+mod roundtrip;

@@ -278,16 +278,21 @@ fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> 
     session.screen.text(Paging::Direct, |out| {
         writeln!(
             out,
-            "conversations: {} new, {} grown, {} unchanged, {} left out; {} new, {} new, {} left behind",
+            "conversations: {} new, {} grown, {} unchanged, {} left out; {} new turns, {} new \
+             branches, {} tails",
             done.conversations,
             done.grown,
             done.unchanged,
             done.left_out,
-            count(done.turns, "turn"),
-            count(done.branches, "branch").replace("branchs", "branches"),
-            count(done.tails, "line"),
+            done.turns,
+            done.branches,
+            done.tails,
         )?;
-        writeln!(out, "files: {} read, {} as before, {} not known", done.files, done.unchanged_files, unknown)?;
+        writeln!(
+            out,
+            "files: {} read, {} as before, {} not known",
+            done.files, done.unchanged_files, unknown
+        )?;
         if done.attachments > 0 {
             writeln!(out, "attachments: {}", done.attachments)?;
         }
@@ -297,7 +302,12 @@ fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> 
         crate::commands::append::write_redacted(out, redacted)?;
         for note in landing.notes.iter().take(NOTES_SHOWN) {
             let line = note.line.map(|line| format!(":{line}")).unwrap_or_default();
-            writeln!(out, "{}{line}: {}", note.file.display(), crate::terminal::text::visible(&note.what))?;
+            writeln!(
+                out,
+                "{}{line}: {}",
+                note.file.display(),
+                crate::terminal::text::visible(&note.what)
+            )?;
         }
         if landing.notes.len() > NOTES_SHOWN {
             let more = count((landing.notes.len() - NOTES_SHOWN) as u64, "more note");

@@ -36,6 +36,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod sources;
 pub(crate) mod store;
+pub(crate) mod sync;
 pub(crate) mod timeline;
 pub(crate) mod token;
 pub(crate) mod tree;
@@ -113,6 +114,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),
         Command::Import(args) => import::import(globals, &args),
+        Command::Sync(args) => sync::sync(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),
         Command::Mcp(args) => mcp::mcp(globals, args),
         Command::Acp(args) => acp::acp(globals, args),

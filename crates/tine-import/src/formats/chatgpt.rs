@@ -9,10 +9,10 @@
 //!   the result.
 //! - Times may be null.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use tine_core::json::object;
+use tine_core::json::{Object, object};
 use tine_core::{Json, Role};
 
 use super::Format;
@@ -21,7 +21,7 @@ use crate::input::{Archive, Input, Item, items};
 use crate::json::{self, is, text};
 use crate::parts::{self, About, known, maybe};
 use crate::tree::numbered;
-use crate::{Attachment, Conversation, Error, Note, Receiver};
+use crate::{Attachment, Conversation, Error, Line, Note, Receiver};
 
 /// A file that came with a message, at most.
 const ATTACHMENT_BYTES: usize = 64 << 20;
@@ -33,13 +33,13 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
             conversation(path, item, &mut |_| None, receiver)
         });
     }
-    let mut files = input.archive(path)?;
+    let mut files = Files::of(input.archive(path)?);
     let mut shards = input.archive(path)?;
     for name in super::shards(&shards) {
         let place = shards.place(&name);
         let mut reader = shards.open(&name)?;
         let done = items(input, &place, &mut reader, &mut |item| {
-            conversation(&place, item, &mut |id| attachment(&mut files, id), receiver)
+            conversation(&place, item, &mut |id| files.find(id), receiver)
         });
         drop(reader);
         done?;
@@ -47,14 +47,30 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     Ok(())
 }
 
-/// The file of an asset: a member whose name holds its id.
-fn attachment(files: &mut Archive, id: &str) -> Option<Attachment> {
-    let name = files.names().into_iter().find(|name| {
-        name.rsplit('/').next().is_some_and(|file| file.starts_with(id)) && !name.ends_with('/')
-    })?;
-    let bytes = files.document(&name).ok().filter(|bytes| bytes.len() <= ATTACHMENT_BYTES)?;
-    let file = name.rsplit('/').next().unwrap_or(&name).to_owned();
-    Some(Attachment { mime_type: super::mime_type(&file).to_owned(), name: Some(file), bytes })
+/// The files of an archive by the names that they have without folders.
+struct Files {
+    archive: Archive,
+    names: BTreeMap<String, String>,
+}
+
+impl Files {
+    fn of(archive: Archive) -> Self {
+        let file = |name: String| (name.rsplit('/').next().unwrap_or_default().to_owned(), name);
+        let names = archive.names().into_iter().map(file).filter(|(file, _)| !file.is_empty());
+        Files { names: names.collect(), archive }
+    }
+
+    /// The file of an asset: one whose name begins with its id.
+    fn find(&mut self, id: &str) -> Option<Attachment> {
+        let (file, name) = self.names.range(id.to_owned()..).next()?;
+        if id.is_empty() || !file.starts_with(id) {
+            return None;
+        }
+        let bytes = self.archive.document(name).ok()?;
+        let bytes = Some(bytes).filter(|bytes| bytes.len() <= ATTACHMENT_BYTES)?;
+        let mime_type = super::mime_type(file).to_owned();
+        Some(Attachment { mime_type, name: Some(file.clone()), bytes })
+    }
 }
 
 /// Finds the file of an asset by its id.
@@ -89,7 +105,12 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
     let mut calls: HashMap<String, String> = HashMap::new();
     for (id, node) in &nodes {
         let parent = text(node, "parent").map(str::to_owned);
-        match node.get("message").filter(|message| message.as_object().is_some()) {
+        let message = node.get("message").filter(|message| message.as_object().is_some());
+        if let Some(read) = message.and_then(own) {
+            draft.keep((*id).to_owned(), parent, read, line);
+            continue;
+        }
+        match message {
             Some(message) => {
                 let calling = parent.as_ref().and_then(|parent| calls.get(parent)).cloned();
                 let said = said(id, parent.clone(), message, calling.as_deref(), line, find);
@@ -109,14 +130,48 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
         }
     }
     let own = text(json, "conversation_id").or_else(|| text(json, "id"));
+    let exported = json.get("tine");
     let base = Conversation {
+        system_prompt: exported.and_then(|it| text(it, "system_prompt")).map(str::to_owned),
         id: own.map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
         title: text(json, "title").map(str::to_owned),
         created_at: parts::time(json.get("create_time")),
         updated_at: parts::time(json.get("update_time")),
         ..Conversation::default()
     };
-    draft.finish(path, base, text(json, "current_node"), numbered())
+    let Some(branches) = exported.and_then(|it| it.get("branches")?.as_object()) else {
+        return draft.finish(path, base, text(json, "current_node"), numbered());
+    };
+    let mut tree = draft.finish(path, base, text(json, "current_node"), |_| None);
+    name_lines(&mut tree, branches);
+    tree
+}
+
+/// Gives the lines of a tree that Tine exported their names.
+fn name_lines(tree: &mut Conversation, branches: &Object) {
+    let places: HashMap<&str, usize> =
+        tree.messages.iter().enumerate().map(|(place, node)| (node.id.as_str(), place)).collect();
+    tree.lines.iter_mut().for_each(|line| line.branch = None);
+    for (name, tip) in branches.iter() {
+        let Some(tip) = tip.as_str().and_then(|tip| places.get(tip).copied()) else { continue };
+        let free = |line: &&mut Line| line.tip == tip && line.branch.is_none();
+        match tree.lines.iter_mut().find(free) {
+            Some(line) => line.branch = Some(name.to_owned()),
+            None => tree.lines.push(Line { tip, branch: Some(name.to_owned()) }),
+        }
+    }
+}
+
+/// What Tine wrote beside a message that it exported.
+fn own(message: &Json) -> Option<Result<tine_core::Message, String>> {
+    let own = message.get("metadata")?.get("tine")?;
+    let mut members = own.as_object()?.clone();
+    let role = message.get("author").and_then(|author| text(author, "role"));
+    members.insert("role", role.unwrap_or_default().into());
+    let read = tine_core::Message::from_json(Json::Object(members), &tine_core::Limits::default());
+    let at = parts::time(message.get("create_time"));
+    let read = read.map(|message| tine_core::Message { created_at: at, ..message });
+    Some(read.map_err(|error| error.to_string()))
 }
 
 /// The nodes, so that parents come before children and siblings in their order.

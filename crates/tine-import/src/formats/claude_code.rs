@@ -209,11 +209,12 @@ impl Log {
             _ => session.clone(),
         };
         let mut whole = conversation(path, id, main, self.last.as_deref(), &mut started);
-        whole.shares_ids = true;
+        whole.shares_ids = !own;
         whole.title = self.custom_title.or(self.ai_title).or(self.summary);
         whole.folder = self.folder;
         // Lines of another session are repeated with its id, or say where they come from.
-        whole.forked_from = self.forked_from.or(Some(session.clone())).filter(|it| *it != whole.id);
+        let from = self.forked_from.or(Some(session.clone()));
+        whole.forked_from = from.filter(|from| *from != whole.id && !own);
         link(&mut whole, &conversations, &session, &started);
         whole.notes.splice(0..0, notes);
         if whole.messages.is_empty() {
