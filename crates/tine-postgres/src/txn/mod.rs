@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use tine_core::{OperationHash, ProjectId};
-use tine_store::{ConversationKey, Result, StoreError};
+use tine_store::{ConversationKey, FeedPosition, Result, StoreError};
 use tokio_postgres::Row;
 
 use crate::failure::Failure;
@@ -72,6 +72,8 @@ pub(crate) struct Txn<'s> {
     queued_bytes: Cell<usize>,
     failure: RefCell<Option<Failure>>,
     done: RefCell<Done>,
+    /// Turns that operations made which were read from the feed.
+    made: RefCell<HashMap<FeedPosition, Vec<Run>>>,
 }
 
 impl<'s> Txn<'s> {
@@ -86,6 +88,7 @@ impl<'s> Txn<'s> {
             queued_bytes: Cell::new(0),
             failure: RefCell::default(),
             done: RefCell::default(),
+            made: RefCell::default(),
         }
     }
 
