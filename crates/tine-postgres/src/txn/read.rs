@@ -30,7 +30,7 @@ const SEGMENT: &str = "SELECT no, conversation, parent_segment, parent_index, ba
 const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
 
 impl Txn<'_> {
-    fn turn_of(&self, row: &Row) -> Result<Turn> {
+    pub(super) fn turn_of(&self, row: &Row) -> Result<Turn> {
         let shared = match rows::shared_digest(row) {
             None => None,
             Some(digest) => {
@@ -223,6 +223,10 @@ impl Read for Txn<'_> {
         let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment \
                    WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
                    AND parent_index = $4 ORDER BY no";
+        let known = self.segments_where(conversation, |segment| segment.parent == parent)?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let (segment, index) = rows::place(parent);
         let project = project_of(conversation.0);
         let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
@@ -240,6 +244,9 @@ impl Read for Txn<'_> {
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
+        if let Some(last) = self.ahead.last_index(segment) {
+            return Ok(last);
+        }
         let sql = "SELECT index FROM turn WHERE project = $1 AND segment = $2 \
                    ORDER BY index DESC LIMIT 1";
         let row = self.ask_one(sql, values![project_of(segment.0), segment.0])?;
@@ -248,14 +255,7 @@ impl Read for Txn<'_> {
     }
 
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            turn_columns!(),
-            " FROM turn WHERE project = $1 AND segment = $2 AND index = $3"
-        );
-        let (segment, index) = rows::place(Some(loc));
-        let row = self.ask_one(SQL, values![project_of(segment), segment, index])?;
-        row.map(|row| self.turn_of(&row)).transpose()
+        self.turn_ahead(loc)
     }
 
     fn turns(
