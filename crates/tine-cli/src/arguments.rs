@@ -9,9 +9,9 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
-    drift, edits, entities, finding, history, import, interpret, keys, marks, mcp, merging, moves,
-    observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
-    store, sync, timeline, token, tree, watch,
+    drift, edits, entities, finding, history, import, interpret, keys, marks, mcp, merging,
+    migrate, moves, observations, pack, purge, reading, relations, repl, resolving, search, serve,
+    show, sources, store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -472,6 +472,8 @@ pub(crate) enum Command {
     Stats(care::StatsArgs),
     /// Copy the store while it is in use
     Backup(care::BackupArgs),
+    /// Copy a whole store to another place: a folder, a database
+    Migrate(migrate::MigrateArgs),
     /// Keep older turns in less space
     Pack(pack::PackArgs),
     /// Write conversations as bundles, pages and in other programs' forms

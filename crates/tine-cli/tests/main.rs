@@ -8,6 +8,7 @@ mod bad_input;
 mod changing;
 mod commits;
 mod damage;
+mod database;
 mod demo;
 mod documents;
 mod drawing;

@@ -30,10 +30,10 @@ fn run(cases: u64, other: fn() -> Arc<dyn Store>) {
 
 #[test]
 fn state_machine_model_memory_and_postgres_agree() {
-    run(24, || Arc::new(crate::fixture::open(0)));
+    run(10, || Arc::new(crate::fixture::open(0)));
 }
 
 #[test]
 fn state_machine_model_memory_and_partitioned_postgres_agree() {
-    run(8, || Arc::new(crate::fixture::open(4)));
+    run(4, || Arc::new(crate::fixture::open(4)));
 }

@@ -11,6 +11,7 @@
 
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod copy;
 pub mod embedded;
 mod error;
 mod forward;

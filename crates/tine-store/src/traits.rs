@@ -1,6 +1,6 @@
 //! The contract between the rules and the place where records live.
 //!
-//! A transaction is a closure. The store may run a write closure more than once (a lost race, a
+//! A transaction is a closure. A store may run a write closure more than once (a lost race, a
 //! batch that has to be repeated) and in another thread, so closures have no effects besides the
 //! transaction. What a
 //! closure reads is one consistent state; what it writes is visible to itself at once and to

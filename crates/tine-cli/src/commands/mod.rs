@@ -22,6 +22,7 @@ pub(crate) mod keys;
 pub(crate) mod marks;
 pub(crate) mod mcp;
 pub(crate) mod merging;
+pub(crate) mod migrate;
 pub(crate) mod moves;
 pub(crate) mod observations;
 pub(crate) mod pack;
@@ -111,6 +112,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Verify(args) => care::verify(globals, &args),
         Command::Stats(args) => care::stats(&open()?, &args),
         Command::Backup(args) => care::backup(&open()?, &args),
+        Command::Migrate(args) => migrate::migrate(globals, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),
         Command::Import(args) => import::import(globals, &args),

@@ -87,11 +87,18 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
         .with_interpreters(globals.settings.interpreters()?);
+    let token_required = !listen.ip().is_loopback();
+    let tokens = match place.token_file() {
+        Ok(file) => Some(file),
+        Err(failure) if token_required => return Err(failure),
+        // Nobody has to show one.
+        Err(_) => None,
+    };
     let options = Options {
         actor: globals.actor(),
-        tokens: Some(place.token_file()?),
-        visited: Some(place.beside(VISITED)?),
-        token_required: !listen.ip().is_loopback(),
+        tokens,
+        visited: place.beside(VISITED).ok(),
+        token_required,
         hosts: args.host,
         connections: connections(),
         redact: args.redact,

@@ -4,6 +4,7 @@
 //! closure that reads little and writes much costs few round trips. A transaction that writes is
 //! SERIALIZABLE; one that only reads sees one state of everything and waits for nobody.
 
+mod ahead;
 mod read;
 mod write;
 
@@ -14,9 +15,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use tine_core::{OperationHash, ProjectId};
-use tine_store::{ConversationKey, Result, StoreError};
+use tine_store::{ConversationKey, FeedPosition, Result, StoreError};
 use tokio_postgres::Row;
 
+use self::ahead::Ahead;
 use crate::failure::Failure;
 use crate::link::{COMMANDS_AT_ONCE, Command, Value, values};
 use crate::pool::Lease;
@@ -72,6 +74,9 @@ pub(crate) struct Txn<'s> {
     queued_bytes: Cell<usize>,
     failure: RefCell<Option<Failure>>,
     done: RefCell<Done>,
+    /// Turns that operations made which were read from the feed.
+    made: RefCell<HashMap<FeedPosition, Vec<Run>>>,
+    ahead: Ahead,
 }
 
 impl<'s> Txn<'s> {
@@ -86,6 +91,8 @@ impl<'s> Txn<'s> {
             queued_bytes: Cell::new(0),
             failure: RefCell::default(),
             done: RefCell::default(),
+            made: RefCell::default(),
+            ahead: Ahead::default(),
         }
     }
 

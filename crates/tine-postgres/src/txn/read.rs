@@ -30,7 +30,7 @@ const SEGMENT: &str = "SELECT no, conversation, parent_segment, parent_index, ba
 const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
 
 impl Txn<'_> {
-    fn turn_of(&self, row: &Row) -> Result<Turn> {
+    pub(super) fn turn_of(&self, row: &Row) -> Result<Turn> {
         let shared = match rows::shared_digest(row) {
             None => None,
             Some(digest) => {
@@ -90,6 +90,33 @@ impl Txn<'_> {
         let Some(row) = row else { return Ok(None) };
         let id = required(self.project_id(project)?, || format!("project {project}"))?;
         rows::conversation(&row, &id).map(Some)
+    }
+
+    /// Operations of one project that rows of the feed name, with their places.
+    fn operations_at(
+        &self,
+        project: i32,
+        wanted: &[Row],
+    ) -> Result<Vec<(FeedPosition, Operation)>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            operation_columns!(),
+            ", operation.turns, wanted.no \
+             FROM unnest($2::int8[], $3::int8[], $4::int8[]) AS wanted (no, conversation, seq) \
+             JOIN operation ON operation.project = $1 \
+             AND operation.conversation = wanted.conversation AND operation.seq = wanted.seq \
+             ORDER BY wanted.no"
+        );
+        let column = |nth: usize| wanted.iter().map(|row| row.get(nth)).collect::<Vec<i64>>();
+        let rows = self.ask(SQL, values![project, column(0), column(2), column(3)])?;
+        let mut made = self.made.borrow_mut();
+        let each = rows.iter().map(|row| {
+            let at = FeedPosition(rows::unsigned(row.get(13)));
+            let turns: Option<Vec<u8>> = row.get(12);
+            made.insert(at, turns.map(|turns| rows::read_runs(&turns)).unwrap_or_default());
+            Ok((at, rows::operation(row)?))
+        });
+        each.collect()
     }
 
     fn operation_by(&self, rows: Vec<Row>) -> Result<Option<Operation>> {
@@ -196,6 +223,10 @@ impl Read for Txn<'_> {
         let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment \
                    WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
                    AND parent_index = $4 ORDER BY no";
+        let known = self.segments_where(conversation, |segment| segment.parent == parent)?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let (segment, index) = rows::place(parent);
         let project = project_of(conversation.0);
         let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
@@ -213,6 +244,9 @@ impl Read for Txn<'_> {
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
+        if let Some(last) = self.ahead.last_index(segment) {
+            return Ok(last);
+        }
         let sql = "SELECT index FROM turn WHERE project = $1 AND segment = $2 \
                    ORDER BY index DESC LIMIT 1";
         let row = self.ask_one(sql, values![project_of(segment.0), segment.0])?;
@@ -221,14 +255,7 @@ impl Read for Txn<'_> {
     }
 
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            turn_columns!(),
-            " FROM turn WHERE project = $1 AND segment = $2 AND index = $3"
-        );
-        let (segment, index) = rows::place(Some(loc));
-        let row = self.ask_one(SQL, values![project_of(segment), segment, index])?;
-        row.map(|row| self.turn_of(&row)).transpose()
+        self.turn_ahead(loc)
     }
 
     fn turns(
@@ -466,42 +493,40 @@ impl Read for Txn<'_> {
     }
 
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            operation_columns!(),
-            ", feed.no FROM feed JOIN operation ON operation.project = feed.project \
-             AND operation.conversation = feed.conversation AND operation.seq = feed.seq \
-             WHERE feed.no > $1 ORDER BY feed.no LIMIT $2"
-        );
         self.catch_up_with_feed()?;
-        let rows = self.ask(SQL, values![rows::number(after.0), rows::limited(limit)])?;
-        let each = rows.iter();
-        each.map(|row| Ok((FeedPosition(rows::unsigned(row.get(12))), rows::operation(row)?)))
-            .collect()
+        let sql = "SELECT no, project, conversation, seq FROM feed WHERE no > $1 \
+                   ORDER BY no LIMIT $2";
+        let rows = self.ask(sql, values![rows::number(after.0), rows::limited(limit)])?;
+        let mut fed = Vec::with_capacity(rows.len());
+        let mut wanted = rows.as_slice();
+        while let Some(first) = wanted.first() {
+            let project: i32 = first.get(1);
+            let same = wanted.iter().take_while(|row| row.get::<_, i32>(1) == project).count();
+            let (some, behind) = wanted.split_at(same.min(OPERATIONS_PAGE as usize));
+            fed.append(&mut self.operations_at(project, some)?);
+            wanted = behind;
+        }
+        Ok(fed)
     }
 
     fn feed_end(&self) -> Result<Option<IndexMark>> {
-        let sql = "SELECT feed.no, operation.hash FROM feed \
-                   JOIN operation ON operation.project = feed.project \
-                   AND operation.conversation = feed.conversation AND operation.seq = feed.seq \
-                   ORDER BY feed.no DESC LIMIT 1";
         self.catch_up_with_feed()?;
-        let row = self.ask_one(sql, vec![])?;
-        let mark = row.map(|row| {
-            let at = FeedPosition(rows::unsigned(row.get(0)));
-            Ok(IndexMark { at, hash: rows::operation_hash(row.get(1))? })
-        });
-        mark.transpose()
+        let sql = "SELECT no, project, conversation, seq FROM feed ORDER BY no DESC LIMIT 1";
+        let Some(row) = self.ask_one(sql, vec![])? else { return Ok(None) };
+        let fed = self.operations_at(row.get(1), std::slice::from_ref(&row))?;
+        Ok(fed.first().map(|(at, operation)| IndexMark { at: *at, hash: operation.hash }))
     }
 
     fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
-        let sql = "SELECT operation.turns FROM feed \
-                   JOIN operation ON operation.project = feed.project \
-                   AND operation.conversation = feed.conversation AND operation.seq = feed.seq \
-                   WHERE feed.no = $1";
-        let row = self.ask_one(sql, values![rows::number(at.0)])?;
-        let turns: Option<Vec<u8>> = row.and_then(|row| row.get(0));
-        Ok(turns.map(|turns| rows::read_runs(&turns)).unwrap_or_default())
+        if let Some(runs) = self.made.borrow().get(&at) {
+            return Ok(runs.clone());
+        }
+        let sql = "SELECT no, project, conversation, seq FROM feed WHERE no = $1";
+        let Some(row) = self.ask_one(sql, values![rows::number(at.0)])? else {
+            return Ok(Vec::new());
+        };
+        self.operations_at(row.get(1), std::slice::from_ref(&row))?;
+        Ok(self.made.borrow().get(&at).cloned().unwrap_or_default())
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {

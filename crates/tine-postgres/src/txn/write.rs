@@ -3,7 +3,8 @@
 use tine_core::{Body, BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, EntryKind, Hidden, KEY_BYTES,
-    Operation, Project, Result, SegmentNo, Split, StoreError, Turn, TurnLoc, Write, required,
+    Operation, Project, Result, Segment, SegmentNo, Split, StoreError, Turn, TurnLoc, Write,
+    required,
 };
 
 use super::{Txn, Witness};
@@ -158,7 +159,9 @@ impl Write for Txn<'_> {
              base_depth) VALUES ($1, $2, $3, $4, $5, $6)",
             values![project, no, conversation.0, segment, index, rows::small(base_depth)],
         )?;
-        Ok(SegmentNo(no))
+        let no = SegmentNo(no);
+        self.ahead.note_segment(Segment { no, conversation, parent, base_depth });
+        Ok(no)
     }
 
     fn insert_turn(&mut self, conversation: ConversationKey, turn: &Turn) -> Result<()> {
@@ -198,12 +201,14 @@ impl Write for Txn<'_> {
             ],
         )?;
         self.changes(conversation);
+        self.ahead.note_turn(conversation, turn.loc);
         rows::add_to_runs(&mut self.done.borrow_mut().runs, turn.loc);
         Ok(())
     }
 
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
         self.changes_turn(loc)?;
+        self.ahead.forget_turn(loc);
         let (segment, index) = rows::place(Some(loc));
         let sql =
             "UPDATE turn SET metadata = $4 WHERE project = $1 AND segment = $2 AND index = $3";
@@ -213,6 +218,7 @@ impl Write for Txn<'_> {
 
     fn purge_turn(&mut self, loc: TurnLoc, digest: &Digest) -> Result<()> {
         self.changes_turn(loc)?;
+        self.ahead.forget_turn(loc);
         let (segment, index) = rows::place(Some(loc));
         let project = project_of(segment);
         let sql = "SELECT shared FROM turn WHERE project = $1 AND segment = $2 AND index = $3";

@@ -106,7 +106,8 @@ impl Machine {
             }
         }
         self.check_search().map_err(|why| self.readable(&why))?;
-        self.round_trip()
+        self.round_trip()?;
+        self.copy()
     }
 
     /// Runs one step and checks everything.
