@@ -119,13 +119,14 @@ impl Machine {
     }
 
     /// Checks everything that can be seen, on both engines.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&mut self) -> Checked {
         for ix in self.there() {
             let reading = self.read_all(&self.memory, ix)?;
             self.check_reading(ix, &reading)?;
             if let Some(embedded) = &self.embedded {
                 same("what the embedded store shows", &self.read_all(embedded, ix)?, &reading)?;
             }
+            self.check_outline(ix, &reading.topology)?;
         }
         let exports = self.exports(&self.memory)?;
         self.check_chain(&exports)?;
