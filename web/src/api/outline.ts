@@ -50,7 +50,7 @@ function add(tree: Tree, page: Columns): Tree {
     const row = String(before + i);
     const parent = said === BY_ID ? tree.find(page.parent_ids[row]) : said < 0 ? NONE : page.whole ? said : numbers[said]!;
     const model = page.models[i];
-    let number = tree.find(id);
+    let number = page.whole ? NONE : tree.find(id);
     if (number === NONE)
       number = tree.add({
         id,
@@ -61,10 +61,15 @@ function add(tree: Tree, page: Columns): Tree {
         model: typeof model === "number" ? page.model_names[model] : undefined,
         tokens: page.tokens[i] ?? undefined,
       });
-    numbers.push(number);
+    if (!page.whole) numbers.push(number);
+    if (page.whole) return;
     label(tree.title, number, page.titles[row]);
     label(tree.tags, number, page.tags[row]);
   });
+  if (page.whole) {
+    for (const [row, title] of Object.entries(page.titles)) tree.title.set(Number(row), title);
+    for (const [row, tags] of Object.entries(page.tags)) tree.tags.set(Number(row), tags);
+  }
   for (const row of page.partial) tree.partial.add(page.whole ? row : numbers[row]!);
   return tree;
 }

@@ -61,6 +61,12 @@ export function rows(walk: Walk, wanted: Wanted): Rows {
   const stack: { at: number; indent: number; begins: boolean }[] = [];
 
   const push = (parent: number, indent: number): void => {
+    // Most turns have one child.
+    const only = parent === NONE ? NONE : tree.firstChild[parent]!;
+    if (only !== NONE && tree.nextSibling[only] === NONE) {
+      if (!keep || keep[only]) stack.push({ at: only, indent, begins: false });
+      return;
+    }
     const children = parent === NONE && hoist !== NONE ? [hoist] : [...tree.children(parent)];
     const live = keep ? children.filter((child) => keep[child]) : children;
     if (live.length === 0) return;
