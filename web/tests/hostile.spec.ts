@@ -31,7 +31,7 @@ test("hostile text neither runs nor leaves its place", async ({ page, tree }) =>
   await expect(page.locator("main .prose :is(script, iframe, style, img, svg)")).toHaveCount(0);
 });
 
-test("the policy forbids scripts and styles that came with the text", async ({ page }) => {
+test("the policy forbids scripts and styles that came with the text", async ({ page, faults }) => {
   const answer = await page.goto("/");
   const policy = answer!.headers()["content-security-policy"] ?? "";
   expect(policy).toContain("script-src 'self'");
@@ -44,6 +44,8 @@ test("the policy forbids scripts and styles that came with the text", async ({ p
     return (window as unknown as { ran?: number }).ran === undefined;
   });
   expect(refused).toBe(true);
+  await expect.poll(() => faults.length).toBe(1);
+  expect(faults.pop()).toContain("Content Security Policy");
 });
 
 test("a text of a megabyte shows its beginning first", async ({ page, tree }) => {

@@ -24,31 +24,50 @@ async function ask(conversation: string, since?: number, cursor?: string): Promi
 }
 
 export async function readOutline(conversation: string): Promise<Outline> {
-  const tree = new Tree();
-  let page = await ask(conversation);
-  add(tree, page);
-  while (page.next) {
-    page = await ask(conversation, undefined, page.next);
-    add(tree, page);
-  }
-  return finished(tree, page);
+  const pages = [await ask(conversation)];
+  while (pages.at(-1)!.next) pages.push(await ask(conversation, undefined, pages.at(-1)!.next!));
+  return whole(pages);
 }
 
 /** What is new, in the same tree; or another one where more has changed than was said. */
 export async function readOn(conversation: string, known: Outline): Promise<Outline> {
   const page = await ask(conversation, known.seq);
-  if (page.whole || page.next) return page.whole && !page.next ? finished(add(new Tree(), page), page) : readOutline(conversation);
-  return finished(add(known.tree, page).renewed(), page);
+  if (page.next) return readOutline(conversation);
+  return page.whole ? whole([page]) : finished(add(known.tree, page).renewed(), page);
 }
 
+/** A tree out of all its pages; rows count over all of them. */
+function whole(pages: Columns[]): Outline {
+  const all = <T>(column: (page: Columns) => T[]): T[] => (pages.length === 1 ? column(pages[0]!) : pages.flatMap(column));
+  const tree = Tree.of({
+    ids: all((page) => page.ids),
+    parents: all((page) => page.parents),
+    roles: all((page) => Array.from(page.roles, (letter) => ROLES[letter] ?? "system")),
+    times: all((page) => page.times),
+    previews: all((page) => page.previews),
+  });
+  let before = 0;
+  for (const page of pages) {
+    for (const [row, title] of Object.entries(page.titles)) tree.title.set(Number(row), title);
+    for (const [row, tags] of Object.entries(page.tags)) tree.tags.set(Number(row), tags);
+    for (const row of page.partial) tree.partial.add(row);
+    page.models.forEach((model, i) => {
+      if (typeof model === "number") tree.model.set(before + i, page.model_names[model]!);
+    });
+    page.tokens.forEach((tokens, i) => {
+      if (tokens) tree.tokens.set(before + i, tokens);
+    });
+    before += page.ids.length;
+  }
+  return finished(tree, pages.at(-1)!);
+}
+
+/** Adds what is new, and changes the labels of what is known. */
 function add(tree: Tree, page: Columns): Tree {
-  // Rows count over all pages.
-  const before = page.whole ? tree.size : 0;
   const numbers: number[] = [];
   page.ids.forEach((id, i) => {
     const said = page.parents[i]!;
-    const row = String(before + i);
-    const parent = said === BY_ID ? tree.find(page.parent_ids[row]) : said < 0 ? NONE : page.whole ? said : numbers[said]!;
+    const parent = said === BY_ID ? tree.find(page.parent_ids[i]) : said < 0 ? NONE : numbers[said]!;
     const model = page.models[i];
     let number = tree.find(id);
     if (number === NONE)
@@ -62,10 +81,10 @@ function add(tree: Tree, page: Columns): Tree {
         tokens: page.tokens[i] ?? undefined,
       });
     numbers.push(number);
-    label(tree.title, number, page.titles[row]);
-    label(tree.tags, number, page.tags[row]);
+    label(tree.title, number, page.titles[i]);
+    label(tree.tags, number, page.tags[i]);
   });
-  for (const row of page.partial) tree.partial.add(page.whole ? row : numbers[row]!);
+  for (const row of page.partial) tree.partial.add(numbers[row]!);
   return tree;
 }
 

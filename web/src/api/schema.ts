@@ -255,7 +255,10 @@ export interface paths {
                     archived?: boolean;
                     cursor?: string;
                     limit?: number;
+                    order?: components["schemas"]["Order"];
                     project_id?: string;
+                    q?: string;
+                    tag?: string;
                 };
             };
             responses: {
@@ -486,6 +489,36 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["BranchAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/conversations/{conversation_id}/branches/{branch}/reply": {
+        parameters: {
+        };
+        post: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+                path: {
+                    branch: string;
+                    conversation_id: string;
+                };
+            };
+            requestBody?: {
+                content: {
+                    "application/json": components["schemas"]["AskReply"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
                     };
                 };
             };
@@ -818,6 +851,81 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["AppendedAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/conversations/{conversation_id}/visited": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+                path: {
+                    conversation_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["VisitedAnswer"];
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+                path: {
+                    conversation_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Visited"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["VisitedAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/demo": {
+        parameters: {
+        };
+        post: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+            };
+            requestBody?: {
+                content: {
+                    "application/json": components["schemas"]["Nothing"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConversationAnswer"];
                     };
                 };
             };
@@ -1379,6 +1487,24 @@ export interface paths {
             };
         };
     };
+    "/api/v1/models": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ModelList"];
+                    };
+                };
+            };
+        };
+    };
     "/api/v1/operations": {
         parameters: {
         };
@@ -1624,6 +1750,51 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["RemovedAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/replies": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["InWorkListAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/replies/{turn}": {
+        parameters: {
+        };
+        delete: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+                path: {
+                    turn: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["InWorkAnswer"];
                     };
                 };
             };
@@ -2329,6 +2500,36 @@ export interface paths {
             };
         };
     };
+    "/api/v1/turns/{turn}/regenerate": {
+        parameters: {
+        };
+        post: {
+            parameters: {
+                query?: {
+                    conversation_id?: string;
+                    project_id?: string;
+                };
+                path: {
+                    turn: string;
+                };
+            };
+            requestBody?: {
+                content: {
+                    "application/json": components["schemas"]["Regenerate"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
+                    };
+                };
+            };
+        };
+    };
     "/api/v1/turns/{turn}/rings": {
         parameters: {
         };
@@ -2502,6 +2703,12 @@ export interface components {
         Archive: {
             archived?: boolean | null;
             idempotency_key?: string | null;
+            project_id?: string | null;
+        };
+        AskReply: {
+            content?: components["schemas"]["ContentForm"] | null;
+            idempotency_key?: string | null;
+            model?: string | null;
             project_id?: string | null;
         };
         BisectedAnswer: {
@@ -3120,6 +3327,28 @@ export interface components {
             project_id?: string | null;
             wait?: boolean;
         };
+        InWork: {
+            actor: string;
+            branch_id?: string | null;
+            conversation_id: string;
+            model: string;
+            question_id: string;
+            turn_id: string;
+        };
+        InWorkAnswer: {
+            actor: string;
+            branch_id?: string | null;
+            conversation_id: string;
+            model: string;
+            project_id: string;
+            question_id: string;
+            turn_id: string;
+        };
+        InWorkListAnswer: {
+            items: components["schemas"]["InWork"][];
+            next?: string | null;
+            project_id: string;
+        };
         Mark: {
             name: string;
             turn_id: string;
@@ -3185,6 +3414,16 @@ export interface components {
             title?: string | null;
         };
         Mode: "cascade" | "reparent";
+        Model: {
+            default: boolean;
+            model: string;
+            name: string;
+            provider: string;
+        };
+        ModelList: {
+            items: components["schemas"]["Model"][];
+            next?: string | null;
+        };
         MoveBranch: {
             expected_tip?: string | null;
             idempotency_key?: string | null;
@@ -3356,6 +3595,7 @@ export interface components {
             next?: string | null;
             project_id: string;
         };
+        Order: "made" | "activity";
         OutlineAnswer: {
             bookmarks: components["schemas"]["Mark"][];
             branches: components["schemas"]["Tip"][];
@@ -3484,6 +3724,13 @@ export interface components {
             queued: number;
             /** Format: uint64 */
             running: number;
+        };
+        Regenerate: {
+            branch?: string | null;
+            conversation_id?: string | null;
+            idempotency_key?: string | null;
+            model?: string | null;
+            project_id?: string | null;
         };
         Reinterpret: {
             failed?: boolean;
@@ -4143,6 +4390,20 @@ export interface components {
             sources: number;
             /** Format: uint64 */
             turns: number;
+        };
+        Visited: {
+            idempotency_key?: string | null;
+            leaves: {
+                [key: string]: string | null;
+            };
+            project_id?: string | null;
+        };
+        VisitedAnswer: {
+            conversation_id: string;
+            leaves: {
+                [key: string]: string;
+            };
+            project_id: string;
         };
         Window: {
             conversation_id: string;

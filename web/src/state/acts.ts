@@ -17,8 +17,9 @@ async function done(text: string): Promise<void> {
 }
 
 async function lastOfMine(): Promise<number | undefined> {
-  const log = await call("get", "/api/v1/operations", { query: { ...here(), limit: 10 } });
-  return log.items.find((operation) => operation.actor === actor && !operation.undone)?.seq;
+  const log = await call("get", "/api/v1/operations", { query: { ...here(), limit: 50 } });
+  const mine = log.items.find(({ actor: by, undone, kind }) => by === actor && !undone && kind !== "undo" && kind !== "redo");
+  return mine?.seq;
 }
 
 async function undo(operation: number): Promise<void> {

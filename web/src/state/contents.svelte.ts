@@ -16,6 +16,8 @@ export type Turn = Omit<Schemas["Turn"], "content" | "metadata"> & {
 
 /** Turns asked for at once. */
 const WINDOW = 40;
+/** Turns that are handed to the page in one frame. */
+const IN_A_FRAME = 6;
 /** Turns kept. */
 const KEPT = 3000;
 
@@ -53,13 +55,21 @@ export class Contents {
       const query = { conversation_id: this.conversation, before: ids.length - 1, after: 0, ...inProject() };
       const response = await send("get", address("/api/v1/turns/{turn}/path", { turn: ids.at(-1) }, query));
       const window = parseExactly(await response.text()) as { turns: Turn[] };
-      for (const turn of window.turns) this.put(turn);
+      await this.spread(window.turns);
     } finally {
       for (const id of ids) this.asked.delete(id);
     }
   }
 
-  put(turn: Turn): void {
+  /** A few in each frame: each makes a piece of the page. */
+  private async spread(turns: Turn[]): Promise<void> {
+    for (let at = 0; at < turns.length; at += IN_A_FRAME) {
+      if (at > 0) await new Promise((done) => requestAnimationFrame(done));
+      for (const turn of turns.slice(at, at + IN_A_FRAME)) this.put(turn);
+    }
+  }
+
+  private put(turn: Turn): void {
     if (this.turns.size >= KEPT) this.turns.delete(this.turns.keys().next().value!);
     this.turns.set(turn.turn_id, turn);
   }

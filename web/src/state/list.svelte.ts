@@ -31,29 +31,30 @@ class List {
   more = $state<string | null>(null);
   query = $state("");
   tag = $state("");
+  /** Tags that were seen on conversations. */
+  tags = $state.raw<string[]>([]);
   archived = $state(false);
   hits = $state.raw<Hit[]>([]);
   searching = $state(false);
   private asked = 0;
+  private loads = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  entries: Entry[] = $derived.by(() => {
-    const words = this.query.toLocaleLowerCase().split(/\s+/).filter(Boolean);
-    const fits = (conversation: Conversation): boolean => {
-      const text = `${nameOf(conversation)} ${conversation.conversation_id} ${tagsOf(conversation).join(" ")}`.toLocaleLowerCase();
-      return words.every((word) => text.includes(word)) && (!this.tag || tagsOf(conversation).includes(this.tag));
-    };
-    return nested(this.all.filter(fits));
-  });
+  entries: Entry[] = $derived(nested(this.all));
 
-  tags = $derived([...new Set(this.all.flatMap(tagsOf))].sort());
+  private asking(): { order: "activity"; limit: number; archived: boolean; q?: string; tag?: string } {
+    const q = this.query.trim();
+    return { order: "activity", limit: PAGE, archived: this.archived, ...(q ? { q } : {}), ...(this.tag ? { tag: this.tag } : {}) };
+  }
 
   async load(): Promise<void> {
-    const page = await ui.trying(() => call("get", "/api/v1/conversations", { query: { limit: PAGE, archived: this.archived } }));
-    if (!page) return;
+    const asked = ++this.loads;
+    const page = await ui.trying(() => call("get", "/api/v1/conversations", { query: this.asking() }));
+    if (!page || asked !== this.loads) return;
     this.all = page.items;
     this.more = page.next ?? null;
     this.ready = true;
+    this.tags = [...new Set([...this.tags, ...page.items.flatMap(tagsOf)])].sort();
     const projects = await ui.trying(() => call("get", "/api/v1/projects"));
     if (projects) this.projects = projects.items.map((project) => project.project_id);
   }
@@ -61,7 +62,7 @@ class List {
   async loadMore(): Promise<void> {
     const cursor = this.more;
     if (!cursor) return;
-    const page = await ui.trying(() => call("get", "/api/v1/conversations", { query: { limit: PAGE, archived: this.archived, cursor } }));
+    const page = await ui.trying(() => call("get", "/api/v1/conversations", { query: { ...this.asking(), cursor } }));
     if (!page) return;
     const known = new Set(this.all.map((conversation) => conversation.conversation_id));
     this.all = [...this.all, ...page.items.filter((conversation) => !known.has(conversation.conversation_id))];
@@ -70,6 +71,7 @@ class List {
 
   /** Puts a conversation where it belongs now. */
   async touch(id: string): Promise<void> {
+    if (this.query.trim() || this.tag) return this.load();
     try {
       const now = await call("get", "/api/v1/conversations/{conversation_id}", { at: { conversation_id: id } });
       const others = this.all.filter((conversation) => conversation.conversation_id !== id);
@@ -79,6 +81,11 @@ class List {
     }
   }
 
+  only(tag: string): void {
+    this.tag = tag;
+    void this.load();
+  }
+
   search(text: string): void {
     this.query = text;
     clearTimeout(this.timer);
@@ -86,11 +93,12 @@ class List {
     if (!text.trim()) {
       this.hits = [];
       this.searching = false;
+      void this.load();
       return;
     }
     this.searching = true;
     this.timer = setTimeout(async () => {
-      const hits = await find(text);
+      const [hits] = await Promise.all([find(text), this.load()]);
       if (asked !== this.asked) return;
       this.hits = hits;
       this.searching = false;

@@ -39,7 +39,7 @@ class Open {
   /** Counts up when the focus took the place of another version and shall stay where that was. */
   steady = $state(0);
 
-  walk = $derived(new Walk(this.tree, this.visited));
+  walk = $derived(new Walk(this.tree));
   path = $derived(this.tree.path(this.tree.find(this.leaf)));
   onPath = $derived(new Set(this.path));
   rows: Rows = $derived(
@@ -108,10 +108,10 @@ class Open {
     if (at === NONE) {
       const main = this.branches.find((branch) => branch.name === "main")?.turn_id;
       const remembered = this.tree.find(this.visited.get(""));
-      const leaf = remembered !== NONE ? remembered : main ? this.tree.find(main) : this.walk.leaf(NONE);
+      const leaf = remembered !== NONE ? remembered : main ? this.tree.find(main) : this.walk.leaf(NONE, this.visited);
       this.show(leaf, leaf);
     } else if (this.onPath.has(at)) this.show(this.tree.find(this.leaf), at);
-    else this.show(this.walk.leaf(at), at);
+    else this.show(this.walk.leaf(at, this.visited), at);
     this.reveal++;
   }
 
@@ -145,7 +145,7 @@ class Open {
     const at = this.tree.find(turn);
     if (at === NONE) return;
     if (this.onPath.has(at)) this.focus = turn;
-    else this.show(this.walk.leaf(at), at);
+    else this.show(this.walk.leaf(at, this.visited), at);
     if (reveal) this.reveal++;
     route.go({ conversation: this.id, turn }, true);
   }
@@ -154,7 +154,7 @@ class Open {
   switchTo(turn: string): void {
     const at = this.tree.find(turn);
     if (at === NONE) return;
-    this.show(this.walk.leaf(at), at);
+    this.show(this.walk.leaf(at, this.visited), at);
     this.steady++;
     route.go({ conversation: this.id, turn }, true);
   }
@@ -218,7 +218,7 @@ class Open {
       const now = this.tree.find(before.ids[at]);
       if (now !== NONE) return now;
     }
-    return this.walk.leaf(NONE);
+    return this.walk.leaf(NONE, this.visited);
   }
 }
 

@@ -58,7 +58,8 @@ class Route {
   }
 
   constructor() {
-    addEventListener("hashchange", () => (this.place = parse(location.hash)));
+    // Also for links and for an address that is typed in.
+    addEventListener("popstate", () => (this.place = parse(location.hash)));
   }
 
   go(place: Partial<Place>, replace = false): void {
@@ -70,4 +71,3 @@ class Route {
 }
 
 export const route = new Route();
-addEventListener("popstate", () => (route.place = parse(location.hash)));

@@ -1,16 +1,21 @@
 // Small words: times, counts, short hashes.
 
+// Made once: a formatter takes longer to make than to use.
+const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const digits = new Intl.NumberFormat();
+
 export function ago(time: string | number, now = Date.now()): string {
   const seconds = Math.max(0, (now - new Date(time).getTime()) / 1000);
   if (seconds < 60) return "now";
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
   if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d`;
-  return new Date(time).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
+  return day.format(new Date(time));
 }
 
 export function when(time: string): string {
-  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return moment.format(new Date(time));
 }
 
 export function short(hash: string): string {
@@ -18,10 +23,5 @@ export function short(hash: string): string {
 }
 
 export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString()} ${number === 1 ? one : many}`;
-}
-
-/** Words of a thing that may be written anywhere in a text of Unicode scalar values. */
-export function scalars(text: string): string[] {
-  return Array.from(text);
+  return `${digits.format(number)} ${number === 1 ? one : many}`;
 }

@@ -51,13 +51,13 @@ export function draw(tree: Tree, path: readonly number[], focus: number): Drawin
   const seen = marks.slice(begin, begin + FORKS);
 
   const out: Drawing = { knots: [], edges: [], width: 0, height: 0, before: begin, after: Math.max(0, marks.length - begin - FORKS) };
-  let above: Knot | undefined;
+  let above: { knot: Knot; step: number } | undefined;
   let y = LEVEL / 2;
   let lanes = 1;
   for (const { turn, step } of seen) {
-    const knot: Knot = { turn, x: LEFT, y, kind: step === path.length - 1 ? "end" : "path", chain: above ? step - path.indexOf(above.turn) - 1 : 0, below: 0, label: turn === NONE ? "" : label(tree, turn) };
+    const knot: Knot = { turn, x: LEFT, y, kind: step === path.length - 1 ? "end" : "path", chain: above ? step - above.step - 1 : 0, below: 0, label: turn === NONE ? "" : label(tree, turn) };
     out.knots.push(knot);
-    if (above) out.edges.push({ from: above, to: knot, side: false });
+    if (above) out.edges.push({ from: above.knot, to: knot, side: false });
     y += LEVEL;
     const next = path[step + 1];
     let lane = 1;
@@ -70,7 +70,7 @@ export function draw(tree: Tree, path: readonly number[], focus: number): Drawin
       lane++;
     }
     lanes = Math.max(lanes, lane);
-    above = knot;
+    above = { knot, step };
   }
   out.width = LEFT + lanes * LANE;
   out.height = y + LEVEL / 2;

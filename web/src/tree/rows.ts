@@ -40,13 +40,28 @@ function fits(tree: Tree, at: number, shown: Shown): boolean {
   return shown === "labelled" ? labelled(tree, at) : true;
 }
 
+/** What a filter is compared with, made once for a tree. */
+const texts = new WeakMap<Tree, string[]>();
+
+function textsOf(tree: Tree): string[] {
+  const known = texts.get(tree);
+  if (known) return known;
+  const made = tree.preview.map((preview, at) => {
+    if (!labelled(tree, at)) return `${preview} ${tree.role[at]}`.toLowerCase();
+    const labels = [tree.title.get(at), ...(tree.tags.get(at) ?? []), ...(tree.branches.get(at) ?? []), ...(tree.bookmarks.get(at) ?? [])];
+    return `${preview} ${labels.join(" ")} ${tree.role[at]}`.toLowerCase();
+  });
+  texts.set(tree, made);
+  return made;
+}
+
 /** What matches, and all that leads there. */
 function matching(tree: Tree, filter: string): Uint8Array {
-  const words = filter.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = textsOf(tree);
   const keep = new Uint8Array(tree.size);
   for (let at = 0; at < tree.size; at++) {
-    const labels = [tree.title.get(at), ...(tree.tags.get(at) ?? []), ...(tree.branches.get(at) ?? []), ...(tree.bookmarks.get(at) ?? [])];
-    const text = `${tree.preview[at]} ${labels.join(" ")} ${tree.role[at]}`.toLocaleLowerCase();
+    const text = all[at]!;
     if (!words.every((word) => text.includes(word))) continue;
     for (let up = at; up !== NONE && !keep[up]; up = tree.parent[up]!) keep[up] = 1;
   }
@@ -61,6 +76,12 @@ export function rows(walk: Walk, wanted: Wanted): Rows {
   const stack: { at: number; indent: number; begins: boolean }[] = [];
 
   const push = (parent: number, indent: number): void => {
+    // Most turns have one child.
+    const only = parent === NONE ? NONE : tree.firstChild[parent]!;
+    if (only !== NONE && tree.nextSibling[only] === NONE) {
+      if (!keep || keep[only]) stack.push({ at: only, indent, begins: false });
+      return;
+    }
     const children = parent === NONE && hoist !== NONE ? [hoist] : [...tree.children(parent)];
     const live = keep ? children.filter((child) => keep[child]) : children;
     if (live.length === 0) return;

@@ -14,17 +14,26 @@ export interface NewTurn {
   tokens?: number | undefined;
 }
 
+/** Many turns at once, parents before their children. */
+export interface Columns {
+  ids: string[];
+  parents: number[];
+  roles: string[];
+  times: number[];
+  previews: string[];
+}
+
 export class Tree {
-  readonly ids: string[] = [];
-  readonly parent: number[] = [];
-  readonly role: string[] = [];
-  readonly time: number[] = [];
-  readonly preview: string[] = [];
-  readonly firstChild: number[] = [];
-  readonly lastChild: number[] = [];
-  readonly nextSibling: number[] = [];
+  ids: string[] = [];
+  parent: number[] = [];
+  role: string[] = [];
+  time: number[] = [];
+  preview: string[] = [];
+  firstChild: number[] = [];
+  private lastChild: number[] = [];
+  nextSibling: number[] = [];
   /** Turns below each one. */
-  readonly descendants: number[] = [];
+  descendants: number[] = [];
   readonly title = new Map<number, string>();
   readonly tags = new Map<number, string[]>();
   readonly model = new Map<number, string>();
@@ -46,6 +55,20 @@ export class Tree {
     return id ? (this.numbers.get(id) ?? NONE) : NONE;
   }
 
+  /** A tree of these turns; the columns become its own. */
+  static of(columns: Columns): Tree {
+    const tree = new Tree();
+    const { length } = columns.ids;
+    [tree.ids, tree.parent, tree.role, tree.time, tree.preview] = [columns.ids, columns.parents, columns.roles, columns.times, columns.previews];
+    for (const column of ["firstChild", "lastChild", "nextSibling"] as const) tree[column] = new Array<number>(length).fill(NONE);
+    tree.descendants = new Array<number>(length).fill(0);
+    for (let number = 0; number < length; number++) {
+      tree.numbers.set(tree.ids[number]!, number);
+      tree.link(number, tree.parent[number]!);
+    }
+    return tree;
+  }
+
   /** Adds a turn behind its siblings; its parent must be there. */
   add(turn: NewTurn): number {
     const number = this.ids.length;
@@ -62,13 +85,18 @@ export class Tree {
     this.descendants.push(0);
     if (turn.model) this.model.set(number, turn.model);
     if (turn.tokens) this.tokens.set(number, turn.tokens);
+    this.link(number, parent);
+    return number;
+  }
+
+  /** Puts a turn behind its siblings. */
+  private link(number: number, parent: number): void {
     const before = parent === NONE ? this.last : this.lastChild[parent]!;
     if (before !== NONE) this.nextSibling[before] = number;
     else if (parent === NONE) this.first = number;
     else this.firstChild[parent] = number;
     if (parent === NONE) this.last = number;
     else this.lastChild[parent] = number;
-    return number;
   }
 
   /** Counts what lies below each turn; to be called once all are there. */
