@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use tine_core::json::{Json, object};
 use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
-use tine_engine::{Append, BranchView, MoveBranch};
+use tine_engine::{Append, BranchView, Call, MoveBranch};
+use tine_formats::redact;
 use tine_models::{Delta, Finish};
 use tine_reply::{Ended, Reply, Spoken, told};
 
@@ -117,7 +118,8 @@ impl<'a> Prompt<'a> {
             let (engine, call) = (&self.agent.engine, &self.agent.call);
             let mut messages = open_calls::answered(engine, call, &self.branch)?;
             messages.push(question.clone());
-            match self.agent.engine.append(&self.agent.call, self.at_tip(messages)) {
+            let call = self.cleaned(&mut messages);
+            match self.agent.engine.append(&call, self.at_tip(messages)) {
                 Ok(done) => {
                     self.branch = done.branch;
                     for (turn, _) in done.turns.iter().filter(|(turn, _)| turn.role == Role::Tool) {
@@ -136,6 +138,16 @@ impl<'a> Prompt<'a> {
             }
         }
         Err(Refusal::of(Kind::Busy, "others keep writing to this session; try again"))
+    }
+
+    /// Takes secrets out of what is about to be recorded, if that is wanted; the call that notes
+    /// how many.
+    fn cleaned(&self, messages: &mut [Message]) -> Call {
+        let call = self.agent.call.clone();
+        match self.agent.redact {
+            true => call.with_redacted(redact::messages(messages)),
+            false => call,
+        }
     }
 
     /// An append to the branch as it was last seen.
@@ -199,7 +211,10 @@ impl<'a> Prompt<'a> {
             .message(spoken, ended.as_ref().ok())
             .map_err(|error| Refusal::of(Kind::TooLarge, format!("the answer: {error}")))?;
         let Some(message) = message else { return Ok(None) };
-        let done = reply.record(&self.branch, asked, answer, message)?;
+        let mut messages = [message];
+        let call = self.cleaned(&mut messages);
+        let [message] = messages;
+        let done = Reply { call: &call, ..reply }.record(&self.branch, asked, answer, message)?;
         if done.forked {
             tracing::warn!(session = self.session, branch = %done.branch.name,
                 "others wrote to the session; the answer is on a branch of its own");
