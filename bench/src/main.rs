@@ -6,6 +6,9 @@
 //! bare inserts; `--paths N` nothing but a path of 10,000 turns, N times, parsed and as bytes;
 //! `--large N` nothing but a store of N turns, `--disk N` nothing but how large its file is.
 //!
+//! `--postgres ADDRESS [--seconds S] [--turns N]` measures the store on PostgreSQL beside bare
+//! statements on the same server, and how appends fare up to N turns.
+//!
 //! `--bare N` prints the median of N bare inserts. `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
 //!
@@ -18,6 +21,7 @@
 mod baseline;
 mod commits;
 mod large;
+mod postgres;
 mod restored;
 mod search;
 mod timing;
@@ -62,6 +66,11 @@ fn main() -> Result<(), Error> {
         let given = at.and_then(|at| arguments.get(at + 1));
         Ok(given.map(|text| text.parse()).transpose()?)
     };
+    if let Some(at) = arguments.iter().position(|argument| argument == "--postgres") {
+        let address = arguments.get(at + 1).ok_or("--postgres needs an address")?;
+        let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(5))?);
+        return postgres::measure(address, seconds, number("--turns")?.unwrap_or(100_000));
+    }
     if let Some(writers) = number("--writers")? {
         let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(10))?);
         let rate =

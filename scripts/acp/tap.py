@@ -1,10 +1,25 @@
-"""Stands between a client and an agent and writes down every line: tap.py FILE AGENT..."""
+"""Stands between a client and an agent and writes down every line: tap.py FILE AGENT...
 
+WITHOUT names a capability of sessions that the client is not told of, so that it takes another way.
+"""
+
+import json
+import os
 import subprocess
 import sys
 import threading
 
 FILE, *COMMAND = sys.argv[1:]
+WITHOUT = os.environ.get("WITHOUT")
+
+
+def without(line):
+    message = json.loads(line)
+    capabilities = (message.get("result") or {}).get("agentCapabilities")
+    if capabilities is None:
+        return line
+    capabilities["sessionCapabilities"].pop(WITHOUT, None)
+    return json.dumps(message).encode() + b"\n"
 
 
 def main():
@@ -14,6 +29,8 @@ def main():
 
         def carry(lines, out, who):
             for line in lines:
+                if WITHOUT and who == b"agent ":
+                    line = without(line)
                 with writing:
                     record.write(who + line)
                 try:

@@ -3,18 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tine_core::{BranchId, Json, Kind, Reference, TurnId};
-use tine_engine::{
-    BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation, PathQuery, TurnRef,
-    WindowQuery,
-};
+use tine_core::{BranchId, Json, Reference};
+use tine_engine::{BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation};
 use tine_reply::Model;
 
 use crate::lines::Out;
 use crate::prompt::Prompt;
 use crate::sessions::{Claim, Sessions, Unclaimed};
 use crate::wire::{self, NO_METHOD, NO_REQUEST, Refusal};
-use crate::{anchor, listing, show};
+use crate::{anchor, branches, listing};
 
 /// The version of the protocol that is spoken.
 const PROTOCOL: u64 = 1;
@@ -153,7 +150,7 @@ impl Agent {
 
     fn new_session(&self, params: &Value) -> Answer {
         let cwd = wire::folder(params)?;
-        let metadata = listing::began(cwd, self.client().unwrap_or(Json::Null));
+        let metadata = listing::began(cwd, self.client().unwrap_or(Json::Null), None);
         let new = NewConversation { metadata, ..NewConversation::default() };
         let conversation = self.engine.create_conversation(&self.call, new)?;
         let main = self.engine.branch(&self.call, &conversation.id, "main")?;
@@ -163,19 +160,7 @@ impl Agent {
 
     fn load(&self, params: &Value, out: &Out) -> Answer {
         let (session, cwd) = (self.session(params)?, wire::folder(params)?);
-        let to = Reference::parse(&session.id.to_string()).map_err(Error::from)?;
-        let mut query = PathQuery::of(session.conversation).to(to);
-        let id = session.id.to_string();
-        loop {
-            let page = self.engine.path(&self.call, query.clone())?;
-            for update in page.turns.iter().flat_map(show::turn) {
-                out.send(&wire::update(&id, update));
-            }
-            if page.next.is_none() {
-                break;
-            }
-            query.cursor = page.next;
-        }
+        branches::replay(&self.engine, &self.call, &session.id.to_string(), &session, out)?;
         self.sessions.open(session.id, cwd);
         Ok(noted(json!({}), params))
     }
@@ -189,13 +174,15 @@ impl Agent {
     fn list(&self, params: &Value) -> Answer {
         let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
         let cursor = wire::optional_text(params, "cursor")?;
-        listing::page(&self.engine, &self.call, cwd, cursor)
+        listing::page(&self.engine, &self.call, cwd, cursor, None)
     }
 
     fn fork(&self, params: &Value) -> Answer {
         let (session, cwd) = (self.session(params)?, wire::folder(params)?);
         let at = match anchor::read(params)? {
-            Some(message) => self.message_of(&session, message)?.into(),
+            Some(message) => {
+                branches::message_of(&self.engine, &self.call, &session, message)?.into()
+            }
             None => Reference::parse(&session.id.to_string()).map_err(Error::from)?,
         };
         let conversation = Some(session.conversation);
@@ -203,7 +190,7 @@ impl Agent {
         let fork = self.engine.fork(&self.call, request)?;
         {
             let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-            listing::forked(&self.engine, &self.call, &fork, cwd)?;
+            listing::forked(&self.engine, &self.call, &fork, cwd, None)?;
         }
         self.sessions.open(fork.id, cwd);
         Ok(noted(json!({ "sessionId": fork.id.to_string() }), params))
@@ -224,13 +211,12 @@ impl Agent {
             return Ok(json!({}));
         };
         self.sessions.close(id);
-        let gone = self.engine.branch_by_id(&self.call, id).and_then(|branch| {
-            self.engine.delete_branch(&self.call, &branch.conversation, &id.to_string())
-        });
-        match gone {
-            Err(error) if error.kind() != Kind::NotFound => Err(error.into()),
-            _ => Ok(json!({})),
-        }
+        branches::delete(&self.engine, &self.call, id)?;
+        Ok(json!({}))
+    }
+
+    fn session(&self, params: &Value) -> Result<BranchView, Refusal> {
+        branches::named(&self.engine, &self.call, wire::text(params, "sessionId")?)
     }
 
     fn claim(&self, params: &Value) -> Result<Claim, Refusal> {
@@ -244,45 +230,6 @@ impl Agent {
                 Refusal::new(NO_REQUEST, why).with(json!({ "sessionId": text }))
             }
         })
-    }
-
-    /// The branch of the session that the parameters name.
-    fn session(&self, params: &Value) -> Result<BranchView, Refusal> {
-        let text = wire::text(params, "sessionId")?;
-        let unknown = || Refusal::no_session(text, "");
-        let id = text.parse().map_err(|_| unknown())?;
-        self.engine.branch_by_id(&self.call, id).map_err(|error| match error.kind() {
-            Kind::NotFound => unknown(),
-            _ => error.into(),
-        })
-    }
-
-    /// The turn of a message of that very session.
-    fn message_of(&self, session: &BranchView, message: &str) -> Result<TurnId, Refusal> {
-        if show::is_thought(message) {
-            let why = "a thought is no place to fork at; name the message that follows it";
-            return Err(Refusal::message(message, why));
-        }
-        let unknown = || {
-            Refusal::message(message, format!("there is no message `{message}` in this session"))
-        };
-        // The engine also takes other spellings, and the names of branches.
-        let id: TurnId = message.parse().map_err(|_| unknown())?;
-        let branch = message.parse().map_err(|_| unknown())?;
-        if id.to_string() != message || self.engine.branch_by_id(&self.call, branch).is_ok() {
-            return Err(unknown());
-        }
-        let on_its_line = WindowQuery {
-            turn: TurnRef::within(session.conversation.clone(), id),
-            branch: Some(session.id.to_string()),
-            before: 0,
-            after: 0,
-        };
-        match self.engine.window(&self.call, on_its_line) {
-            Ok(_) => Ok(id),
-            Err(error) if matches!(error.kind(), Kind::NotFound | Kind::Invalid) => Err(unknown()),
-            Err(error) => Err(error.into()),
-        }
     }
 }
 

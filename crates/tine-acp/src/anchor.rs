@@ -33,6 +33,21 @@ pub(crate) fn read(params: &Value) -> Result<Option<&str>, Refusal> {
     }
 }
 
+/// The same parameters without an anchor in any dialect.
+pub(crate) fn without(params: &Value) -> Value {
+    let mut params = params.clone();
+    let mut remove = |place: &str, name: &str| {
+        if let Some(Value::Object(members)) = params.pointer_mut(place) {
+            members.remove(name);
+        }
+    };
+    remove("", "messageId");
+    remove("/_meta", "messageId");
+    remove("/_meta/tine", "messageId");
+    remove("/_meta/jetbrains/air", "fork");
+    params
+}
+
 fn plain<'v>(place: &str, value: Option<&'v Value>) -> Result<Option<&'v str>, Refusal> {
     match value {
         None | Some(Value::Null) => Ok(None),
@@ -87,6 +102,7 @@ mod tests {
         ];
         for params in given {
             assert_eq!(read(&params), Ok(Some("m")), "{params}");
+            assert_eq!(read(&without(&params)), Ok(None), "{params}");
         }
     }
 

@@ -33,14 +33,18 @@
 
 mod agent;
 mod anchor;
+mod branches;
 mod lines;
 mod listing;
+mod open_calls;
 mod prompt;
+mod recorder;
 mod serve;
 mod sessions;
 mod show;
 mod wire;
 
 pub use agent::Agent;
+pub use recorder::Recorder;
 pub use serve::serve;
 pub use tine_reply::Model;

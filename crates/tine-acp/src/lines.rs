@@ -69,9 +69,16 @@ impl Out {
             return;
         }
         if let Err(error) = output.write_all(line.as_bytes()).and_then(|()| output.flush()) {
-            tracing::info!(%error, "the client reads no more");
+            tracing::info!(%error, "the other side reads no more");
             self.broken.store(true, Ordering::Release);
         }
+    }
+
+    /// Writes nothing more, and lets whoever reads know.
+    pub(crate) fn close(&self) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        *output = Box::new(io::sink());
+        self.broken.store(true, Ordering::Release);
     }
 
     /// Whether nobody reads any more.

@@ -25,20 +25,39 @@ const CONVERSATIONS: usize = 50;
 const TITLE: usize = 80;
 
 /// What is kept of a session that begins.
-pub(crate) fn began(cwd: &str, client: Json) -> Json {
-    object([("acp", object([("cwd", cwd.into()), ("client", client)]))])
+pub(crate) fn began(cwd: &str, client: Json, agent: Option<&str>) -> Json {
+    let mut acp = note(cwd, agent);
+    acp.insert("client", client);
+    object([("acp", Json::Object(acp))])
 }
 
-/// Notes that a fork works in another folder than the conversation it belongs to.
-pub(crate) fn forked(engine: &Engine, call: &Call, fork: &BranchView, cwd: &str) -> Result<()> {
+fn note(cwd: &str, agent: Option<&str>) -> Object {
+    let mut note = Object::new();
+    note.insert("cwd", cwd.into());
+    if let Some(agent) = agent {
+        note.insert("agent", agent.into());
+    }
+    note
+}
+
+/// Notes that a fork works in another folder than the conversation it belongs to, or with another
+/// agent.
+pub(crate) fn forked(
+    engine: &Engine,
+    call: &Call,
+    fork: &BranchView,
+    cwd: &str,
+    agent: Option<&str>,
+) -> Result<()> {
     let conversation = engine.conversation(call, &fork.conversation)?;
-    if folder(&conversation, fork.id) == Some(cwd) {
+    let same_agent = agent.is_none() || noted(&conversation, fork.id, "agent") == agent;
+    if same_agent && noted(&conversation, fork.id, "cwd") == Some(cwd) {
         return Ok(());
     }
     let mut metadata = conversation.metadata.as_object().cloned().unwrap_or_default();
     let mut acp = metadata.remove("acp").and_then(into_object).unwrap_or_default();
     let mut forks = acp.remove("forks").and_then(into_object).unwrap_or_default();
-    forks.insert(fork.id.to_string(), object([("cwd", cwd.into())]));
+    forks.insert(fork.id.to_string(), Json::Object(note(cwd, agent)));
     acp.insert("forks", Json::Object(forks));
     metadata.insert("acp", Json::Object(acp));
     let patch = ConversationPatch {
@@ -56,19 +75,20 @@ fn into_object(json: Json) -> Option<Object> {
     }
 }
 
-/// The folder that is noted for a branch.
-fn folder(conversation: &ConversationView, branch: BranchId) -> Option<&str> {
+/// What is noted for a branch.
+fn noted<'c>(conversation: &'c ConversationView, branch: BranchId, name: &str) -> Option<&'c str> {
     let acp = conversation.metadata.get("acp")?;
     let own = acp.get("forks").and_then(|forks| forks.get(&branch.to_string()));
-    own.unwrap_or(acp).get("cwd").and_then(Json::as_str)
+    own.unwrap_or(acp).get(name).and_then(Json::as_str)
 }
 
-/// One page of sessions, and where the next begins.
+/// One page of sessions, and where the next begins; with an agent, only its own.
 pub(crate) fn page(
     engine: &Engine,
     call: &Call,
     cwd: Option<&str>,
     cursor: Option<&str>,
+    agent: Option<&str>,
 ) -> std::result::Result<Value, Refusal> {
     let behind = cursor.map(read_cursor).transpose()?;
     let mut order = newest_first(engine, call)?;
@@ -82,7 +102,7 @@ pub(crate) fn page(
     // A page that holds nothing would look like the end to whoever only looks at that.
     while read < CONVERSATIONS || sessions.is_empty() {
         let Some(place) = places.next() else { break };
-        add(engine, call, &place.1, cwd, &mut sessions)?;
+        add(engine, call, &place.1, (cwd, agent), &mut sessions)?;
         last = Some(place);
         read += 1;
     }
@@ -126,17 +146,21 @@ fn add(
     engine: &Engine,
     call: &Call,
     id: &ConversationId,
-    cwd: Option<&str>,
+    (cwd, agent): (Option<&str>, Option<&str>),
     sessions: &mut Vec<Value>,
 ) -> Result<()> {
     let conversation = engine.conversation(call, id)?;
     for branch in engine.branches(call, id)? {
+        if agent.is_some() && noted(&conversation, branch.id, "agent") != agent {
+            continue;
+        }
         let tip = match branch.tip {
             Some(tip) => Some(engine.turn(call, TurnRef::within(id.clone(), tip))?),
             None => None,
         };
         let told = || tip.as_ref().and_then(said_in);
-        let Some(folder) = folder(&conversation, branch.id).or_else(told) else { continue };
+        let noted = noted(&conversation, branch.id, "cwd");
+        let Some(folder) = noted.or_else(told) else { continue };
         if cwd.is_some_and(|wanted| wanted != folder) {
             continue;
         }

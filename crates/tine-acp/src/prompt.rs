@@ -9,25 +9,18 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use tine_core::json::{Json, object};
 use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
-use tine_engine::{Append, BranchView, MoveBranch, PathQuery, Selection, TurnView};
+use tine_engine::{Append, BranchView, MoveBranch};
 use tine_models::{Delta, Finish};
 use tine_reply::{Ended, Reply, Spoken, told};
-use tine_store::Content;
 
 use crate::agent::{Agent, Answer};
 use crate::lines::Out;
 use crate::sessions::Claim;
 use crate::wire::{self, Refusal};
-use crate::{listing, show};
+use crate::{listing, open_calls, show};
 
 /// What a question may consist of.
 const ASKED: [&str; 3] = ["text", "resource_link", "resource"];
-
-/// What is recorded for a call that nobody answered.
-const NO_RESULT: &str = "[no result: the conversation went on before there was one]";
-
-/// Turns that are read at first to find open calls.
-const LOOK_BACK: usize = 32;
 
 /// How often a question is recorded anew because others wrote to the same session.
 const TRIES: usize = 32;
@@ -121,8 +114,8 @@ impl<'a> Prompt<'a> {
         let question =
             Message { role, body, tool_call_id: None, created_at: None, status, metadata };
         for _ in 0..TRIES {
-            let open = self.open_calls()?;
-            let mut messages: Vec<Message> = open.iter().map(|call| no_result(call)).collect();
+            let (engine, call) = (&self.agent.engine, &self.agent.call);
+            let mut messages = open_calls::answered(engine, call, &self.branch)?;
             messages.push(question.clone());
             match self.agent.engine.append(&self.agent.call, self.at_tip(messages)) {
                 Ok(done) => {
@@ -153,36 +146,6 @@ impl<'a> Prompt<'a> {
             expected_tip: tip.or_else(|| Reference::parse("root").ok()),
             reuse: false,
             ..Append::to(self.branch.conversation.clone(), messages)
-        }
-    }
-
-    /// Calls behind the last question that have no result.
-    fn open_calls(&self) -> Result<Vec<String>, Refusal> {
-        let Some(tip) = self.branch.tip else { return Ok(Vec::new()) };
-        let mut look_back = LOOK_BACK;
-        loop {
-            let query = PathQuery {
-                selection: Selection::Last(look_back),
-                ..PathQuery::of(self.branch.conversation.clone()).to(tip)
-            };
-            let mut turns = Vec::new();
-            let mut cursor = None;
-            loop {
-                let page = self
-                    .agent
-                    .engine
-                    .path(&self.agent.call, PathQuery { cursor, ..query.clone() })?;
-                turns.extend(page.turns);
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
-                }
-            }
-            let question = turns.iter().rposition(|turn| turn.role == Role::User);
-            if question.is_some() || turns.len() < look_back {
-                return Ok(unanswered(&turns[question.map_or(0, |at| at + 1)..]));
-            }
-            look_back = look_back.saturating_mul(4);
         }
     }
 
@@ -273,29 +236,4 @@ impl<'a> Prompt<'a> {
         about.extend(self.agent.client().map(|client| ("client", client)));
         about
     }
-}
-
-/// A result for a call that nobody answered, marked as such.
-fn no_result(call: &str) -> Message {
-    let custom_data = Some(object([(show::SYNTHETIC, true.into())]));
-    let metadata = Metadata { custom_data, ..Metadata::default() };
-    Message { metadata, ..Message::tool(call, NO_RESULT) }
-}
-
-/// Calls in these turns that none of them answers.
-fn unanswered(turns: &[TurnView]) -> Vec<String> {
-    let mut open: Vec<String> = Vec::new();
-    for turn in turns {
-        if let Some(answered) = &turn.tool_call_id {
-            open.retain(|call| call != answered);
-        }
-        let Content::Kept(body) = &turn.content else { continue };
-        for block in body.blocks().unwrap_or_default() {
-            let member = |name| block.get(name).and_then(Json::as_str);
-            if let (Some("tool-use"), Some(call)) = (member("type"), member("id")) {
-                open.push(call.to_owned());
-            }
-        }
-    }
-    open
 }

@@ -74,6 +74,7 @@ fn block(turn: &TurnView, nth: usize, block: &Json) -> Value {
     let id = turn.id.to_string();
     match (turn.role, member("type")) {
         (Role::Assistant, "tool-use") => call(member("id"), member("name"), block),
+        (Role::Assistant, "plan") => plan(block),
         (Role::Assistant, "thinking") => {
             chunk(THINKING, &thought_id(turn.id, nth), text(member("text")))
         }
@@ -87,22 +88,38 @@ fn block(turn: &TurnView, nth: usize, block: &Json) -> Value {
     }
 }
 
-/// A call, open until its result is shown.
+/// A call, open until its result is shown. What a recorded agent showed of it is shown again.
 fn call(id: &str, name: &str, block: &Json) -> Value {
-    json!({
+    let mut shown = json!({
         "sessionUpdate": "tool_call",
         "toolCallId": id,
         "title": name,
         "status": "pending",
         "rawInput": block.get("parameters").map(wire::value),
-    })
+    });
+    for name in ["title", "kind", "locations"] {
+        if let Some(told) = block.get("acp").and_then(|acp| acp.get(name)) {
+            shown[name] = wire::value(told);
+        }
+    }
+    shown
+}
+
+fn plan(block: &Json) -> Value {
+    let entries = block.get("entries").map(wire::value).unwrap_or_else(|| json!([]));
+    json!({ "sessionUpdate": "plan", "entries": entries })
 }
 
 /// The result of a call. One that was made up, because nobody gave any, is a failure.
 fn result(turn: &TurnView, body: &Body) -> Value {
-    let made_up = turn.metadata.custom_data.as_ref().and_then(|it| it.get(SYNTHETIC));
-    let status = if made_up.is_some() { "failed" } else { "completed" };
-    let shown = |block: Json| json!({ "type": "content", "content": content(&block) });
+    let custom = turn.metadata.custom_data.as_ref();
+    let made_up = custom.and_then(|it| it.get(SYNTHETIC)).is_some();
+    let told = custom.and_then(|it| it.get("acp")?.get("status")?.as_str());
+    let status = if made_up || told == Some("failed") { "failed" } else { "completed" };
+    let shown = |block: Json| match block.get("type").and_then(Json::as_str) {
+        Some("diff") => wire::value(&block),
+        _ => json!({ "type": "content", "content": content(&block) }),
+    };
     json!({
         "sessionUpdate": "tool_call_update",
         "toolCallId": turn.tool_call_id,

@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0 as raw values: what comes in, refusals, answers and notifications.
 
+use std::fmt;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -107,6 +108,22 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// An error of somebody else, handed on.
+    pub(crate) fn passed(error: &Value) -> Self {
+        let code = error.get("code").and_then(Value::as_i64).and_then(|it| it.try_into().ok());
+        let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason is given");
+        let code = code.unwrap_or_else(|| Kind::Internal.json_rpc_code());
+        Refusal { code, message: message.to_owned(), data: error.get("data").cloned() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let kind = error.kind();
@@ -132,6 +149,16 @@ pub(crate) fn answer(id: &Value, result: Result<Value, Refusal>) -> Value {
 pub(crate) fn update(session: &str, update: Value) -> Value {
     let params = json!({ "sessionId": session, "update": update });
     json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })
+}
+
+/// Adds a note of ours to an answer.
+pub(crate) fn note(answer: &mut Value, note: Value) {
+    let Some(members) = answer.as_object_mut() else { return };
+    let meta = members.entry("_meta").or_insert(Value::Null);
+    if !meta.is_object() {
+        *meta = Value::Object(Map::new());
+    }
+    meta["tine"] = note;
 }
 
 /// A member that must be a text.

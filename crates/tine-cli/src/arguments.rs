@@ -9,13 +9,14 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
-    drift, edits, entities, finding, history, interpret, keys, marks, mcp, merging, moves,
-    observations, pack, purge, reading, relations, repl, resolving, search, serve, show, sources,
-    store, timeline, token, tree, watch,
+    drift, edits, entities, finding, history, import, interpret, keys, marks, mcp, merging,
+    migrate, moves, observations, pack, purge, reading, relations, repl, resolving, search, serve,
+    show, sources, store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
 use crate::settings::{self, Origin, Set, Settings};
+use crate::store_place::StorePlace;
 
 /// Where `tine serve` listens unless it is told otherwise.
 const USUAL_SERVER: &str = "http://127.0.0.1:8000";
@@ -122,7 +123,7 @@ impl Globals {
     pub(crate) fn read_settings(&mut self) -> Result<()> {
         self.settings = Settings::of_user(self.config.as_deref())?;
         if self.server()?.is_none()
-            && let Ok(folder) = crate::session::store_folder(self)
+            && let Ok(folder) = StorePlace::of(self).and_then(StorePlace::folder)
         {
             self.settings.add_store(&folder)?;
         }
@@ -471,12 +472,16 @@ pub(crate) enum Command {
     Stats(care::StatsArgs),
     /// Copy the store while it is in use
     Backup(care::BackupArgs),
+    /// Copy a whole store to another place: a folder, a database
+    Migrate(migrate::MigrateArgs),
     /// Keep older turns in less space
     Pack(pack::PackArgs),
-    /// Write whole conversations as a bundle of JSON Lines
+    /// Write conversations as bundles, pages and in other programs' forms
     Export(bundles::ExportArgs),
-    /// Read a bundle, checking every hash
-    Import(bundles::ImportArgs),
+    /// Bring in what other programs kept, and bundles
+    Import(import::ImportArgs),
+    /// Exchange what is missing with another store or a server
+    Sync(sync::SyncArgs),
     /// Make, list and revoke the tokens of a server
     Token(token::TokenArgs),
     /// Show the settings in force, and where each comes from

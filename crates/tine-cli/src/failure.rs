@@ -10,6 +10,7 @@ use serde::Serialize;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{EntityView, Error};
 use tine_formats::bundle::BundleError;
+use tine_formats::export::ExportError;
 use tine_formats::render::RenderError;
 use tine_formats::view;
 use tine_store::StoreError;
@@ -83,7 +84,7 @@ impl Failure {
         Failure::invalid(words.join(" ").trim_start_matches("error: "))
     }
 
-    fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match self {
             Failure::Engine(error) => error.kind(),
             Failure::Bundle(error) => error.kind(),
@@ -223,6 +224,17 @@ impl From<StoreError> for Failure {
 }
 
 /// Errors of writing the output; files that are read name themselves (see [`crate::input`]).
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Engine(error) => Failure::Engine(error),
+            ExportError::Render(error) => Failure::Render(error),
+            ExportError::Write(error) => Failure::from(error),
+            other => Failure::refused(Kind::Internal, other.to_string()),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -20,6 +20,7 @@ mod logging;
 mod places;
 mod session;
 mod settings;
+mod store_place;
 pub mod terminal;
 mod things;
 mod transcript;

@@ -2,7 +2,6 @@
 //! arguments.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -12,12 +11,11 @@ use tine_engine::{
     Call, Engine, Knowledge, Operations, Page, SystemClock, SystemEntropy, TurnRef, Versions,
 };
 use tine_formats::view::Answer;
-use tine_store::EmbeddedStore;
-use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::embedded::Mode;
 
 use crate::arguments::{Globals, only_here};
 use crate::failure::{Failure, Result};
-use crate::places;
+use crate::store_place::StorePlace;
 use crate::terminal::Screen;
 
 /// How many conversations an error lists.
@@ -99,10 +97,9 @@ impl Session {
         if let Some(client) = client(globals)? {
             return Session::over(Place::There(client), globals);
         }
-        let folder = store_folder(globals)?;
-        let store = EmbeddedStore::open_with(&folder, OpenOptions { mode, vfs: None })?;
+        let store = StorePlace::of(globals)?.open(mode)?;
         let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-        let engine = Engine::with(Arc::new(store), clock, entropy, limits())
+        let engine = Engine::with(store, clock, entropy, limits())
             .with_interpreters(globals.settings.interpreters()?);
         Session::over(Place::Here(engine), globals)
     }
@@ -220,24 +217,4 @@ pub(crate) fn client(globals: &Globals) -> Result<Option<Client>> {
         Some(token) => client.with_token(&token)?,
         None => client,
     }))
-}
-
-/// Where the store is that the arguments name.
-pub(crate) fn store_folder(globals: &Globals) -> Result<PathBuf> {
-    match globals.named_store() {
-        Some(path) if is_postgres(&path) => Err(Failure::refused(
-            Kind::Unsupported,
-            "this release keeps conversations in a folder; give a path, not a PostgreSQL address",
-        )),
-        Some(path) if path.as_os_str().is_empty() => {
-            Err(Failure::invalid("the store's path is empty; give a folder"))
-        }
-        Some(path) => Ok(path),
-        None => places::user_store(),
-    }
-}
-
-fn is_postgres(path: &std::path::Path) -> bool {
-    let text = path.to_string_lossy();
-    text.starts_with("postgres:") || text.starts_with("postgresql:")
 }

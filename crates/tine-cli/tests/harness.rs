@@ -11,10 +11,51 @@ use tempfile::TempDir;
 /// Set when commands are to reach their stores through servers.
 pub const THROUGH_SERVERS: &str = "TINE_TEST_THROUGH_SERVERS";
 
+/// Set when stores are to be in databases.
+pub const IN_DATABASES: &str = "TINE_TEST_IN_DATABASES";
+
+/// Whether this is a run of the suite within another one.
+pub fn is_again() -> bool {
+    [THROUGH_SERVERS, IN_DATABASES].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// Runs the whole suite again with something set in its environment, but for tests and groups of
+/// tests that make no sense then; each with its reason.
+pub fn run_suite_again(settings: &[(&str, &str)], tests: &[(&str, &str)], groups: &[(&str, &str)]) {
+    let suite = || {
+        let mut suite = Command::new(std::env::current_exe().expect("this test has a file"));
+        suite.envs(settings.iter().copied()).env("INSTA_UPDATE", "no").env_remove("TINE_STORE");
+        suite
+    };
+    let listed = suite().args(["--list", "--format", "terse"]).output().expect("it runs");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let mut second = suite();
+    second.args(["--exact", "--test-threads", "2"]);
+    let mut skipped = tests.len();
+    for (name, why) in tests {
+        assert!(listed.contains(&format!("{name}: test")), "{name} ({why}) is gone");
+        second.args(["--skip", name]);
+    }
+    for (group, why) in groups {
+        let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+        let tests: Vec<&str> = tests.filter(|name| name.starts_with(group)).collect();
+        assert!(!tests.is_empty(), "{group} ({why}) is gone");
+        skipped += tests.len();
+        second.args(tests.iter().flat_map(|name| ["--skip", name]));
+    }
+    let ran = second.output().expect("it runs");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let passed = |line: &&str| line.ends_with("... ok");
+    let (all, passed) = (listed.lines().count(), said.lines().filter(passed).count());
+    assert_eq!(passed + skipped, all, "{said}");
+}
+
 /// A home with a store in it.
 pub struct Home {
     // Goes before the folder that it serves.
     server: OnceLock<Server>,
+    database: OnceLock<String>,
     folder: TempDir,
 }
 
@@ -75,7 +116,8 @@ pub struct Ran {
 impl Home {
     /// No store yet.
     pub fn new() -> Self {
-        Home { server: OnceLock::new(), folder: TempDir::new().expect("a temporary folder") }
+        let folder = TempDir::new().expect("a temporary folder");
+        Home { server: OnceLock::new(), database: OnceLock::new(), folder }
     }
 
     /// A store with the conversation `trip`: one question and one answer at known times, so that
@@ -91,6 +133,14 @@ impl Home {
         ]);
         home.ok(&["append", "-r", "assistant", "--at", "2024-01-15T10:30:05Z", "Late March 🌸"]);
         home
+    }
+
+    /// Where its store is.
+    fn store(&self) -> PathBuf {
+        match std::env::var_os(IN_DATABASES) {
+            Some(_) => self.database.get_or_init(tine_testkit::database::new_store).into(),
+            None => self.path("store"),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -118,7 +168,7 @@ impl Home {
             let start = || Server::start(&self.path("store"), "127.0.0.1:0", &[]);
             command.env("TINE_SERVER", &self.server.get_or_init(start).url);
         } else {
-            command.env("TINE_STORE", self.path("store"));
+            command.env("TINE_STORE", self.store());
         }
         command
     }

@@ -1,11 +1,9 @@
 //! The command over a server. The whole suite runs a second time with every store behind a
 //! `tine serve`, and what only works on the store's own machine says so.
 
-use std::process::Command;
-
 use tine_core::Kind;
 
-use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish};
+use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish, is_again, run_suite_again};
 
 /// Tests that make no sense over a server, and why.
 const ONLY_HERE: [(&str, &str); 14] = [
@@ -56,10 +54,11 @@ const ONLY_HERE: [(&str, &str); 14] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 7] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 8] = [
     ("acp::", "an editor starts the command beside the store"),
     ("formats::", "they begin with the file of an older store, and pack it"),
     ("damage::", "they alter the store's files, which a server holds open"),
+    ("importing::", "files of other programs are imported, and stores synced, beside the store"),
     ("mcp::", "a host starts the command beside the store, or connects to /mcp itself"),
     ("serving::", "they start and end servers of their own"),
     ("settings::", "they are about where a store or a server is named"),
@@ -68,36 +67,10 @@ const GROUPS_ONLY_HERE: [(&str, &str); 7] = [
 
 #[test]
 fn the_suite_passes_over_servers_as_it_does_over_stores() {
-    if std::env::var_os(THROUGH_SERVERS).is_some() {
+    if is_again() {
         return;
     }
-    let suite = || {
-        let mut suite = Command::new(std::env::current_exe().expect("this test has a file"));
-        suite.env(THROUGH_SERVERS, "1").env("INSTA_UPDATE", "no").env_remove("TINE_STORE");
-        suite
-    };
-    let listed = suite().args(["--list", "--format", "terse"]).output().expect("it runs");
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let mut second = suite();
-    second.args(["--exact", "--test-threads", "2"]);
-    let mut skipped = ONLY_HERE.len();
-    for (name, why) in ONLY_HERE {
-        assert!(listed.contains(&format!("{name}: test")), "{name} ({why}) is gone");
-        second.args(["--skip", name]);
-    }
-    for (group, why) in GROUPS_ONLY_HERE {
-        let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
-        let tests: Vec<&str> = tests.filter(|name| name.starts_with(group)).collect();
-        assert!(!tests.is_empty(), "{group} ({why}) is gone");
-        skipped += tests.len();
-        second.args(tests.iter().flat_map(|name| ["--skip", name]));
-    }
-    let ran = second.output().expect("it runs");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    let passed = |line: &&str| line.ends_with("... ok");
-    let (all, passed) = (listed.lines().count(), said.lines().filter(passed).count());
-    assert_eq!(passed + skipped, all, "{said}");
+    run_suite_again(&[(THROUGH_SERVERS, "1")], &ONLY_HERE, &GROUPS_ONLY_HERE);
 }
 
 /// A home whose commands go to its server, whatever the rest of the suite does.

@@ -64,24 +64,27 @@ pub fn split_at_scalar(text: &str, offset: usize) -> Result<(&str, &str), SplitE
 /// with an ellipsis in the last place when something was cut off.
 pub fn preview(text: &str, limit: usize) -> String {
     let mut out = String::new();
-    let mut clusters = text
-        .split_whitespace()
-        .flat_map(|word| [" ", word])
-        .skip(1)
-        .flat_map(|piece| piece.graphemes(true));
     let mut taken = 0;
-    for cluster in clusters.by_ref() {
-        let size = cluster.chars().count();
-        if taken + size > limit {
-            let mut cut: Vec<char> = out.chars().collect();
-            cut.truncate(limit.saturating_sub(1));
-            out = cut.into_iter().collect();
-            out.push('…');
-            break;
+    for piece in text.split_whitespace().flat_map(|word| [" ", word]).skip(1) {
+        // Most words of most texts: looking for characters in them would take most of the time.
+        if piece.len() <= limit - taken && piece.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+            out.push_str(piece);
+            taken += piece.len();
+            continue;
         }
-        taken += size;
-        if !cluster.chars().any(char::is_control) {
-            out.push_str(cluster);
+        for cluster in piece.graphemes(true) {
+            let size = cluster.chars().count();
+            if taken + size > limit {
+                let mut cut: Vec<char> = out.chars().collect();
+                cut.truncate(limit.saturating_sub(1));
+                out = cut.into_iter().collect();
+                out.push('…');
+                return out;
+            }
+            taken += size;
+            if !cluster.chars().any(char::is_control) {
+                out.push_str(cluster);
+            }
         }
     }
     out

@@ -36,10 +36,7 @@ impl Engine {
     ///
     /// The turn is always made, also beside an equal one: only it can have that id.
     pub fn append_as(&self, call: &Call, id: TurnId, request: Append) -> Result<Appended> {
-        check_messages(self, &request.messages)?;
-        if request.messages.len() > 1 {
-            return Err(Error::invalid("one id stands for one message; give no more than one"));
-        }
+        check_promised(self, &request.messages)?;
         let request = Append { reuse: false, ..request };
         let payload = |(id, request): &(TurnId, Append)| {
             let mut out = String::new();
@@ -51,14 +48,18 @@ impl Engine {
         };
         let (receipt, replay) =
             self.mutate(call, "append", (id, request), payload, |mutation, (id, request)| {
-                mutation.refuse_known(*id)?;
-                mutation.promise(*id);
+                promise(mutation, *id)?;
                 append(mutation, request)
             })?;
         self.appended(call, receipt, &replay)
     }
 
-    fn appended(&self, call: &Call, receipt: AppendReceipt, replay: &Replay) -> Result<Appended> {
+    pub(crate) fn appended(
+        &self,
+        call: &Call,
+        receipt: AppendReceipt,
+        replay: &Replay,
+    ) -> Result<Appended> {
         let AppendReceipt { turns, branch, forked } = receipt;
         let view = |(turn, outcome)| Ok((self.answered_turn(call, turn)?, outcome));
         let turns = turns.into_iter().map(view).collect::<Result<_>>()?;
@@ -68,7 +69,7 @@ impl Engine {
     }
 }
 
-fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
+pub(crate) fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
     let limits = engine.limits();
     if messages.is_empty() {
         return Err(Error::invalid("there is no message to append; give at least one"));
@@ -83,6 +84,22 @@ fn check_messages(engine: &Engine, messages: &[Message]) -> Result<()> {
     for (index, message) in messages.iter().enumerate() {
         message.check(limits).map_err(|source| Error::Message { index, source })?;
     }
+    Ok(())
+}
+
+/// The same for a message whose id was promised.
+pub(crate) fn check_promised(engine: &Engine, messages: &[Message]) -> Result<()> {
+    check_messages(engine, messages)?;
+    if messages.len() > 1 {
+        return Err(Error::invalid("one id stands for one message; give no more than one"));
+    }
+    Ok(())
+}
+
+/// The next turn has the id that was promised for it.
+pub(crate) fn promise(mutation: &Mutation<'_>, id: TurnId) -> Result<()> {
+    mutation.refuse_known(id)?;
+    mutation.promise(id);
     Ok(())
 }
 
@@ -121,8 +138,8 @@ fn payload(request: &Append) -> Payload {
     Payload(out)
 }
 
-struct AppendReceipt {
-    turns: Vec<(Answered<TurnView>, Outcome)>,
+pub(crate) struct AppendReceipt {
+    pub turns: Vec<(Answered<TurnView>, Outcome)>,
     branch: BranchView,
     forked: bool,
 }
@@ -184,7 +201,7 @@ struct Landing {
     forked: bool,
 }
 
-fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt> {
+pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<AppendReceipt> {
     let conversation =
         resolve::conversation(mutation.reader(), mutation.call, &request.conversation)?;
     refuse_purged(&conversation)?;

@@ -191,7 +191,7 @@ pub(crate) fn bad_cursor(cursor: &str) -> Error {
     Error::invalid(format!("`{cursor}` is not a cursor; pass back the one of an earlier page"))
 }
 
-fn check_root_parts(config: &Json, metadata: &Json) -> Result<()> {
+pub(crate) fn check_root_parts(config: &Json, metadata: &Json) -> Result<()> {
     for (name, value) in [("config", config), ("metadata", metadata)] {
         if !matches!(value, Json::Null | Json::Object(_)) {
             let found = value.type_name();
@@ -201,7 +201,7 @@ fn check_root_parts(config: &Json, metadata: &Json) -> Result<()> {
     Ok(())
 }
 
-fn object_or_empty(json: &Json) -> Json {
+pub(crate) fn object_or_empty(json: &Json) -> Json {
     match json {
         Json::Object(_) => json.clone(),
         _ => Json::Object(Object::new()),
@@ -395,7 +395,7 @@ fn take_over(mutation: &mut Mutation<'_>, turns: Vec<tine_store::Turn>) -> Resul
     Ok(made.len())
 }
 
-fn patch_fields(mutation: &mut Mutation<'_>, patch: &ConversationPatch) -> Result<()> {
+pub(crate) fn patch_fields(mutation: &mut Mutation<'_>, patch: &ConversationPatch) -> Result<()> {
     let mut next = mutation.conversation().clone();
     if let Some(title) = &patch.title {
         let title = title.clone().filter(|title| !title.trim().is_empty());

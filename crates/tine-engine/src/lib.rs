@@ -37,6 +37,7 @@ mod error;
 mod expected;
 mod feed;
 mod fork;
+mod graft;
 mod history;
 mod learned;
 mod log;
@@ -69,13 +70,14 @@ pub use commits::*;
 pub use engine::Engine;
 pub use error::{ActualTip, Candidate, Error, Particulars, Reference as ReferenceFound, Refusal};
 pub use feed::FeedFilter;
+pub use graft::{Graft, GraftLine, GraftTurn, Grafted};
 pub use learned::*;
 pub use operations::{Knowledge, Operations, Versions};
 pub use outline::OUTLINE_ROWS;
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;
-pub use transfer::{BundleRecord, Imported};
+pub use transfer::{BundleRecord, Delta, Imported, Pulled};
 
 /// What every operation answers.
 pub type Result<T> = std::result::Result<T, Error>;

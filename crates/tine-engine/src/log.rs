@@ -161,30 +161,64 @@ impl Engine {
                 receipt.recall(&*records, &call.project)?;
                 return Ok((receipt, replay));
             }
-            let mut mutation = Mutation {
-                engine: &engine,
-                call: &call,
-                records,
-                now,
-                kind,
-                conversation: None,
-                drawn: &drawn,
-                promised: Cell::default(),
-                seq: 0,
-                previous: None,
-                met: RefCell::default(),
-                changes: Vec::new(),
-                depends_on: BTreeSet::new(),
-                facts: Object::new(),
-            };
+            let mut mutation = Mutation::begin(&engine, &call, records, now, kind, &drawn);
             let receipt = rules(&mut mutation, &request)?;
-            if !call.redacted.is_empty() {
-                let counts =
-                    call.redacted.iter().map(|(kind, count)| (kind.clone(), (*count).into()));
-                mutation.fact_if_changed("redacted", counts.collect::<Object>());
-            }
+            mutation.note_redacted();
             mutation.record(fingerprint, &receipt)?;
             Ok((receipt, Replay::default()))
+        })
+    }
+}
+
+/// Several operations in one transaction: all of them are kept, or none.
+pub(crate) struct Steps<'m> {
+    engine: &'m Engine,
+    call: &'m Call,
+    records: &'m mut dyn Write,
+    now: Timestamp,
+    drawn: &'m Drawn,
+}
+
+impl Steps<'_> {
+    /// Runs the rules of the next operation. One that changes nothing leaves no entry in the log.
+    pub(crate) fn step<T>(
+        &mut self,
+        kind: &'static str,
+        rules: impl FnOnce(&mut Mutation<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut mutation =
+            Mutation::begin(self.engine, self.call, self.records, self.now, kind, self.drawn);
+        let answer = rules(&mut mutation)?;
+        mutation.note_redacted();
+        mutation.record(None, &())?;
+        Ok(answer)
+    }
+
+    pub(crate) fn reader(&self) -> &dyn Read {
+        &*self.records
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        self.call
+    }
+}
+
+impl Engine {
+    /// Runs several operations in one transaction. They take no key: repeating them must add
+    /// nothing by their own rules.
+    pub(crate) fn mutate_in_steps<Q: Send + 'static, T: Send + 'static>(
+        &self,
+        call: &Call,
+        request: Q,
+        rules: impl Fn(&mut Steps<'_>, &Q) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        check_key("actor", &call.actor, self.limits())?;
+        let now = self.now();
+        let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
+        self.write(move |records| {
+            drawn.begin();
+            let mut steps = Steps { engine: &engine, call: &call, records, now, drawn: &drawn };
+            rules(&mut steps, &request)
         })
     }
 }
@@ -227,6 +261,41 @@ impl<'m> Mutation<'m> {
                 let advice = "; promise another id";
                 Err(Error::Exists { what: "turn", name: id.to_string(), advice })
             }
+        }
+    }
+
+    fn begin(
+        engine: &'m Engine,
+        call: &'m Call,
+        records: &'m mut dyn Write,
+        now: Timestamp,
+        kind: &'static str,
+        drawn: &'m Drawn,
+    ) -> Self {
+        Mutation {
+            engine,
+            call,
+            records,
+            now,
+            kind,
+            conversation: None,
+            drawn,
+            promised: Cell::default(),
+            seq: 0,
+            previous: None,
+            met: RefCell::default(),
+            changes: Vec::new(),
+            depends_on: BTreeSet::new(),
+            facts: Object::new(),
+        }
+    }
+
+    /// Tells in the log how many secrets were taken out of what changed.
+    fn note_redacted(&mut self) {
+        if !self.call.redacted.is_empty() {
+            let counts =
+                self.call.redacted.iter().map(|(kind, count)| (kind.clone(), (*count).into()));
+            self.fact_if_changed("redacted", counts.collect::<Object>());
         }
     }
 

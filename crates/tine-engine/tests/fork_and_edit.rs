@@ -1,7 +1,7 @@
 //! Fork, edit, branches.
 
-use tine_core::{Body, Kind, Limits, Name};
-use tine_engine::{Append, Edit, Fork, ForkPoint, Outcome};
+use tine_core::{Body, Kind, Limits, Message, Name, Status};
+use tine_engine::{Append, BranchVersion, Edit, Fork, ForkPoint, Outcome, Regenerate};
 
 use crate::world::{World, bot, for_each_store, ids, reference, spoken, user};
 
@@ -246,5 +246,57 @@ fn behind_sixteen_taken_names_an_automatic_one_follows_a_taken_one() {
         let number: u64 = make().strip_prefix("fork-").and_then(|n| n.parse().ok()).expect("one");
         assert!(!before.contains(&format!("fork-{number}")));
         assert!(before.contains(&format!("fork-{}", number - 1)), "fork-{number} leaves a gap");
+    });
+}
+
+fn again(world: &World, turn: tine_core::TurnId, message: Message) -> Regenerate {
+    let id = world.engine.promise_turn_id();
+    Regenerate { id, turn: world.turn(turn), message, branch: Some("main".to_owned()) }
+}
+
+#[test]
+fn an_answer_that_is_given_anew_stands_beside_the_old_one_under_its_promised_id() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b"]);
+        let request = again(world, said[1], Message { status: Status::Partial, ..bot("c") });
+        let id = request.id;
+        let done = world.engine.regenerate(&world.call, request.clone()).expect("made");
+        assert_eq!((done.turn.id, done.turn.status), (id, Status::Partial));
+        assert_eq!(done.turn.origin.edited_from, Some(said[1]));
+        assert_eq!(done.branch.expect("the branch moves").tip, Some(id));
+        assert_eq!(world.tree(&talk), "a(b c)");
+        let twice = world.engine.regenerate(&world.call, request.clone());
+        assert_eq!(twice.expect_err("the id is taken").kind(), Kind::Conflict);
+        // Also an equal one is made: only it can have that id.
+        let equal = again(world, said[1], bot("b"));
+        world.engine.regenerate(&world.call, equal).expect("made");
+        assert_eq!(world.tree(&talk), "a(b c b)");
+        for _ in 0..2 {
+            world.engine.undo(&world.call, &talk, None).expect("an undo");
+        }
+        assert_eq!(world.tree(&talk), "a(b)");
+        assert_eq!(world.path(&talk, "main"), "a b");
+        for wrong in [again(world, said[0], bot("c")), again(world, said[1], user("c"))] {
+            let refused = world.engine.regenerate(&world.call, wrong);
+            assert_eq!(refused.expect_err("no answer").kind(), Kind::Invalid);
+        }
+    });
+}
+
+#[test]
+fn another_version_is_refused_where_its_branch_is_not_as_it_was_seen() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let said = world.say(&talk, &["a", "b"]);
+        let main = world.engine.branch(&world.call, &talk, "main").expect("main");
+        let seen = BranchVersion { id: main.id, version: main.version };
+        world.say(&talk, &["c"]);
+        let call = world.call.clone().if_branch(seen);
+        let refused = world.engine.edit(&call, edit(world, said[1], "d", Some("main")));
+        assert_eq!(refused.expect_err("it has moved").kind(), Kind::Conflict);
+        let refused = world.engine.regenerate(&call, again(world, said[1], bot("d")));
+        assert_eq!(refused.expect_err("it has moved").kind(), Kind::Conflict);
+        assert_eq!(world.tree(&talk), "a(b(c))");
     });
 }

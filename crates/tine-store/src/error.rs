@@ -84,6 +84,36 @@ pub enum StoreError {
     /// A store that is read without any right to write was changed by somebody who has it.
     #[error("the store was changed while it was read without write access; try again")]
     ChangedMeanwhile,
+    /// The database does not answer. Nothing of the call was stored.
+    #[error("the database cannot be reached ({why}); nothing was stored; try again in a moment")]
+    Unreachable {
+        /// What was seen.
+        why: String,
+    },
+    /// The database went away in the middle of a commit and did not come back in time.
+    #[error(
+        "the database went away before it said whether the call was stored ({why}); repeat it \
+         with the same idempotency key"
+    )]
+    InDoubt {
+        /// What was seen.
+        why: String,
+    },
+    /// The database said no.
+    #[error("the database failed: {why}")]
+    Database {
+        /// What it said.
+        why: String,
+    },
+    /// An address that leads nowhere.
+    #[error("the address of the database is wrong: {why}")]
+    Address {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// This sort of store cannot do that.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// The rules asked for something that the contract forbids: a defect in Tine.
     #[error("defect: {0}")]
     Contract(String),
@@ -107,10 +137,15 @@ impl StoreError {
     pub fn kind(&self) -> Kind {
         match self {
             StoreError::Missing { .. } => Kind::NotFound,
-            StoreError::NotAStore { .. } | StoreError::NewerFormat { .. } => Kind::Invalid,
-            StoreError::Busy { .. } | StoreError::InUse { .. } | StoreError::ChangedMeanwhile => {
-                Kind::Busy
-            }
+            StoreError::NotAStore { .. }
+            | StoreError::NewerFormat { .. }
+            | StoreError::Address { .. } => Kind::Invalid,
+            StoreError::Busy { .. }
+            | StoreError::InUse { .. }
+            | StoreError::ChangedMeanwhile
+            | StoreError::Unreachable { .. }
+            | StoreError::InDoubt { .. } => Kind::Busy,
+            StoreError::Unsupported(_) => Kind::Unsupported,
             StoreError::Corrupt { .. } | StoreError::DamagedFile { .. } => Kind::Corrupt,
             StoreError::ReadOnly { .. } => Kind::Forbidden,
             StoreError::Io { source, .. }
@@ -121,6 +156,7 @@ impl StoreError {
             StoreError::DiskFull
             | StoreError::Stopped { .. }
             | StoreError::Contract(_)
+            | StoreError::Database { .. }
             | StoreError::Io { .. }
             | StoreError::Sqlite(_) => Kind::Internal,
         }

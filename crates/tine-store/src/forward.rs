@@ -112,7 +112,7 @@ macro_rules! for_each_write {
             delete_branch(conversation: $crate::ConversationKey, id: &$crate::tine_core::BranchId) -> ();
             put_bookmark(bookmark: &$crate::Bookmark) -> ();
             delete_bookmark(project: &$crate::tine_core::ProjectId, name: &$crate::tine_core::Name) -> ();
-            insert_operation(operation: &$crate::Operation) -> $crate::FeedPosition;
+            insert_operation(operation: &$crate::Operation) -> ();
             set_undone(conversation: $crate::ConversationKey, seq: u64, undone: bool) -> ();
             purge_operation(conversation: $crate::ConversationKey, seq: u64) -> ();
             put_entry(project: &$crate::tine_core::ProjectId, kind: $crate::EntryKind, key: &[u8], text: &str) -> ();

@@ -11,13 +11,14 @@
 
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod copy;
 pub mod embedded;
 mod error;
 mod forward;
 pub mod ledger;
 pub mod memory;
 pub mod records;
-mod scan;
+pub mod scan;
 mod search;
 mod traits;
 

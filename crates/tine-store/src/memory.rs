@@ -630,7 +630,7 @@ impl Write for State {
         }
     }
 
-    fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition> {
+    fn insert_operation(&mut self, operation: &Operation) -> Result<()> {
         let last = self.last_operation(operation.conversation)?.map_or(0, |last| last.seq);
         if operation.seq != last + 1 {
             return breach(format!("operation {} follows {last}", operation.seq));
@@ -644,7 +644,7 @@ impl Write for State {
             }
         }
         self.operations.push(operation.clone());
-        Ok(FeedPosition(u64::try_from(self.operations.len()).unwrap_or(u64::MAX)))
+        Ok(())
     }
 
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {

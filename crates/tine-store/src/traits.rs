@@ -1,6 +1,6 @@
 //! The contract between the rules and the place where records live.
 //!
-//! A transaction is a closure. The store may run a write closure more than once (a lost race, a
+//! A transaction is a closure. A store may run a write closure more than once (a lost race, a
 //! batch that has to be repeated) and in another thread, so closures have no effects besides the
 //! transaction. What a
 //! closure reads is one consistent state; what it writes is visible to itself at once and to
@@ -330,8 +330,9 @@ pub trait Write: Read {
     /// Removes a bookmark.
     fn delete_bookmark(&mut self, project: &ProjectId, name: &Name) -> Result<()>;
 
-    /// Adds the next operation of a conversation.
-    fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition>;
+    /// Adds the next operation of a conversation. Whoever changes a conversation that is there
+    /// adds one: what is known of a conversation holds as long as its log has the same end.
+    fn insert_operation(&mut self, operation: &Operation) -> Result<()>;
     /// Marks an operation as undone or not.
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()>;
     /// Erases the detail of an operation, leaving its digest.

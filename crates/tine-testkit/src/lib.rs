@@ -3,11 +3,13 @@
 //! - [`model`]: an independent implementation of the tree, as dumb as possible.
 //! - [`steps`]: random sequences of operations that shrink well.
 //! - [`machine`]: model = memory store = embedded store, step by step.
+//! - [`database`]: a PostgreSQL that is started for tests and goes away with them.
 //! - [`stores`]: temporary folders, and stores that count, repeat or refuse what the engine does.
 //!
 //! Nothing here is part of the product, and nothing here reads the machine's clock.
 
 pub mod action;
+pub mod database;
 pub mod machine;
 pub mod model;
 pub mod steps;

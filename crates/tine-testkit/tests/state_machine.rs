@@ -26,6 +26,7 @@ fn state_machine_model_memory_and_embedded_store_agree() {
         seed: setting("TINE_STATE_MACHINE_SEED", 1),
         longest: 40,
         embedded_every: setting("TINE_STATE_MACHINE_EMBEDDED_EVERY", 4),
+        other: None,
         twice: false,
         packing: false,
     });
@@ -33,7 +34,15 @@ fn state_machine_model_memory_and_embedded_store_agree() {
 
 #[test]
 fn write_closures_have_no_effect_besides_their_transaction() {
-    run(Plan { cases: 64, seed: 1, longest: 40, embedded_every: 0, twice: true, packing: false });
+    run(Plan {
+        cases: 64,
+        seed: 1,
+        longest: 40,
+        embedded_every: 0,
+        other: None,
+        twice: true,
+        packing: false,
+    });
 }
 
 #[test]
@@ -43,6 +52,7 @@ fn packing_is_invisible_to_every_operation() {
         seed: setting("TINE_STATE_MACHINE_SEED", 1),
         longest: 40,
         embedded_every: 1,
+        other: None,
         twice: false,
         packing: true,
     });

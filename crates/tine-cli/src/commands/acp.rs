@@ -1,20 +1,21 @@
-//! `tine acp`: an agent for an editor, over standard input and output.
+//! `tine acp`: an agent for an editor, over standard input and output; or a recorder in front of
+//! another one.
 
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
 use clap::Args;
-use tine_acp::Agent;
-use tine_core::{Kind, Limits, ProjectId};
-use tine_engine::{Call, Engine, SystemClock, SystemEntropy};
-use tine_store::EmbeddedStore;
-use tine_store::embedded::{Mode, OpenOptions};
+use tine_acp::{Agent, Recorder};
+use tine_core::{Kind, Limits, ProjectId, Reference};
+use tine_engine::{Call, Engine, SystemClock, SystemEntropy, TurnRef};
+use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
-use crate::session::store_folder;
 use crate::settings::ECHO;
+use crate::store_place::StorePlace;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -23,19 +24,33 @@ Client Protocol. Every session is a branch of the store and every message a turn
 can be read, forked, searched and verified with every other command, and a session can be forked
 at any message. Several may work on one store at once, beside `tine serve` and other commands.
 
+With a command behind `--`, that agent answers, and Tine records it: its sessions can be listed,
+loaded and forked at any message, whatever the agent itself can do.
+
 Examples:
-  tine acp                      repeat what is said, to try it out
-  tine acp --model claude       let the model answer that tine.toml calls `claude`")]
+  tine acp                                repeat what is said, to try it out
+  tine acp --model claude                 let the model answer that tine.toml calls `claude`
+  tine acp -- gemini --experimental-acp   record another agent
+  tine acp --from a9d2e63b -- codex-acp   go on from any turn of the store, with another agent")]
 pub(crate) struct AcpArgs {
     /// Who answers: a model of tine.toml, or `echo`
-    #[arg(long, value_name = "NAME", default_value = ECHO)]
+    #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
+    /// The turn from which the first new session of the agent goes on
+    #[arg(long, value_name = "TURN", requires = "command")]
+    from: Option<String>,
+    /// Record what has the shape of a secret as it is
+    #[arg(long, requires = "command")]
+    no_redact: bool,
     /// What is logged on standard error
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: Level,
+    /// The agent to record, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
 }
 
-pub(crate) fn acp(globals: &Globals, args: &AcpArgs) -> Result<()> {
+pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
     globals.only_here("tine acp", "run it where the store is")?;
     let model = globals.settings.model(&args.model)?;
     logging::as_lines(args.log);
@@ -44,11 +59,26 @@ pub(crate) fn acp(globals: &Globals, args: &AcpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let folder = store_folder(globals)?;
-    let store = EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
+    let store = StorePlace::of(globals)?.open(Mode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let engine = Engine::with(Arc::new(store), clock, entropy, limits);
-    let agent = Agent::new(engine, Call::by(globals.actor()).in_project(project), model);
-    tine_acp::serve(&agent, io::stdin(), io::stdout())
-        .map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
+    let engine = Engine::with(store, clock, entropy, limits);
+    let call = Call::by(globals.actor()).in_project(project);
+    let served = if args.command.is_empty() {
+        tine_acp::serve(&Agent::new(engine, call, model), io::stdin(), io::stdout())
+    } else {
+        let from = match &args.from {
+            Some(turn) => Some(known(&engine, &call, turn)?),
+            None => None,
+        };
+        let recorder =
+            Recorder { engine, call, command: args.command, redact: !args.no_redact, from };
+        recorder.record(io::stdin(), io::stdout())
+    };
+    served.map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
+}
+
+/// A turn that is there, by its id: names may mean another one later.
+fn known(engine: &Engine, call: &Call, turn: &str) -> Result<Reference> {
+    let turn = engine.turn(call, TurnRef::of(Reference::parse(turn)?))?;
+    Ok(turn.id.into())
 }

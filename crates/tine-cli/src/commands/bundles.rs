@@ -1,32 +1,39 @@
-//! `tine export` and `import`: whole conversations as files.
+//! `tine export`: whole conversations as files.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tine_core::{ConversationId, Kind};
-use tine_formats::bundle::{read_bundle, read_bundle_in_place, write_bundle};
-use tine_formats::view;
-use tine_store::embedded::Mode;
+use tine_core::{ConversationId, Kind, Reference};
+use tine_engine::Call;
+use tine_formats::bundle::write_bundles;
+use tine_formats::export::{self, Form};
+use tine_formats::page;
 
-use crate::arguments::Globals;
+use crate::arguments::{only_here, reference};
+
 use crate::commands::conversations;
 use crate::failure::{Failure, Result};
-use crate::input::Source;
 use crate::session::{Place, Session};
 use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A bundle holds everything: deleted turns, branches, bookmarks and the operation log, each with \
-its hash. Importing it elsewhere and exporting it again gives the same bytes.
+its hash. Importing it elsewhere and exporting it again gives the same bytes. A page (html) holds \
+the bundle and shows it in a browser; `tine import` reads it as well.
+
+The other forms hold what is shown: markdown to read, openai and anthropic as JSON Lines with one \
+request for each branch, chatgpt as a tree in the shape of ChatGPT's export.
 
 Examples:
   tine export -o trip.jsonl
   tine export trip other > two.jsonl
-  tine export --all | gzip > all.jsonl.gz")]
+  tine export --all | gzip > all.jsonl.gz
+  tine export trip --format html -o trip.html
+  tine export trip --format markdown --to main~3")]
 pub(crate) struct ExportArgs {
     /// The conversations [default: -c, or the only one]
     #[arg(value_name = "CONVERSATION", conflicts_with = "all")]
@@ -34,12 +41,60 @@ pub(crate) struct ExportArgs {
     /// Every conversation of the project
     #[arg(short, long)]
     all: bool,
+    /// Every conversation of every project
+    #[arg(long, conflicts_with_all = ["conversations", "all", "to"])]
+    everything: bool,
+    /// The form to write
+    #[arg(long, value_enum, default_value_t)]
+    format: ExportForm,
+    /// Only the path to this turn or branch
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    to: Option<Reference>,
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
+/// The forms of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ExportForm {
+    /// Tine's own: everything, verifiable
+    #[default]
+    Bundle,
+    /// A page for a browser, with the bundle in it
+    Html,
+    /// Text for people
+    Markdown,
+    /// Requests of OpenAI's chat completions, JSON Lines
+    Openai,
+    /// Requests of Anthropic's Messages API, JSON Lines
+    Anthropic,
+    /// A tree in the shape of ChatGPT's export
+    Chatgpt,
+}
+
+impl ExportForm {
+    /// The form of another program.
+    fn other(self) -> Option<Form> {
+        match self {
+            ExportForm::Bundle | ExportForm::Html => None,
+            ExportForm::Markdown => Some(Form::Markdown),
+            ExportForm::Openai => Some(Form::OpenAi),
+            ExportForm::Anthropic => Some(Form::Anthropic),
+            ExportForm::Chatgpt => Some(Form::ChatGpt),
+        }
+    }
+}
+
+/// Conversations, and the project that they are in.
+type Chosen = Vec<(Call, Vec<ConversationId>)>;
+
 pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
+    if args.to.is_some() && args.format.other().is_none() {
+        return Err(Failure::invalid(
+            "bundles and pages hold whole conversations; give --format for the path to a turn",
+        ));
+    }
     let chosen = chosen(session, args)?;
     match args.output.as_deref() {
         None => to_stdout(session, args, &chosen),
@@ -51,7 +106,9 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
                 file: PathBuf,
                 conversations: usize,
             }
-            let conversations = chosen.len();
+            // The log of a project is none.
+            let ids = chosen.iter().flat_map(|(_, ids)| ids);
+            let conversations = ids.filter(|id| !id.as_str().starts_with('~')).count();
             if session.answered_json(|| Document { file: path.to_owned(), conversations })? {
                 return Ok(());
             }
@@ -61,45 +118,84 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<()> {
     }
 }
 
-fn chosen(session: &Session, args: &ExportArgs) -> Result<Vec<ConversationId>> {
+fn chosen(session: &Session, args: &ExportArgs) -> Result<Chosen> {
+    if args.everything {
+        let mut chosen = Vec::new();
+        for project in session.engine.projects()? {
+            let call = session.call.clone().in_project(project.id);
+            let ids = everything(session, &call, args)?;
+            chosen.push((call, ids));
+        }
+        return Ok(chosen);
+    }
+    let call = session.call.clone();
     if args.all {
-        let all = conversations::all(session, true)?;
-        return Ok(all.into_iter().map(|conversation| conversation.id).collect());
+        let ids = everything(session, &call, args)?;
+        return Ok(vec![(call, ids)]);
     }
     if args.conversations.is_empty() {
         let id = session.conversation()?;
-        return Ok(vec![session.engine.conversation(&session.call, &id)?.id]);
+        return Ok(vec![(call, vec![session.engine.conversation(&session.call, &id)?.id])]);
     }
     // Looked up before the first line is written: half a bundle is of no use to anybody.
     let found = |id: &String| {
         let id = session.conversation_id(id)?;
         Ok(session.engine.conversation(&session.call, &id)?.id)
     };
-    args.conversations.iter().map(found).collect()
+    let ids = args.conversations.iter().map(found).collect::<Result<_>>()?;
+    Ok(vec![(call, ids)])
 }
 
-/// Writes a bundle, made here or by the server.
-fn write(
-    session: &Session,
-    args: &ExportArgs,
-    chosen: &[ConversationId],
-    out: &mut dyn Write,
-) -> Result<()> {
+/// Every conversation of a project, and for a bundle also the project's own log.
+fn everything(session: &Session, call: &Call, args: &ExportArgs) -> Result<Vec<ConversationId>> {
     match &session.engine {
-        Place::Here(engine) => {
-            let whole = if args.all { engine.exported(&session.call)? } else { chosen.to_vec() };
-            write_bundle(engine, &session.call, &whole, out)?;
-            Ok(())
-        }
-        Place::There(client) => {
-            // All of a project need not be named one by one.
-            let named = if args.all { &[] } else { chosen };
-            Ok(client.export(&session.call, named)?.write(out)??)
+        Place::Here(engine) if args.format.other().is_none() => Ok(engine.exported(call)?),
+        _ => {
+            let all = conversations::all_of(session, call, true)?;
+            Ok(all.into_iter().map(|conversation| conversation.id).collect())
         }
     }
 }
 
-fn to_stdout(session: &Session, args: &ExportArgs, chosen: &[ConversationId]) -> Result<()> {
+/// Writes the export, made here or by the server.
+fn write(session: &Session, args: &ExportArgs, chosen: &Chosen, out: &mut dyn Write) -> Result<()> {
+    let (engine, to) = (&*session.engine, args.to.as_ref());
+    match args.format.other() {
+        Some(form) => {
+            for (call, ids) in chosen {
+                export::write(engine, call, ids, to, form, out)?;
+            }
+            Ok(())
+        }
+        None if args.format == ExportForm::Html => {
+            page::wrap(out, |out| bundle(session, args, chosen, out))
+        }
+        None => bundle(session, args, chosen, out),
+    }
+}
+
+fn bundle(
+    session: &Session,
+    args: &ExportArgs,
+    chosen: &Chosen,
+    out: &mut dyn Write,
+) -> Result<()> {
+    match (&session.engine, chosen.as_slice()) {
+        (Place::Here(engine), chosen) => Ok(write_bundles(engine, chosen, out).map(|_| ())?),
+        (Place::There(client), [(call, ids)]) => {
+            // All of a project need not be named one by one.
+            let named = if args.all { &[][..] } else { ids };
+            Ok(client.export(call, named)?.write(out)??)
+        }
+        (Place::There(client), _) => Err(only_here(
+            "export --everything",
+            client.address(),
+            "export project by project, with --project and --all",
+        )),
+    }
+}
+
+fn to_stdout(session: &Session, args: &ExportArgs, chosen: &Chosen) -> Result<()> {
     let mut out = Watched { inner: BufWriter::new(io::stdout().lock()), closed: false };
     let written = write(session, args, chosen, &mut out);
     let flushed = out.flush();
@@ -138,12 +234,7 @@ impl<W: Write> Write for Watched<W> {
 }
 
 /// Writes beside the file and renames at the end: a failed export leaves an older one as it was.
-fn to_file(
-    session: &Session,
-    args: &ExportArgs,
-    chosen: &[ConversationId],
-    path: &Path,
-) -> Result<()> {
+fn to_file(session: &Session, args: &ExportArgs, chosen: &Chosen, path: &Path) -> Result<()> {
     let unwritable = |error: &io::Error| {
         Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
     };
@@ -164,44 +255,4 @@ fn to_file(
         let _ = fs::remove_file(&partial);
     }
     finished
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Every hash is recomputed; a bundle that was altered is refused. Conversations that are there \
-already grow by what is new. With --project, everything lands in that project.
-
-Examples:
-  tine import trip.jsonl
-  gunzip -c all.jsonl.gz | tine import -
-  tine import trip.jsonl --project archive")]
-pub(crate) struct ImportArgs {
-    /// The bundle; `-` is standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-}
-
-pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
-    // The file is opened before a store is made for it: a mistyped name leaves nothing behind.
-    let file = match Source::named(&args.file) {
-        Source::Stdin => None,
-        source @ Source::File(_) => Some(source.open_file()?),
-    };
-    let session = Session::open(globals, Mode::Create)?;
-    let project = globals.project().is_some().then_some(&session.call.project);
-    let done = match (&session.engine, file) {
-        (Place::Here(engine), Some(file)) => {
-            read_bundle_in_place(engine, project, &mut BufReader::new(file))?
-        }
-        (Place::Here(engine), None) => read_bundle(engine, project, &mut io::stdin().lock())?,
-        (Place::There(client), Some(mut file)) => client.import(project, &mut file)?,
-        (Place::There(client), None) => client.import(project, &mut io::stdin().lock())?,
-    };
-    if session.answered_json(|| view::Imported::from(done.clone()))? {
-        return Ok(());
-    }
-    session.screen.line(&format!(
-        "conversations: {} new, {} grown, {} unchanged; {} new turns, {} new operations",
-        done.conversations, done.extended, done.unchanged, done.turns, done.operations
-    ))
 }

@@ -12,8 +12,8 @@ use super::serve::listen_setting;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::learned::{row, rows};
-use crate::session::store_folder;
 use crate::settings::{self, Origin, Set};
+use crate::store_place::StorePlace;
 use crate::terminal::text::visible;
 use crate::terminal::{Paging, Screen};
 
@@ -160,9 +160,9 @@ fn effective(globals: &Globals) -> Result<Vec<Setting>> {
             }
         }
         None => {
-            let folder = store_folder(globals)?.display().to_string();
+            let place = StorePlace::of(globals)?.to_string();
             let origin = globals.store_setting().map_or(Origin::Default, |set| set.origin);
-            all.push(setting("store", Set { value: folder, origin }));
+            all.push(setting("store", Set { value: place, origin }));
         }
     }
     let project = globals.project();

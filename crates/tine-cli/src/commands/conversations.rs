@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tine_core::{ConversationId, Json, Limits, Reference};
-use tine_engine::{ConversationPatch, ConversationView, Derive, NewConversation, Page};
+use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation, Page};
 use tine_formats::view;
 use tine_store::embedded::Mode;
 
@@ -132,10 +132,19 @@ fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result
 
 /// Every conversation of the project.
 pub(crate) fn all(session: &Session, archived: bool) -> Result<Vec<ConversationView>> {
+    all_of(session, &session.call, archived)
+}
+
+/// Every conversation of a project.
+pub(crate) fn all_of(
+    session: &Session,
+    call: &Call,
+    archived: bool,
+) -> Result<Vec<ConversationView>> {
     let mut conversations = Vec::new();
     let mut page = Page::default();
     loop {
-        let listing = session.engine.conversations(&session.call, archived, page)?;
+        let listing = session.engine.conversations(call, archived, page)?;
         conversations.extend(listing.items);
         match listing.next {
             Some(cursor) => page = Page { cursor: Some(cursor), limit: None },

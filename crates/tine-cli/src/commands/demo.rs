@@ -24,6 +24,7 @@ use crate::commands::tree::{head, whole_topology, write_tree};
 use crate::failure::{Failure, Result};
 use crate::places;
 use crate::session::{self, Place, Session};
+use crate::store_place::StorePlace;
 use crate::terminal::Paging;
 
 /// Lies in the folder of a store that the demonstration made, and nobody else did.
@@ -49,7 +50,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
         return over_server(globals, args, client);
     }
     let folder = match globals.named_store() {
-        Some(_) => session::store_folder(globals)?,
+        Some(_) => StorePlace::of(globals)?.folder()?,
         None => places::demo_store()?,
     };
     if args.fresh {

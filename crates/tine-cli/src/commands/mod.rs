@@ -16,11 +16,13 @@ pub(crate) mod edits;
 pub(crate) mod entities;
 pub(crate) mod finding;
 pub(crate) mod history;
+pub(crate) mod import;
 pub(crate) mod interpret;
 pub(crate) mod keys;
 pub(crate) mod marks;
 pub(crate) mod mcp;
 pub(crate) mod merging;
+pub(crate) mod migrate;
 pub(crate) mod moves;
 pub(crate) mod observations;
 pub(crate) mod pack;
@@ -35,6 +37,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod sources;
 pub(crate) mod store;
+pub(crate) mod sync;
 pub(crate) mod timeline;
 pub(crate) mod token;
 pub(crate) mod tree;
@@ -109,12 +112,14 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Verify(args) => care::verify(globals, &args),
         Command::Stats(args) => care::stats(&open()?, &args),
         Command::Backup(args) => care::backup(&open()?, &args),
+        Command::Migrate(args) => migrate::migrate(globals, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),
         Command::Export(args) => bundles::export(&open()?, &args),
-        Command::Import(args) => bundles::import(globals, &args),
+        Command::Import(args) => import::import(globals, &args),
+        Command::Sync(args) => sync::sync(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),
         Command::Mcp(args) => mcp::mcp(globals, args),
-        Command::Acp(args) => acp::acp(globals, &args),
+        Command::Acp(args) => acp::acp(globals, args),
         Command::Token(args) => token::token(globals, args),
         Command::Config(_) => config::show(globals),
         Command::Completions(args) => completions::completions(globals, &args),

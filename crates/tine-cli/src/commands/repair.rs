@@ -19,7 +19,8 @@ use tine_store::{Content, EmbeddedStore};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Place, Session, limits, store_folder};
+use crate::session::{Place, Session, limits};
+use crate::store_place::StorePlace;
 use crate::terminal::Paging;
 use crate::terminal::text::{count, visible};
 
@@ -56,7 +57,7 @@ struct Document {
 }
 
 pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
-    let from = store_folder(globals)?;
+    let from = StorePlace::of(globals)?.folder()?;
     check_target(&from, to)?;
     let scratch = Scratch(beside(to));
     let salvaged = embedded::salvage(&from, &scratch.0)?;

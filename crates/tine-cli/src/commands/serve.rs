@@ -8,15 +8,14 @@ use clap::Args;
 use tine_core::{Kind, Limits};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_server::{Options, Server};
-use tine_store::embedded::{Mode, OpenOptions};
-use tine_store::{EmbeddedStore, PackOptions, Store};
+use tine_store::embedded::Mode;
+use tine_store::{PackOptions, Store};
 
-use super::token::token_file;
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
-use crate::session::store_folder;
 use crate::settings::{self, Origin, Set};
+use crate::store_place::StorePlace;
 
 /// How often older turns are packed.
 const PACK_EVERY: Duration = Duration::from_secs(60);
@@ -83,18 +82,23 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     logging::as_json(args.log);
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
-    let folder = store_folder(globals)?;
-    let options = OpenOptions { mode: Mode::Create, vfs: None };
-    let store = Arc::new(EmbeddedStore::open_with(&folder, options)?);
+    let place = StorePlace::of(globals)?;
+    let store = place.open(Mode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
-    let engine = Engine::with(shared, clock, entropy, Limits::default())
+    let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
         .with_interpreters(globals.settings.interpreters()?);
+    let token_required = !listen.ip().is_loopback();
+    let tokens = match place.token_file() {
+        Ok(file) => Some(file),
+        Err(failure) if token_required => return Err(failure),
+        // Nobody has to show one.
+        Err(_) => None,
+    };
     let options = Options {
         actor: globals.actor(),
-        tokens: Some(token_file(&folder)),
-        visited: Some(folder.join(VISITED)),
-        token_required: !listen.ip().is_loopback(),
+        tokens,
+        visited: place.beside(VISITED).ok(),
+        token_required,
         hosts: args.host,
         connections: connections(),
         redact: args.redact,
@@ -115,8 +119,8 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
             internal(format!("cannot listen on {named}: {error}; --listen chooses another address"))
         })?;
         let at = format!("http://{}", server.address());
-        tracing::info!(address = at, store = %folder.display(), "listening");
-        eprintln!("tine serves {} on {at}", folder.display());
+        tracing::info!(address = at, store = %place, "listening");
+        eprintln!("tine serves {place} on {at}");
         let stopper = server.stopper();
         tokio::spawn(async move {
             told_to_stop().await;
@@ -156,7 +160,7 @@ async fn index_now_and_then(engine: Engine) {
 
 /// Packs older turns from time to time. A failure is tried again next time: the turns are there
 /// in either form.
-async fn pack_now_and_then(store: Arc<EmbeddedStore>) {
+async fn pack_now_and_then(store: Arc<dyn Store>) {
     loop {
         tokio::time::sleep(PACK_EVERY).await;
         let store = Arc::clone(&store);

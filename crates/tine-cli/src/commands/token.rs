@@ -1,7 +1,5 @@
 //! `tine token`: words by which a server knows who may do what.
 
-use std::path::{Path, PathBuf};
-
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tine_core::{Digest, Kind, Limits, Name, ProjectId};
@@ -10,13 +8,8 @@ use tine_server::{Token, TokenFile, token_digest};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::store_folder;
+use crate::store_place::StorePlace;
 use crate::terminal::{Paging, Screen};
-
-/// Where the tokens of a store are kept.
-pub(super) fn token_file(folder: &Path) -> PathBuf {
-    folder.join("tokens.json")
-}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -77,8 +70,7 @@ impl<'a> Shown<'a> {
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     globals.only_here("tine token", "make the token there, with --store PATH")?;
-    let folder = store_folder(globals)?;
-    let path = token_file(&folder);
+    let path = StorePlace::of(globals)?.token_file()?;
     let failed = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
     };
@@ -103,7 +95,9 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             let made =
                 Token { name, digest: token_digest(&word), project, write: !read, created_at };
             file.tokens.push(made.clone());
-            std::fs::create_dir_all(&folder).map_err(failed)?;
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder).map_err(failed)?;
+            }
             file.write(&path).map_err(failed)?;
             if screen.json {
                 return screen.document(&Shown::of(&made, Some(&word)));

@@ -108,7 +108,7 @@ fn write(session: &Session, entry: FeedEntry) -> Result<()> {
 }
 
 /// Whoever presses Ctrl-C has seen enough: that is how this ends, not how it fails.
-fn end_on_interrupt() -> Result<()> {
+pub(crate) fn end_on_interrupt() -> Result<()> {
     let internal = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("Ctrl-C cannot be waited for: {error}"))
     };

@@ -19,9 +19,10 @@ use super::number::Number;
 const CANONICAL_BYTES: usize = 512;
 
 /// An exact JSON value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Json {
     /// `null`.
+    #[default]
     Null,
     /// `true` or `false`.
     Bool(bool),

@@ -18,6 +18,7 @@
 mod answers;
 mod entities;
 pub(crate) mod erase;
+mod evidence;
 mod facts;
 pub(crate) mod keys;
 mod ledger;

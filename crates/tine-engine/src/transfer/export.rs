@@ -53,14 +53,24 @@ impl Engine {
                     .ok_or_else(|| Error::not_found("conversation", conversation))?,
                 _ => resolve::conversation(records, call, conversation)?,
             };
-            export(records, &found, &mut **visit.borrow_mut())
+            export(records, &found, &Part::default(), &mut **visit.borrow_mut())
         })
     }
 }
 
-fn export(
+/// What of a conversation is handed out: everything, or what changed behind an operation.
+#[derive(Default)]
+pub(super) struct Part {
+    /// The last operation whose work is known.
+    pub since: u64,
+    /// Turns made before that were changed behind it.
+    pub changed: BTreeSet<TurnId>,
+}
+
+pub(super) fn export(
     records: &dyn Read,
     conversation: &Conversation,
+    part: &Part,
     visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
 ) -> Result<()> {
     visit(BundleRecord::Conversation {
@@ -74,7 +84,7 @@ fn export(
         derived_from: conversation.derived_from.clone(),
         archived: conversation.visibility == Visibility::Archived,
     })?;
-    let ids = turns(records, conversation, visit)?;
+    let ids = turns(records, conversation, part, visit)?;
     let id_of = |loc: TurnLoc| -> Result<TurnId> {
         Ok(*required(ids.get(&loc), || format!("turn {} of segment {}", loc.index, loc.segment.0))?)
     };
@@ -115,7 +125,13 @@ fn export(
     let mut failed: Option<Error> = None;
     let mut told = Told::default();
     records.operations(key, 1, u64::MAX, &mut |operation| {
-        if let Detail::Kept(detail) = &operation.detail {
+        // That an earlier one is undone by now is told by handing it out.
+        if operation.seq <= part.since && !operation.undone {
+            return Ok(true);
+        }
+        if let Detail::Kept(detail) = &operation.detail
+            && operation.seq > part.since
+        {
             told.add(detail);
         }
         let record = BundleRecord::Operation {
@@ -139,6 +155,7 @@ fn export(
 fn turns(
     records: &dyn Read,
     conversation: &Conversation,
+    part: &Part,
     visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
 ) -> Result<HashMap<TurnLoc, TurnId>> {
     let mut parents: HashMap<SegmentNo, Option<TurnLoc>> = HashMap::new();
@@ -148,7 +165,9 @@ fn turns(
         parents.insert(extent.segment.no, extent.segment.parent);
         records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
             ids.insert(turn.loc, turn.id);
-            order.push((turn.operation, turn.depth, turn.loc));
+            if turn.operation > part.since || part.changed.contains(&turn.id) {
+                order.push((turn.operation, turn.depth, turn.loc));
+            }
             Ok(true)
         })?;
     }

@@ -3,7 +3,9 @@
 mod export;
 mod import;
 mod learned;
+mod sync;
 
+pub use sync::{Delta, Pulled};
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
     SourceId, Status, Timestamp, TurnHash, TurnId,

@@ -39,6 +39,7 @@ mod cost;
 mod determinism;
 mod edges;
 mod erase;
+mod evidence;
 mod facts;
 mod host;
 mod leases;

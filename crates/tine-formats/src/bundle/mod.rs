@@ -35,7 +35,7 @@ use tine_core::{Digest, Limits};
 pub use error::{BundleError, Fault};
 pub use import::{read_bundle, read_bundle_in_place, verify_bundle};
 pub use reader::Reader;
-pub use writer::{Writer, write_bundle};
+pub use writer::{Writer, write_bundle, write_bundles};
 
 /// What the header calls the format.
 pub const FORMAT: &str = "tine-bundle";

@@ -32,8 +32,18 @@ pub fn write_bundle(
     conversations: &[ConversationId],
     out: &mut dyn Write,
 ) -> Result<Written, BundleError> {
+    write_bundles(engine, &[(call.clone(), conversations.to_vec())], out)
+}
+
+/// The same for conversations of several projects, each with a call in its project.
+pub fn write_bundles(
+    engine: &Engine,
+    chosen: &[(Call, Vec<ConversationId>)],
+    out: &mut dyn Write,
+) -> Result<Written, BundleError> {
     let mut writer = Writer::new(out, engine.limits())?;
-    for conversation in conversations {
+    let each = chosen.iter().flat_map(|(call, ids)| ids.iter().map(move |id| (call, id)));
+    for (call, conversation) in each {
         let mut failed = None;
         let exported = engine.export(call, conversation, &mut |record| {
             writer.record(&record).map_err(|error| {

@@ -4,11 +4,12 @@
 //! and hashes included. The model's answers must be the same but for the ids, which it learns.
 
 mod judge;
+mod outline;
 mod readings;
 mod run;
 mod search;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -17,8 +18,10 @@ use tine_engine::{BundleRecord, Call, Clock, Engine, FixedEntropy};
 use tine_store::Store;
 
 use crate::action::{Action, Answer, perform, told_briefly};
-use crate::model::{Model, Recorded};
+use crate::model::{Ix, Model, Recorded};
 use crate::steps::Step;
+
+use self::outline::Drawn;
 
 pub use self::run::{Plan, run_cases, run_steps};
 
@@ -63,6 +66,7 @@ pub struct Machine {
     pub(crate) call: Call,
     pub(crate) steps: i64,
     pub(crate) ids: BTreeSet<TurnId>,
+    pub(crate) drawn: HashMap<Ix, Drawn>,
     pub(crate) used: Vec<(String, Action)>,
     pub(crate) answers: BTreeMap<String, Answer>,
     /// How often each sort of call was accepted, refused or left out.
@@ -89,6 +93,7 @@ impl Machine {
             call: Call::by("tester"),
             steps: 0,
             ids: BTreeSet::new(),
+            drawn: HashMap::new(),
             used: vec![],
             answers: BTreeMap::new(),
             tally: Tally::new(),
@@ -106,7 +111,8 @@ impl Machine {
             }
         }
         self.check_search().map_err(|why| self.readable(&why))?;
-        self.round_trip()
+        self.round_trip()?;
+        self.copy()
     }
 
     /// Runs one step and checks everything.

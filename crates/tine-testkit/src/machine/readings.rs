@@ -7,14 +7,16 @@ use std::sync::Arc;
 use tine_core::hash::{OperationSeal, operation_hash, turn_hash};
 use tine_core::{Reference, TurnHash, TurnId};
 use tine_engine::{
-    BranchView, BundleRecord, ConversationView, Engine, OperationView, Page, PathQuery, Tail,
-    TopologyQuery, TopologyRow, TurnView,
+    BranchView, BundleRecord, ConversationView, Engine, FeedFilter, OperationView, Page, PathQuery,
+    Tail, TopologyQuery, TopologyRow, TurnView,
 };
-use tine_store::{Content, MemoryStore};
+use tine_store::copy::copy;
+use tine_store::{Content, FeedPosition, MemoryStore};
 
 use super::judge::{same, without_digest};
 use super::{Checked, Machine, engine};
 use crate::model::{Ix, Key, Value};
+use crate::stores::Failing;
 
 /// All that an engine shows of one conversation.
 #[derive(Debug, PartialEq)]
@@ -117,13 +119,14 @@ impl Machine {
     }
 
     /// Checks everything that can be seen, on both engines.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&mut self) -> Checked {
         for ix in self.there() {
             let reading = self.read_all(&self.memory, ix)?;
             self.check_reading(ix, &reading)?;
             if let Some(embedded) = &self.embedded {
                 same("what the embedded store shows", &self.read_all(embedded, ix)?, &reading)?;
             }
+            self.check_outline(ix, &reading.topology)?;
         }
         let exports = self.exports(&self.memory)?;
         self.check_chain(&exports)?;
@@ -263,6 +266,27 @@ impl Machine {
             return Ok(());
         }
         Err(format!("an export changed on the way through an import: {differ:?}"))
+    }
+
+    /// A copy of the other store, begun, broken off and gone on with, is equal, also in its log.
+    pub(crate) fn copy(&self) -> Checked {
+        let from = self.embedded.as_ref().unwrap_or(&self.memory);
+        let target = Arc::new(Failing::new(Arc::new(MemoryStore::new())));
+        target.fail_after(u64::try_from(self.steps).unwrap_or(0) * 2);
+        // Where it breaks off is a matter of luck; it may also get through.
+        copy(from.store(), &*target, &mut |_| {}).ok();
+        target.recover();
+        let told = |error| format!("a copy failed: {error}");
+        copy(from.store(), &*target, &mut |_| {}).map_err(told)?;
+        let fresh = engine(target, self.clock.clone());
+        check_verified(&fresh)?;
+        same("an export of a copy", &self.exports(&fresh)?, &self.exports(from)?)?;
+        let log = |engine: &Engine| {
+            let (entries, _) =
+                said(engine.feed(FeedPosition::default(), &FeedFilter::default(), usize::MAX))?;
+            Ok::<_, String>(entries.into_iter().map(|entry| entry.operation).collect::<Vec<_>>())
+        };
+        same("the log of a copy", &log(&fresh)?, &log(from)?)
     }
 }
 

@@ -19,8 +19,10 @@ pub struct Plan {
     pub seed: u64,
     /// Steps of a sequence at most.
     pub longest: usize,
-    /// Every which sequence also runs on an embedded store; 0 for none.
+    /// Every which sequence also runs on another store; 0 for none.
     pub embedded_every: u64,
+    /// Makes that other store; without it, that is an embedded one.
+    pub other: Option<fn() -> Arc<dyn Store>>,
     /// Whether the store in memory runs every closure twice.
     pub twice: bool,
     /// Whether the embedded store packs everything after every write.
@@ -83,8 +85,13 @@ fn run_case(plan: Plan, seed: u64, total: &Mutex<Tally>) -> Checked {
 pub fn run_steps(steps: &[Step], embedded: bool, plan: Plan) -> Result<Tally, String> {
     let folder = TempFolder::new();
     let store = if embedded {
-        let store = EmbeddedStore::open(folder.path()).map_err(|error| error.to_string())?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store: Arc<dyn Store> = match plan.other {
+            Some(other) => other(),
+            None => {
+                let opened = EmbeddedStore::open(folder.path());
+                Arc::new(opened.map_err(|error| error.to_string())?)
+            }
+        };
         Some(if plan.packing { Arc::new(AlwaysPacking::new(store)) } else { store })
     } else {
         None

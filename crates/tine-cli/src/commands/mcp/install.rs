@@ -15,6 +15,7 @@ use super::Offer;
 use super::hosts::{Entry, Host};
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
+use crate::store_place::StorePlace;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
@@ -117,7 +118,10 @@ fn entry(globals: &Globals, args: &InstallArgs) -> Result<Entry> {
     let command = text(std::env::current_exe().map_err(internal)?)?;
     let mut arguments = vec!["mcp".to_owned()];
     if let Some(store) = globals.named_store() {
-        let store = std::path::absolute(store).map_err(internal)?;
+        let store = match StorePlace::named(&store)? {
+            StorePlace::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
+            StorePlace::Database(_) => store,
+        };
         arguments.extend(["--store".to_owned(), text(store)?]);
     }
     if let Some(project) = globals.project() {

@@ -13,13 +13,12 @@ use serde::Serialize;
 use tine_core::{Kind, Limits, ProjectId};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_mcp::{Allowed, Options, Tine, Toolset, serve_stdio};
-use tine_store::EmbeddedStore;
-use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
 use crate::logging::{self, Level};
-use crate::session::store_folder;
+use crate::store_place::StorePlace;
 use crate::terminal::{Paging, Screen};
 
 #[derive(Debug, Args)]
@@ -114,10 +113,9 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
     let files = Allowed::folders(args.allow_path).map_err(|error| {
         Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
     })?;
-    let folder = store_folder(globals)?;
-    let store = EmbeddedStore::open_with(&folder, OpenOptions { mode: Mode::Create, vfs: None })?;
+    let store = StorePlace::of(globals)?.open(Mode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let engine = Engine::with(Arc::new(store), clock, entropy, limits)
+    let engine = Engine::with(store, clock, entropy, limits)
         .with_interpreters(globals.settings.interpreters()?);
     let options = Options {
         actor: globals.actor(),

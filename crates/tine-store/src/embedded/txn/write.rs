@@ -11,8 +11,8 @@ use super::super::rows::{self, BodyForm, Move};
 use super::Txn;
 use crate::ledger::EntryKind;
 use crate::records::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
-    Operation, Project, SegmentNo, Split, Turn, TurnLoc,
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, Operation, Project,
+    SegmentNo, Split, Turn, TurnLoc,
 };
 use crate::traits::Write;
 use crate::{Result, StoreError};
@@ -232,7 +232,7 @@ impl Write for Txn<'_> {
         self.change_one("bookmark", sql, params![project, name.as_str()])
     }
 
-    fn insert_operation(&mut self, operation: &Operation) -> Result<FeedPosition> {
+    fn insert_operation(&mut self, operation: &Operation) -> Result<()> {
         let sql = "INSERT INTO fresh (conversation, seq, kind, actor, at, detail, hash, undone, \
                    key, fingerprint, answer, turns, moves, no) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
@@ -267,7 +267,7 @@ impl Write for Txn<'_> {
             let project = self.project_of(conversation)?;
             self.recent.add(Entry::Key { project, prefix: rows::key_prefix(&first.key), no });
         }
-        Ok(FeedPosition(rows::unsigned(no)))
+        Ok(())
     }
 
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {

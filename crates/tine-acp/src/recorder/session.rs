@@ -1,0 +1,197 @@
+//! Sessions that are open: the client's id of each, which is its branch's, and the agent's.
+//!
+//! What the agent says in a session before the client knows of it is held back until then.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tine_core::{Timestamp, TurnId};
+use tine_engine::{BranchView, Clock as _, SystemClock};
+
+use super::derive::{Derivation, Ready};
+use super::events::Events;
+use super::link::Link;
+use super::seed::Seed;
+
+/// Messages that are held back for sessions that nobody knows yet.
+const EARLY: usize = 1_000;
+
+/// An open session.
+pub(super) struct Session {
+    /// The client's id.
+    pub id: String,
+    /// The agent's id.
+    pub theirs: String,
+    /// When the agent's session was made or taken up again by us.
+    pub opened_at: Timestamp,
+    pub cwd: String,
+    /// The agent that has it.
+    pub link: Arc<Link>,
+    state: Mutex<State>,
+}
+
+/// What changes of a session.
+pub(super) struct State {
+    /// The branch as we left it.
+    pub branch: BranchView,
+    pub derivation: Derivation,
+    pub events: Events,
+    /// Where the lines of the last turn are.
+    pub part: Value,
+    /// Turns that are whole and could not be stored yet.
+    pub unstored: Vec<Ready>,
+    /// Why not.
+    pub fault: Option<String>,
+    /// What goes in front of the next question.
+    pub seed: Option<Seed>,
+    /// Whether the agent was told a seed: its titles may tell it again.
+    pub seeded: bool,
+    /// Prompts that are not answered yet.
+    pub running: usize,
+    /// The last question, where it began, and what the agent was sent for it.
+    pub asked: Option<Asked>,
+    /// The last answer that was stored.
+    pub said: Option<TurnId>,
+    /// Whether the client knows of the session; else what is held back for it.
+    pub held: Option<Vec<Value>>,
+    /// Whether the agent's replay is to be passed over.
+    pub hushed: bool,
+}
+
+/// A question that was put to the agent.
+pub(super) struct Asked {
+    pub turn: TurnId,
+    /// The turn before it, where the branch goes back to if the agent refuses.
+    pub before: Option<TurnId>,
+    /// The blocks as the agent got them: what it says again of these is an echo.
+    pub blocks: Vec<Value>,
+}
+
+impl Asked {
+    /// Whether a chunk says again what was asked.
+    pub(super) fn is_echo(&self, content: &Value) -> bool {
+        let text = |block: &Value| block.get("text").and_then(Value::as_str).map(str::to_owned);
+        match text(content) {
+            Some(said) => {
+                let asked = self.blocks.iter().filter_map(text).collect::<Vec<_>>();
+                asked.concat().contains(said.as_str()) || asked.join("\n").contains(said.trim())
+            }
+            None => self.blocks.contains(content),
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn new(
+        link: &Arc<Link>,
+        theirs: &str,
+        branch: BranchView,
+        cwd: &str,
+        seed: Option<Seed>,
+    ) -> Self {
+        let state = State {
+            seeded: seed.is_some(),
+            seed,
+            derivation: Derivation::default(),
+            events: Events::default(),
+            part: Value::Null,
+            unstored: Vec::new(),
+            fault: None,
+            running: 0,
+            asked: None,
+            said: None,
+            held: Some(Vec::new()),
+            hushed: false,
+            branch,
+        };
+        Session {
+            id: state.branch.id.to_string(),
+            theirs: theirs.to_owned(),
+            opened_at: SystemClock.now(),
+            cwd: cwd.to_owned(),
+            link: Arc::clone(link),
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The open sessions, by either side's ids.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    ours: HashMap<String, Arc<Session>>,
+    theirs: HashMap<String, Arc<Session>>,
+    /// What the agent says of sessions that are being made.
+    early: Vec<(String, Value)>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session with the client's id.
+    pub(super) fn ours(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().ours.get(id).cloned()
+    }
+
+    /// The session with the agent's id.
+    pub(super) fn theirs(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().theirs.get(id).cloned()
+    }
+
+    /// The session that a message of the agent is about; the message comes back where there is
+    /// one, and else is held back.
+    pub(super) fn heard(&self, id: &str, message: Value) -> Option<(Arc<Session>, Value)> {
+        let mut known = self.lock();
+        if let Some(session) = known.theirs.get(id) {
+            return Some((Arc::clone(session), message));
+        }
+        if known.early.len() < EARLY {
+            known.early.push((id.to_owned(), message));
+        }
+        None
+    }
+
+    /// Opens a session. What was held back for it is now held back in it. An id that the agent
+    /// used before is this session's from now on.
+    pub(super) fn open(&self, session: Session) -> Arc<Session> {
+        let session = Arc::new(session);
+        let mut known = self.lock();
+        let early = std::mem::take(&mut known.early);
+        let (mine, others): (Vec<_>, Vec<_>) =
+            early.into_iter().partition(|(id, _)| *id == session.theirs);
+        known.early = others;
+        session.lock().held = Some(mine.into_iter().map(|(_, message)| message).collect());
+        if let Some(before) = known.theirs.insert(session.theirs.clone(), Arc::clone(&session)) {
+            known.ours.retain(|_, known| !Arc::ptr_eq(known, &before));
+        }
+        if let Some(before) = known.ours.insert(session.id.clone(), Arc::clone(&session)) {
+            known.theirs.retain(|_, known| !Arc::ptr_eq(known, &before));
+        }
+        session
+    }
+
+    pub(super) fn close(&self, session: &Arc<Session>) {
+        let mut known = self.lock();
+        known.ours.retain(|_, known| !Arc::ptr_eq(known, session));
+        known.theirs.retain(|_, known| !Arc::ptr_eq(known, session));
+    }
+
+    /// Closes all that an agent has.
+    pub(super) fn close_of(&self, link: &Arc<Link>) -> Vec<Arc<Session>> {
+        let mut known = self.lock();
+        let of_it = |session: &Arc<Session>| Arc::ptr_eq(&session.link, link);
+        let closed = known.ours.values().filter(|session| of_it(session)).cloned().collect();
+        known.ours.retain(|_, session| !of_it(session));
+        known.theirs.retain(|_, session| !of_it(session));
+        closed
+    }
+}

@@ -1,0 +1,416 @@
+//! `tine import`: what other programs kept, and bundles.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, thread};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use tine_core::Kind;
+use tine_engine::{Engine, Imported};
+use tine_formats::bundle::read_bundle;
+use tine_formats::view;
+use tine_import::detect::{self, Job, Plan, Seen};
+use tine_import::land::{Landing, Settings, Summary};
+use tine_import::{Error, Format, Note};
+use tine_store::embedded::Mode;
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::session::{Place, Session};
+use crate::terminal::Paging;
+use crate::terminal::text::count;
+
+/// How often followed folders are looked at.
+const LOOK: Duration = Duration::from_secs(2);
+/// A file that was changed since is being written.
+const QUIET_MS: u64 = 60_000;
+/// Notes that are shown; --json has all.
+const NOTES_SHOWN: usize = 20;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What a file is, is told by what it says: exports of ChatGPT and Claude.ai (ZIP or JSON), sessions \
+of Claude Code, Codex, pi, Gemini CLI and OpenCode, LibreChat, Open WebUI, lists of messages as \
+OpenAI and Anthropic take them, FileSystemStore folders, Tine's own bundles and pages.
+
+Branches stay branches, and what was rewound stays as a tail. Importing again adds nothing, a \
+longer version only what is new. Secrets are taken out first. What a file leaves out or \
+contradicts is listed with file and line.
+
+Examples:
+  tine import --discover                       what there is on this machine
+  tine import ~/.claude/projects ~/.codex/sessions
+  tine import chatgpt-export.zip
+  tine import trip.jsonl --project archive     a bundle; every hash is recomputed
+  gunzip -c all.jsonl.gz | tine import -
+  tine import --watch                          follow all agents on this machine")]
+pub(crate) struct ImportArgs {
+    /// Files and folders; `-` is a bundle on standard input
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Take files for this format, and only those
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<Format>,
+    /// Show what there is on this machine, and bring nothing in
+    #[arg(long, conflicts_with_all = ["watch", "paths"])]
+    discover: bool,
+    /// Go on following the folders; without any, those of all agents on this machine
+    #[arg(long)]
+    watch: bool,
+    /// Make a project of each folder that was worked in
+    #[arg(long, conflicts_with = "discover")]
+    by_folder: bool,
+    /// Record secrets as they are
+    #[arg(long)]
+    no_redact: bool,
+}
+
+fn format(name: &str) -> std::result::Result<Format, String> {
+    Format::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Format::all().map(Format::name).collect();
+        format!("unknown format; use one of {}", names.join(", "))
+    })
+}
+
+pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
+    if args.discover {
+        return discover(globals, args);
+    }
+    if args.paths.iter().any(|path| path == Path::new("-")) {
+        return from_stdin(globals, args);
+    }
+    let paths = match args.paths.is_empty() {
+        false => args.paths.clone(),
+        true if args.watch => places(),
+        true => {
+            return Err(Failure::invalid(
+                "nothing to import; name files or folders, or see what there is with --discover",
+            ));
+        }
+    };
+    let mut seen = Seen::default();
+    // Looked at before a store is made for it: a mistyped name leaves nothing behind.
+    let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(refused)?;
+    let session = Session::open(globals, Mode::Create)?;
+    let engine = match &session.engine {
+        Place::Here(engine) => engine,
+        Place::There(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
+            return to_server(globals, &session, &plan);
+        }
+        Place::There(_) => session.engine.here(
+            "import",
+            "import into a store on this machine, then `tine sync` sends it to the server",
+        )?,
+    };
+    if let ([job], false) = (plan.jobs.as_slice(), args.watch)
+        && is_bundle(job)
+    {
+        return one_bundle(globals, &session, engine, job);
+    }
+    let settings = Settings {
+        redact: !args.no_redact,
+        by_folder: args.by_folder,
+        project: globals.project().is_some().then(|| session.call.project.clone()),
+        ..Settings::default()
+    };
+    let mut landing = Landing::begin(engine, &session.call, settings).map_err(refused)?;
+    run(&mut landing, &plan, globals)?;
+    landing.notes.extend(plan.notes.iter().cloned());
+    report(&session, &landing, plan.unknown)?;
+    if args.watch {
+        follow(&session, &mut landing, &paths, args, &mut seen)?;
+    }
+    Ok(())
+}
+
+fn is_bundle(job: &Job) -> bool {
+    job.format == Format::Bundle
+}
+
+fn refused(error: Error) -> Failure {
+    match error {
+        Error::Refused(error) => Failure::Engine(error),
+        Error::Read { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            Failure::refused(Kind::NotFound, error.to_string())
+        }
+        Error::TooLarge { .. } => Failure::refused(Kind::TooLarge, error.to_string()),
+        error => Failure::invalid(error.to_string()),
+    }
+}
+
+/// Where agents on this machine keep what was said.
+fn places() -> Vec<PathBuf> {
+    detect::places(&|name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()))
+}
+
+fn run(landing: &mut Landing<'_>, plan: &Plan, globals: &Globals) -> Result<()> {
+    let shown = io::stderr().is_terminal() && !globals.json;
+    let bar = bar(plan.bytes(), shown);
+    let counter = landing.counter();
+    let ticker = shown.then(|| {
+        let (bar, counter) = (bar.clone(), counter.clone());
+        thread::spawn(move || {
+            while !bar.is_finished() {
+                bar.set_position(counter.bytes());
+                thread::sleep(Duration::from_millis(100));
+            }
+        })
+    });
+    let done =
+        plan.jobs.iter().try_for_each(|job| landing.run(job)).and_then(|()| landing.finish());
+    bar.finish_and_clear();
+    if let Some(ticker) = ticker {
+        // Its only work was to draw.
+        let _ = ticker.join();
+    }
+    done.map_err(refused)
+}
+
+fn bar(bytes: u64, shown: bool) -> ProgressBar {
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(bytes), target);
+    let form = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(form) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Reads what has grown, again and again, until Ctrl-C.
+fn follow(
+    session: &Session,
+    landing: &mut Landing<'_>,
+    paths: &[PathBuf],
+    args: &ImportArgs,
+    seen: &mut Seen,
+) -> Result<()> {
+    crate::commands::watch::end_on_interrupt()?;
+    if !session.screen.json {
+        session.screen.aside("following; Ctrl-C ends it");
+    }
+    let mut versions: BTreeMap<PathBuf, (u64, u64, bool)> = BTreeMap::new();
+    loop {
+        thread::sleep(LOOK);
+        let plan = detect::plan_again(paths, args.format, seen).map_err(refused)?;
+        let before = landing.summary.clone();
+        let known = landing.notes.len();
+        for job in &plan.jobs {
+            let growing = now_ms().saturating_sub(job.modified_ms) < QUIET_MS;
+            let version = (job.bytes, job.modified_ms, growing);
+            if versions.insert(job.path.clone(), version) == Some(version) || landing.has_read(job)
+            {
+                continue;
+            }
+            let done = if growing { landing.run_growing(job) } else { landing.run(job) };
+            done.map_err(refused)?;
+        }
+        landing.finish().map_err(refused)?;
+        if landing.summary.turns != before.turns {
+            let turns = landing.summary.turns - before.turns;
+            let line = format!("{} new", count(turns, "turn"));
+            session.screen.line(&line)?;
+        }
+        // What a file that grows leaves out is only said once it is whole.
+        landing.notes.truncate(known);
+    }
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    files: u64,
+    unchanged_files: u64,
+    unknown_files: u64,
+    conversations: u64,
+    extended: u64,
+    unchanged: u64,
+    left_out: u64,
+    turns: u64,
+    branches: u64,
+    tails: u64,
+    attachments: u64,
+    withheld: u64,
+    redacted: &'r BTreeMap<String, u64>,
+    notes: Vec<NoteView<'r>>,
+}
+
+#[derive(Serialize)]
+struct NoteView<'r> {
+    file: &'r Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    what: &'r str,
+}
+
+fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> {
+    let Summary { ref redacted, .. } = landing.summary;
+    let done = &landing.summary;
+    fn view(note: &Note) -> NoteView<'_> {
+        NoteView { file: &note.file, line: note.line, what: &note.what }
+    }
+    let answered = session.answered_json(|| Report {
+        files: done.files,
+        unchanged_files: done.unchanged_files,
+        unknown_files: unknown,
+        conversations: done.conversations,
+        extended: done.grown,
+        unchanged: done.unchanged,
+        left_out: done.left_out,
+        turns: done.turns,
+        branches: done.branches,
+        tails: done.tails,
+        attachments: done.attachments,
+        withheld: done.withheld,
+        redacted,
+        notes: landing.notes.iter().map(view).collect(),
+    })?;
+    if answered {
+        return Ok(());
+    }
+    session.screen.text(Paging::Direct, |out| {
+        writeln!(
+            out,
+            "conversations: {} new, {} grown, {} unchanged, {} left out; {} new turns, {} new \
+             branches, {} tails",
+            done.conversations,
+            done.grown,
+            done.unchanged,
+            done.left_out,
+            done.turns,
+            done.branches,
+            done.tails,
+        )?;
+        writeln!(
+            out,
+            "files: {} read, {} as before, {} not known",
+            done.files, done.unchanged_files, unknown
+        )?;
+        if done.attachments > 0 {
+            writeln!(out, "attachments: {}", done.attachments)?;
+        }
+        if done.withheld > 0 {
+            writeln!(out, "deleted here and not brought back: {}", count(done.withheld, "turn"))?;
+        }
+        crate::commands::append::write_redacted(out, redacted)?;
+        for note in landing.notes.iter().take(NOTES_SHOWN) {
+            let line = note.line.map(|line| format!(":{line}")).unwrap_or_default();
+            writeln!(
+                out,
+                "{}{line}: {}",
+                note.file.display(),
+                crate::terminal::text::visible(&note.what)
+            )?;
+        }
+        if landing.notes.len() > NOTES_SHOWN {
+            let more = count((landing.notes.len() - NOTES_SHOWN) as u64, "more note");
+            writeln!(out, "{more}; --json lists all")?;
+        }
+        Ok(())
+    })
+}
+
+/// Shows what there is, format by format and folder by folder.
+fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
+    #[derive(Serialize)]
+    struct Found {
+        path: PathBuf,
+        format: &'static str,
+        files: u64,
+        bytes: u64,
+    }
+    #[derive(Serialize)]
+    struct Document {
+        found: Vec<Found>,
+    }
+    let mut found = Vec::new();
+    for place in places() {
+        let plan = detect::plan(std::slice::from_ref(&place), args.format).map_err(refused)?;
+        let mut formats: BTreeMap<Format, (u64, u64)> = BTreeMap::new();
+        for job in &plan.jobs {
+            let (files, bytes) = formats.entry(job.format).or_default();
+            (*files, *bytes) = (*files + 1, *bytes + job.bytes);
+        }
+        found.extend(formats.into_iter().map(|(format, (files, bytes))| Found {
+            path: place.clone(),
+            format: format.title(),
+            files,
+            bytes,
+        }));
+    }
+    let screen = crate::terminal::Screen::new(globals);
+    if screen.json {
+        return screen.document(&Document { found });
+    }
+    screen.text(Paging::Direct, |out| {
+        if found.is_empty() {
+            return Ok(writeln!(out, "no agent has left anything in its usual place here")?);
+        }
+        for it in &found {
+            let files = count(it.files, "file");
+            let size = indicatif::HumanBytes(it.bytes);
+            writeln!(out, "{}: {files}, {size}, in {}", it.format, it.path.display())?;
+        }
+        let paths: Vec<String> = found.iter().map(|it| it.path.display().to_string()).collect();
+        Ok(writeln!(out, "\nbring it in:  tine import {}", paths.join(" "))?)
+    })
+}
+
+fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
+    if args.paths.len() > 1 || args.watch {
+        return Err(Failure::invalid(
+            "`-` is one bundle on standard input; name nothing beside it",
+        ));
+    }
+    let session = Session::open(globals, Mode::Create)?;
+    let project = globals.project().is_some().then_some(&session.call.project);
+    let done = match &session.engine {
+        Place::Here(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,
+        Place::There(client) => client.import(project, &mut io::stdin().lock())?,
+    };
+    imported(&session, &done)
+}
+
+/// One bundle: what is wrong with it is why the command fails.
+fn one_bundle(globals: &Globals, session: &Session, engine: &Engine, job: &Job) -> Result<()> {
+    let project = globals.project().is_some().then_some(&session.call.project);
+    let bytes = tine_import::land::read_bundle_file(engine, project, &job.path);
+    let done = bytes.map_err(|error| match error {
+        tine_import::land::BundleFailure::Bundle(error) => Failure::from(error),
+        tine_import::land::BundleFailure::File(error) => refused(error),
+    })?;
+    imported(session, &done)
+}
+
+fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
+    let Place::There(client) = &session.engine else { return Ok(()) };
+    let project = globals.project().is_some().then_some(&session.call.project);
+    let mut total = Imported::default();
+    for job in &plan.jobs {
+        let mut bundle = tine_import::land::open_bundle(&job.path).map_err(refused)?;
+        let done = client.import(project, &mut bundle)?;
+        total.conversations += done.conversations;
+        total.extended += done.extended;
+        total.unchanged += done.unchanged;
+        total.turns += done.turns;
+        total.operations += done.operations;
+    }
+    imported(session, &total)
+}
+
+fn imported(session: &Session, done: &Imported) -> Result<()> {
+    if session.answered_json(|| view::Imported::from(done.clone()))? {
+        return Ok(());
+    }
+    session.screen.line(&format!(
+        "conversations: {} new, {} grown, {} unchanged; {} new turns, {} new operations",
+        done.conversations, done.extended, done.unchanged, done.turns, done.operations
+    ))
+}

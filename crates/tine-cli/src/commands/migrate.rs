@@ -1,0 +1,205 @@
+//! `tine migrate`: a whole store from one place to another, and databases of an older format.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use tine_core::Kind;
+use tine_engine::{Engine, SystemClock, SystemEntropy};
+use tine_postgres::PostgresStore;
+use tine_store::Store;
+use tine_store::copy::{Copied, copy};
+use tine_store::embedded::Mode;
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::session::limits;
+use crate::store_place::StorePlace;
+use crate::terminal::Screen;
+use crate::terminal::text::count;
+
+/// How often the bar is drawn.
+const DRAW: Duration = Duration::from_millis(100);
+
+/// Columns of the bar.
+const BAR: u64 = 30;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The target is empty, or the one that an earlier run began: what is there is passed over. In the
+end every record of both is compared. Stop whoever writes to the source first; what it writes
+meanwhile comes with the next run.
+
+Examples:
+  tine migrate ~/.local/share/tine postgres://tine@db1,db2,db3/tine
+  tine migrate postgres://tine@db/tine /mnt/backup/tine
+  tine migrate --dry-run postgres://tine@db/tine     which format it has, and should have")]
+pub(crate) struct MigrateArgs {
+    /// The store to copy: a folder, or the address of a database
+    #[arg(value_name = "STORE")]
+    from: PathBuf,
+    /// Where to; without it, only the format of the first is brought up to date
+    #[arg(value_name = "STORE")]
+    to: Option<PathBuf>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The format of a store, before and behind.
+#[derive(Serialize)]
+struct Format {
+    store: String,
+    /// Nothing where there is no store.
+    format: Option<i32>,
+    /// The format that this release works with; nothing for a folder, which is brought up to date
+    /// whenever it is opened.
+    newest: Option<i32>,
+}
+
+#[derive(Serialize)]
+struct Migrated {
+    from: String,
+    to: String,
+    operations: u64,
+    found: u64,
+    turns: u64,
+    conversations: u64,
+    entries: u64,
+}
+
+pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
+    globals.only_here("tine migrate", "name both stores themselves")?;
+    let screen = Screen::new(globals);
+    let from = StorePlace::named(&args.from)?;
+    let to = args.to.as_deref().map(StorePlace::named).transpose()?;
+    match (to, args.dry_run) {
+        (to, true) => {
+            let all = [Some(from), to].into_iter().flatten().map(|place| format(&place));
+            let all = all.collect::<Result<Vec<_>>>()?;
+            if screen.json {
+                return screen.document(&all);
+            }
+            all.iter().try_for_each(|format| screen.line(&told(format)))
+        }
+        (None, false) => {
+            from.open(Mode::Existing)?;
+            let format = format(&from)?;
+            if screen.json {
+                return screen.document(&format);
+            }
+            screen.line(&told(&format))
+        }
+        (Some(to), false) => copied(&screen, &from, &to),
+    }
+}
+
+fn format(place: &StorePlace) -> Result<Format> {
+    let (format, newest) = match place {
+        StorePlace::Folder(_) => (None, None),
+        StorePlace::Database(address) => {
+            let found = PostgresStore::pending(address)?;
+            (found.from, Some(found.to))
+        }
+    };
+    Ok(Format { store: place.to_string(), format, newest })
+}
+
+fn told(format: &Format) -> String {
+    let Format { store, format, newest } = format;
+    match (format, newest) {
+        (_, None) => format!("{store}: a folder, brought up to date whenever it is opened"),
+        (None, Some(_)) => format!("{store}: no store yet; it would be made"),
+        (Some(now), Some(newest)) if now == newest => format!("{store}: format {now}, the newest"),
+        (Some(now), Some(newest)) => {
+            format!("{store}: format {now}; it would be changed to format {newest}")
+        }
+    }
+}
+
+fn copied(screen: &Screen, from: &StorePlace, to: &StorePlace) -> Result<()> {
+    let source = from.open(Mode::Existing)?;
+    let target = to.open(Mode::Create)?;
+    let mut bar = Bar::new();
+    let done = copy(&*source, &*target, &mut |done| bar.draw(done));
+    bar.clear();
+    let done = done?;
+    verify(target)?;
+    if screen.json {
+        let Copied { operations, found, turns, conversations, entries, .. } = done;
+        let (from, to) = (from.to_string(), to.to_string());
+        return screen.document(&Migrated {
+            from,
+            to,
+            operations,
+            found,
+            turns,
+            conversations,
+            entries,
+        });
+    }
+    let before = match done.found {
+        0 => String::new(),
+        found => format!(" ({found} of them were there)"),
+    };
+    screen.line(&format!(
+        "{}, {}{before} and {} of what was learned are in {to}, compared and verified",
+        count(done.conversations, "conversation"),
+        count(done.operations, "operation"),
+        match done.entries {
+            1 => "1 entry".to_owned(),
+            more => format!("{more} entries"),
+        }
+    ))
+}
+
+fn verify(store: Arc<dyn Store>) -> Result<()> {
+    let engine = Engine::with(store, Arc::new(SystemClock), Arc::new(SystemEntropy), limits());
+    let found = engine.verify()?;
+    match found.problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(Failure::refused(
+            Kind::Corrupt,
+            format!(
+                "the copy is as damaged as the source: {}: {}; `tine verify` lists all",
+                problem.record, problem.why
+            ),
+        )),
+    }
+}
+
+/// A bar on standard error, if somebody looks at it.
+struct Bar {
+    shown: bool,
+    drawn: Option<Instant>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Bar { shown: stderr().is_terminal(), drawn: None }
+    }
+
+    fn draw(&mut self, done: &Copied) {
+        if !self.shown || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let of = done.of.max(done.operations).max(1);
+        let full = usize::try_from(BAR * done.operations / of).unwrap_or(0);
+        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR as usize - full));
+        let doing = match done.conversations {
+            0 => format!("{} of {of} operations", done.operations),
+            compared => format!("compared {}", count(compared, "conversation")),
+        };
+        write!(stderr(), "\r\x1b[K{bar} {doing}").ok();
+    }
+
+    fn clear(&self) {
+        if self.shown {
+            write!(stderr(), "\r\x1b[K").ok();
+        }
+    }
+}

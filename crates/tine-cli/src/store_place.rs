@@ -1,0 +1,98 @@
+//! Which store the arguments name, and opening it: the one place that knows all sorts of stores.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tine_core::Kind;
+use tine_postgres::{Address, PostgresStore};
+use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::{EmbeddedStore, Store};
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::places;
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub(crate) enum StorePlace {
+    /// A folder of this machine.
+    Folder(PathBuf),
+    /// A database.
+    Database(Address),
+}
+
+impl StorePlace {
+    /// The store that the arguments name, else the user's own.
+    pub(crate) fn of(globals: &Globals) -> Result<Self> {
+        match globals.named_store() {
+            Some(named) => StorePlace::named(&named),
+            None => Ok(StorePlace::Folder(places::user_store()?)),
+        }
+    }
+
+    /// The store that a path or an address names.
+    pub(crate) fn named(name: &Path) -> Result<Self> {
+        if let Some(text) = name.to_str().filter(|text| Address::is_meant(text)) {
+            return Ok(StorePlace::Database(Address::parse(text)?));
+        }
+        if name.as_os_str().is_empty() {
+            return Err(Failure::invalid("the store's path is empty; give a folder"));
+        }
+        Ok(StorePlace::Folder(name.to_owned()))
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self, mode: Mode) -> Result<Arc<dyn Store>> {
+        Ok(match self {
+            StorePlace::Folder(folder) => {
+                let options = OpenOptions { mode, vfs: None };
+                Arc::new(EmbeddedStore::open_with(folder, options)?)
+            }
+            StorePlace::Database(address) => Arc::new(PostgresStore::open(address, mode)?),
+        })
+    }
+
+    /// Where its tokens are.
+    pub(crate) fn token_file(&self) -> Result<PathBuf> {
+        self.beside("tokens.json")
+    }
+
+    /// A file that is kept beside its records: in its folder, or, since a database has none, beside
+    /// the settings of the user who runs the server.
+    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf> {
+        let folder = match self {
+            StorePlace::Folder(folder) => folder.clone(),
+            StorePlace::Database(_) => places::config_folder().ok_or_else(|| {
+                let why = format!(
+                    "no home folder is known; say where {name} is with \
+                                   XDG_CONFIG_HOME"
+                );
+                Failure::invalid(why)
+            })?,
+        };
+        Ok(folder.join(name))
+    }
+
+    /// Its folder, for what is done to files.
+    pub(crate) fn folder(self) -> Result<PathBuf> {
+        match self {
+            StorePlace::Folder(folder) => Ok(folder),
+            StorePlace::Database(_) => Err(Failure::refused(
+                Kind::Unsupported,
+                "this is done to the files of a store in a folder; give a path, not the address \
+                 of a database",
+            )),
+        }
+    }
+}
+
+/// Without any password.
+impl fmt::Display for StorePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorePlace::Folder(folder) => folder.display().fmt(f),
+            StorePlace::Database(address) => address.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Files of other programs in, other programs' forms out, and two stores that sync.
+
+use std::fs;
+
+use crate::harness::{Home, Server};
+
+const CALLS: &[(&str, &str, &str)] = &[
+    ("u1", "", "Find the failing test"),
+    ("u2", "u1", "In which file?"),
+    ("u3", "u1", "Rewound and asked again"),
+];
+
+/// A session of Claude Code with so many lines.
+fn session(lines: usize) -> String {
+    let line = |(nth, (uuid, parent, said)): (usize, &(&str, &str, &str))| {
+        let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"parentUuid\":{parent},\"sessionId\":\"s-1\",\
+             \"cwd\":\"/work/app\",\"timestamp\":\"2026-01-01T00:00:0{nth}Z\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"{said}\"}}}}\n"
+        )
+    };
+    CALLS.iter().take(lines).enumerate().map(line).collect()
+}
+
+#[test]
+fn a_session_comes_in_grows_and_again_adds_nothing() {
+    let home = Home::new();
+    let file = home.write("s-1.jsonl", session(1));
+    let done = home.json(&["import", &file]);
+    assert_eq!((&done["conversations"], &done["turns"]), (&1.into(), &1.into()));
+    home.write("s-1.jsonl", session(3) + "{\"type\":\"us");
+    let done = home.json(&["import", &file]);
+    assert_eq!((&done["extended"], &done["turns"]), (&1.into(), &2.into()));
+    assert_eq!(done["notes"][0]["line"], 4, "the line that is cut is told");
+    assert!(home.ok(&["import", &file]).contains("1 as before"));
+    let tree = home.ok(&["tree", "-c", "claude-code:s-1"]);
+    assert!(tree.contains("[main] Rewound and asked again"), "{tree}");
+    assert_eq!(home.json(&["verify"])["ok"], true);
+}
+
+#[test]
+fn each_folder_that_was_worked_in_can_be_a_project() {
+    let home = Home::new();
+    let file = home.write("s-1.jsonl", session(2));
+    home.ok(&["import", &file, "--by-folder"]);
+    assert!(home.ok(&["ls", "--project", "app"]).contains("claude-code:s-1"));
+}
+
+#[test]
+fn what_is_nothing_known_or_not_there_is_refused_and_makes_no_store() {
+    let home = Home::new();
+    let file = home.write("letter.json", "{\"dear\":\"sir\"}");
+    for (arguments, code) in
+        [(vec!["import", &file], 2), (vec!["import", "absent.zip"], 3), (vec!["import"], 2)]
+    {
+        let ran = home.run(&arguments);
+        assert_eq!(ran.code, code, "{ran:?}");
+    }
+    assert!(!home.path("store").exists(), "a mistyped name leaves nothing behind");
+}
+
+#[test]
+fn what_agents_left_on_the_machine_is_found() {
+    let home = Home::new();
+    let folder = home.path("home/.claude/projects/app");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("s-1.jsonl"), session(3)).unwrap();
+    let mut command = home.command(&["import", "--discover", "--json"]);
+    command.env("HOME", home.path("home")).env_remove("CLAUDE_CONFIG_DIR");
+    let found = crate::harness::finish(&mut command, b"");
+    assert!(found.out.contains("\"format\":\"Claude Code\",\"files\":1"), "{}", found.out);
+}
+
+#[test]
+fn every_form_can_be_written_and_those_that_keep_trees_come_back() {
+    let home = Home::new();
+    let file = home.write("s-1.jsonl", session(3));
+    home.ok(&["import", &file]);
+    for format in ["bundle", "html", "chatgpt", "openai", "anthropic", "markdown"] {
+        let out =
+            home.path(&format!("out-{format}.{}", if format == "html" { "html" } else { "json" }));
+        let out = out.to_str().unwrap();
+        home.ok(&["export", "claude-code:s-1", "--format", format, "-o", out]);
+        let written = fs::read_to_string(out).unwrap();
+        assert!(written.contains("Rewound and asked again"), "{format}");
+        assert!(written.contains("In which file?"), "{format}: what was left behind too");
+        if matches!(format, "bundle" | "html" | "chatgpt") {
+            let other = Home::new();
+            let done = other.json(&["import", out]);
+            assert_eq!(
+                (&done["conversations"], &done["turns"]),
+                (&1.into(), &3.into()),
+                "{format}"
+            );
+        }
+    }
+    let path = home.ok(&["export", "claude-code:s-1", "--format", "markdown", "--to", "main~1"]);
+    assert!(path.contains("Find the failing test") && !path.contains("Rewound"));
+    home.refused("invalid", &["export", "claude-code:s-1", "--to", "main"]);
+}
+
+#[test]
+fn two_stores_exchange_what_is_missing_and_keep_both_lines() {
+    let (home, other) = (Home::with_trip(), Home::new());
+    let there = other.path("store");
+    let there = there.to_str().unwrap();
+    home.refused("not_found", &["sync", there]);
+    let done = home.json(&["sync", there, "--create"]);
+    assert_eq!(done["pushed"]["conversations"], 1);
+    assert_eq!(other.everything(), home.everything());
+    home.ok(&["append", "said here"]);
+    other.ok(&["append", "said there"]);
+    let done = home.json(&["sync", there]);
+    assert_eq!((&done["pulled"]["diverged"], &done["pushed"]["turns"]), (&1.into(), &1.into()));
+    for side in [&home, &other] {
+        let tree = side.ok(&["tree"]);
+        assert!(tree.contains("said here") && tree.contains("said there"), "{tree}");
+        assert!(tree.contains("main-1"), "{tree}");
+        assert_eq!(side.json(&["verify"])["ok"], true);
+    }
+    let (before, beyond) = (home.everything(), other.everything());
+    home.ok(&["sync", there]);
+    assert_eq!((home.everything(), other.everything()), (before, beyond), "again there is nothing");
+    let own = home.path("store");
+    home.refused("invalid", &["sync", own.to_str().unwrap()]);
+}
+
+#[test]
+fn a_store_and_a_server_exchange_what_is_missing_and_keep_both_lines() {
+    let (home, other) = (Home::with_trip(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    let url = server.url.clone();
+    home.ok(&["sync", &url]);
+    assert_eq!(other.everything(), home.everything());
+    other.ok(&["append", "said there"]);
+    home.ok(&["sync", &url]);
+    assert_eq!(other.everything(), home.everything());
+    home.ok(&["append", "said here"]);
+    other.ok(&["append", "said there again"]);
+    home.ok(&["sync", &url]);
+    for side in [&home, &other] {
+        let tree = side.ok(&["tree"]);
+        assert!(tree.contains("said here") && tree.contains("said there again"), "{tree}");
+    }
+    let (before, beyond) = (home.everything(), other.everything());
+    home.ok(&["sync", &url]);
+    assert_eq!((home.everything(), other.everything()), (before, beyond), "again there is nothing");
+    assert_eq!(home.json(&["verify"])["ok"], true);
+}

@@ -1,0 +1,177 @@
+//! Two stores that take over from each other.
+
+use std::sync::Arc;
+
+use tine_core::{ConversationId, Name};
+use tine_engine::{
+    Append, Delete, DeleteMode, MetadataPatch, Pulled, Purge, PurgeTarget, SplitTurn, TurnRef,
+};
+use tine_store::MemoryStore;
+
+use crate::world::{World, bot, for_each_store, spoken, user};
+
+fn another(seed: u64) -> World {
+    World::seeded(Arc::new(MemoryStore::new()), seed)
+}
+
+fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
+    let done = to.engine.pull(&from.engine, &to.call, talk).expect("a pull");
+    let problems = to.engine.verify().expect("a check").problems;
+    assert!(problems.is_empty(), "{problems:?}");
+    done
+}
+
+/// Both ways.
+fn sync(here: &World, there: &World, talk: &ConversationId) {
+    pull(here, there, talk);
+    pull(there, here, talk);
+}
+
+#[test]
+fn what_is_missing_is_taken_over_and_both_hold_the_same() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let said = here.say(&talk, &["a", "b", "c"]);
+        assert!(pull(&there, here, &talk).new);
+        assert_eq!(there.export(), here.export());
+        assert_eq!(pull(&there, here, &talk), Pulled::default(), "again there is nothing");
+
+        // Every kind of change behind what is shared, also of what was made before.
+        here.say_under(&talk, said[0], "other", bot("x"));
+        let tags = MetadataPatch { add_tags: vec!["good".into()], ..MetadataPatch::default() };
+        here.engine.patch_metadata(&here.call, TurnRef::of(said[1]), tags).unwrap();
+        let split = SplitTurn { turn: TurnRef::of(here.say(&talk, &["two words"])[0]), offset: 3 };
+        here.engine.split(&here.call, split).unwrap();
+        let turn = TurnRef::of(said[2]);
+        let mode = DeleteMode::Reparent;
+        here.engine
+            .delete(&here.call, Delete { turn, mode, force: false, dry_run: false })
+            .unwrap();
+        here.engine.undo(&here.call, &talk, None).unwrap();
+        let name = Name::from_stored("mark");
+        here.engine.set_bookmark(&here.call, name, TurnRef::of(said[0])).unwrap();
+        let done = pull(&there, here, &talk);
+        assert_eq!((done.new, done.diverged), (false, false));
+        assert_eq!(there.export(), here.export());
+
+        // An undo of something that was shared long before.
+        here.engine.undo(&here.call, &talk, None).unwrap();
+        here.engine.redo(&here.call, &talk, None).unwrap();
+        here.engine.undo(&here.call, &talk, None).unwrap();
+        pull(&there, here, &talk);
+        assert_eq!(there.export(), here.export());
+        assert_eq!(pull(here, &there, &talk), Pulled::default());
+    });
+}
+
+#[test]
+fn an_erasure_travels() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let said = here.say(&talk, &["a", "secret", "c"]);
+        pull(&there, here, &talk);
+        let target = PurgeTarget::Turn(TurnRef::of(said[1]));
+        let asked = Purge { target: target.clone(), confirm: None };
+        let confirm = here.engine.purge(&here.call, asked).unwrap().confirm;
+        here.engine.purge(&here.call, Purge { target, confirm }).unwrap();
+        pull(&there, here, &talk);
+        assert_eq!(there.export(), here.export());
+        assert_eq!(there.path(&talk, "main"), "a ? c");
+    });
+}
+
+#[test]
+fn only_what_is_new_is_handed_over() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let texts: Vec<String> =
+            (0..2_000).map(|nth| format!("turn {nth} {}", "x".repeat(200))).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        here.append(Append::to(talk.clone(), spoken(&texts)));
+        let whole = pull(&there, here, &talk).bytes;
+        here.say(&talk, &["new", "newer"]);
+        let part = pull(&there, here, &talk);
+        assert_eq!(part.turns, 2);
+        assert!(part.bytes * 100 < whole, "{} of {whole}", part.bytes);
+    });
+}
+
+#[test]
+fn two_branches_of_one_name_end_as_two_branches() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        here.say(&talk, &["a", "b"]);
+        pull(&there, here, &talk);
+        here.say(&talk, &["here"]);
+        there.say(&talk, &["there"]);
+        sync(here, &there, &talk);
+        assert_eq!(
+            (here.path(&talk, "main"), here.path(&talk, "main-1")),
+            ("a b here".into(), "a b there".into())
+        );
+        assert_eq!(
+            (there.path(&talk, "main"), there.path(&talk, "main-1")),
+            ("a b there".into(), "a b here".into())
+        );
+        // The turns are the same ones.
+        let ids = |world: &World| {
+            let mut ids: Vec<_> =
+                world.rows(&talk).into_iter().map(|row| (row.id, row.hash)).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(ids(here), ids(&there));
+
+        let (before_here, before_there) = (here.export(), there.export());
+        sync(here, &there, &talk);
+        assert_eq!((here.export(), there.export()), (before_here, before_there), "again nothing");
+
+        here.say(&talk, &["more"]);
+        sync(here, &there, &talk);
+        assert_eq!(there.path(&talk, "main-1"), "a b here more", "the branch of last time goes on");
+        assert_eq!(there.path(&talk, "main"), "a b there");
+        assert_eq!(here.engine.branches(&here.call, &talk).unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn deletions_of_one_side_are_not_undone_by_the_other() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let said = here.say(&talk, &["a", "b"]);
+        pull(&there, here, &talk);
+        there.say(&talk, &["there"]);
+        let turn = TurnRef::of(said[1]);
+        let mode = DeleteMode::Cascade;
+        here.engine
+            .delete(&here.call, Delete { turn, mode, force: false, dry_run: false })
+            .unwrap();
+        sync(here, &there, &talk);
+        assert_eq!(here.tree(&talk), "a", "what was said below it stays where it is not deleted");
+        assert_eq!(there.tree(&talk), "a(b(there))");
+    });
+}
+
+#[test]
+fn the_same_conversation_made_twice_meets_turn_by_turn() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        there.talk("talk");
+        let mut first = user("a");
+        first.created_at = Some(crate::world::start());
+        for world in [here, &there] {
+            world.append(Append::to(talk.clone(), vec![first.clone()]));
+        }
+        here.say(&talk, &["here"]);
+        there.say(&talk, &["there"]);
+        sync(here, &there, &talk);
+        assert_eq!(here.tree(&talk), "a(here there)");
+        assert_eq!(there.tree(&talk), "a(there here)");
+    });
+}

@@ -1,0 +1,210 @@
+//! Conversations in the forms that other programs read.
+//!
+//! [`Form::Markdown`] is for people; [`Form::OpenAi`] and [`Form::Anthropic`] are JSON Lines, one
+//! request for each line of the tree; [`Form::ChatGpt`] is a tree in the shape of ChatGPT's export,
+//! which keeps every branch and is read back as it was. Tine's own forms are
+//! [`bundle`](crate::bundle) and [`page`](crate::page).
+//!
+//! Only what is shown is written: deleted turns and the log are the bundle's.
+
+mod mapping;
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use tine_core::json::{Object, object};
+use tine_core::{ConversationId, Json, Reference, TurnId};
+use tine_engine::{Call, Operations, PathPage, PathQuery};
+
+use crate::render::{Format, OpenCalls, Options, RenderError, Rendered, render, whole_path};
+
+/// As what a conversation is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For people to read.
+    Markdown,
+    /// Requests of OpenAI's chat completions, one on each line.
+    OpenAi,
+    /// Requests of Anthropic's Messages API, one on each line.
+    Anthropic,
+    /// A list of conversations in the shape of ChatGPT's export.
+    ChatGpt,
+}
+
+/// Why an export stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The conversation could not be read.
+    #[error(transparent)]
+    Engine(#[from] tine_engine::Error),
+    /// A path has no such form.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+    /// The output could not be written.
+    #[error("the export could not be written: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// One line of a tree, from the root to its end.
+struct Line {
+    /// The branch that ends there; a line that was left behind has none.
+    branch: Option<String>,
+    tip: Option<TurnId>,
+}
+
+/// Writes conversations, or of each only the path to a turn.
+pub fn write(
+    engine: &dyn Operations,
+    call: &Call,
+    conversations: &[ConversationId],
+    to: Option<&Reference>,
+    form: Form,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    if form == Form::ChatGpt {
+        out.write_all(b"[")?;
+    }
+    for (nth, id) in conversations.iter().enumerate() {
+        match form {
+            Form::Markdown => {
+                if nth > 0 {
+                    out.write_all(b"\n---\n\n")?;
+                }
+                markdown(engine, call, id, to, out)?;
+            }
+            Form::OpenAi => requests(engine, call, id, to, Format::OpenAi, out)?,
+            Form::Anthropic => requests(engine, call, id, to, Format::Anthropic, out)?,
+            Form::ChatGpt => {
+                if nth > 0 {
+                    out.write_all(b",\n")?;
+                }
+                let tree = mapping::conversation(engine, call, id, to)?;
+                out.write_all(tree.to_canonical().as_bytes())?;
+            }
+        }
+    }
+    if form == Form::ChatGpt {
+        out.write_all(b"]\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Every line of a conversation: `main` first, other branches by name, then what was left behind.
+fn lines(
+    engine: &dyn Operations,
+    call: &Call,
+    id: &ConversationId,
+) -> Result<Vec<Line>, ExportError> {
+    let mut branches = engine.branches(call, id)?;
+    branches.sort_by_key(|branch| (branch.name.as_str() != "main", branch.name.clone()));
+    let named = |branch: tine_engine::BranchView| Line {
+        branch: Some(branch.name.to_string()),
+        tip: branch.tip,
+    };
+    let mut lines: Vec<Line> = branches.into_iter().map(named).collect();
+    let tails = engine.tails(call, id)?;
+    lines.extend(tails.into_iter().map(|tail| Line { branch: None, tip: Some(tail.leaf) }));
+    // A second branch at the same turn says nothing new.
+    let mut seen = HashSet::new();
+    lines.retain(|line| seen.insert(line.tip) || line.tip.is_none());
+    Ok(lines)
+}
+
+fn path(
+    engine: &dyn Operations,
+    call: &Call,
+    id: &ConversationId,
+    to: Reference,
+) -> Result<PathPage, ExportError> {
+    Ok(whole_path(engine, call, PathQuery::of(id.clone()).to(to))?)
+}
+
+fn markdown(
+    engine: &dyn Operations,
+    call: &Call,
+    id: &ConversationId,
+    to: Option<&Reference>,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    let about = engine.conversation(call, id)?;
+    writeln!(out, "# {}\n", about.title.as_deref().unwrap_or(id.as_str()))?;
+    let options = Options { open_calls: OpenCalls::Keep, ..Options::of(Format::Markdown) };
+    if let Some(to) = to {
+        let made = render(&path(engine, call, id, to.clone())?, &options)?;
+        return Ok(out.write_all(made.text().as_bytes())?);
+    }
+    let mut written: HashSet<TurnId> = HashSet::new();
+    for (nth, line) in lines(engine, call, id)?.into_iter().enumerate() {
+        let Some(tip) = line.tip else { continue };
+        let mut whole = path(engine, call, id, tip.into())?;
+        let shared = whole.turns.iter().take_while(|turn| written.contains(&turn.id)).count();
+        if shared == whole.turns.len() && nth > 0 {
+            continue;
+        }
+        if nth > 0 {
+            let name = match &line.branch {
+                Some(name) => format!("Branch `{name}`"),
+                None => "Left behind".to_owned(),
+            };
+            let from = match shared {
+                0 => "from the beginning".to_owned(),
+                _ => format!("after {shared} shared turns"),
+            };
+            writeln!(out, "\n# {name}, {from}\n")?;
+        }
+        written.extend(whole.turns.iter().map(|turn| turn.id));
+        whole.turns.drain(..shared);
+        let options = Options { system: nth == 0, ..options };
+        out.write_all(render(&whole, &options)?.text().as_bytes())?;
+    }
+    Ok(())
+}
+
+fn requests(
+    engine: &dyn Operations,
+    call: &Call,
+    id: &ConversationId,
+    to: Option<&Reference>,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    let ends: Vec<Reference> = match to {
+        Some(to) => vec![to.clone()],
+        None => {
+            let lines = lines(engine, call, id)?;
+            lines.into_iter().filter_map(|line| line.tip).map(Reference::from).collect()
+        }
+    };
+    for end in ends {
+        let path = path(engine, call, id, end)?;
+        let Rendered::Request(Json::Object(request)) =
+            render(&path, &Options::of(format))?.rendered
+        else {
+            continue;
+        };
+        let mut line: Object = request;
+        let model = path.turns.iter().rev().find_map(|turn| {
+            turn.metadata.source_info.as_ref()?.get("model")?.as_str().map(str::to_owned)
+        });
+        if let Some(model) = model {
+            line.insert("model", model.into());
+        }
+        writeln!(out, "{}", Json::Object(line).to_canonical())?;
+    }
+    Ok(())
+}
+
+/// A member for each branch: its name, and the id of the turn that it ends on.
+fn branch_map(lines: &[Line]) -> Json {
+    let named = lines.iter().filter_map(|line| {
+        let tip = line.tip.map_or(Json::Null, |tip| tip.to_string().into());
+        Some((line.branch.clone()?, tip))
+    });
+    Json::Object(named.collect())
+}
+
+/// The same text block as everywhere.
+fn text_part(text: &str) -> Json {
+    object([("content_type", "text".into()), ("parts", Json::Array(vec![text.into()]))])
+}

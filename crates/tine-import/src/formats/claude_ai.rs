@@ -1,0 +1,174 @@
+//! Exports of Claude.ai: a ZIP with `conversations.json`, or that file alone.
+//!
+//! Newer files say which message follows which (`parent_message_uuid`); in older ones the order of
+//! the list is all there is. No file names the model.
+
+use std::path::Path;
+
+use tine_core::{Json, Role};
+
+use super::Format;
+use crate::draft::{Draft, Said};
+use crate::input::{Input, Item, items};
+use crate::json::{self, text};
+use crate::parts::{self, About, known, maybe};
+use crate::tree::numbered;
+use crate::{Attachment, Conversation, Error, Note, Receiver};
+
+/// The parent of a first message.
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
+pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
+    if !super::is_zip(path) {
+        let mut reader = input.open(path)?;
+        return items(input, path, &mut reader, &mut |item| conversation(path, item, receiver));
+    }
+    let mut archive = input.archive(path)?;
+    for name in super::shards(&archive) {
+        let place = archive.place(&name);
+        let mut reader = archive.open(&name)?;
+        items(input, &place, &mut reader, &mut |item| conversation(&place, item, receiver))?;
+    }
+    Ok(())
+}
+
+fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<(), Error> {
+    let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
+    if json.get("chat_messages").is_none() {
+        let what = "no `chat_messages`, so no conversation; left out";
+        receiver.note(Note::new(path, Some(number), what));
+        return Ok(());
+    }
+    receiver.conversation(Format::ClaudeAi, tree(path, number, &json))
+}
+
+fn tree(path: &Path, number: u64, json: &Json) -> Conversation {
+    let line = Some(number);
+    let mut draft = Draft::default();
+    let messages = json::items(json, "chat_messages");
+    let named = messages.iter().any(|message| text(message, "parent_message_uuid").is_some());
+    let mut before: Option<String> = None;
+    for (nth, message) in messages.iter().enumerate() {
+        let id = text(message, "uuid").map_or_else(|| format!("message-{nth}"), str::to_owned);
+        let parent = match named {
+            true => text(message, "parent_message_uuid").filter(|it| *it != NOBODY),
+            false => before.as_deref(),
+        };
+        let parent = parent.map(str::to_owned);
+        add(&mut draft, &id, parent, message, line);
+        before = Some(id);
+    }
+    let base = Conversation {
+        id: text(json, "uuid")
+            .map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
+        title: text(json, "name").map(str::to_owned),
+        created_at: parts::time(json.get("created_at")),
+        updated_at: parts::time(json.get("updated_at")),
+        ..Conversation::default()
+    };
+    let active = text(json, "current_leaf_message_uuid").map(str::to_owned).or(before);
+    draft.finish(path, base, active.as_deref(), numbered())
+}
+
+/// One message: what the person said, or the answer with the calls and results in it.
+fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line: Option<u64>) {
+    let role = match text(message, "sender") {
+        Some("human") => Role::User,
+        _ => Role::Assistant,
+    };
+    let content = match message.get("content").and_then(Json::as_array) {
+        Some(blocks) if !blocks.is_empty() => Json::Array(blocks.iter().map(plain).collect()),
+        _ => text(message, "text").map_or(Json::Null, Json::from),
+    };
+    let at = parts::time(message.get("created_at"));
+    let info = || {
+        let provider = if role == Role::Assistant { "anthropic".into() } else { Json::Null };
+        known([("client", known([("name", "claude.ai".into())])), ("provider", provider)])
+    };
+    let mut attachments = Vec::new();
+    let mut extra = Vec::new();
+    for file in json::items(message, "attachments").iter().chain(json::items(message, "files")) {
+        let name = text(file, "file_name");
+        extra.push(known([
+            ("type", "resource".into()),
+            ("uri", format!("claude-file:{}", name.unwrap_or("unnamed")).into()),
+            ("name", maybe(name)),
+            ("mimeType", maybe(text(file, "file_type"))),
+        ]));
+        if let Some(content) = text(file, "extracted_content") {
+            attachments.push(Attachment {
+                name: name.map(str::to_owned),
+                mime_type: "text/plain".to_owned(),
+                bytes: content.as_bytes().to_vec(),
+            });
+        }
+    }
+    // Calls and results lie in one list: each run of an answer up to its results is a turn.
+    let mut runs: Vec<(Vec<Json>, Vec<parts::ToolResult>)> = vec![Default::default()];
+    let blocks = match content {
+        Json::Array(blocks) => blocks,
+        other => parts::anthropic(other).said,
+    };
+    for block in blocks {
+        let read = parts::anthropic(Json::Array(vec![block]));
+        read.faults.into_iter().for_each(|fault| draft.fault(line, fault));
+        if !read.said.is_empty() && runs.last().is_some_and(|(_, results)| !results.is_empty()) {
+            runs.push(Default::default());
+        }
+        if let Some((said, results)) = runs.last_mut() {
+            said.extend(read.said);
+            results.extend(read.results);
+        }
+    }
+    let last = runs.len() - 1;
+    let mut parent = parent;
+    for (nth, (mut blocks, results)) in runs.into_iter().enumerate() {
+        if nth == 0 {
+            blocks.splice(0..0, extra.drain(..));
+        }
+        let ends = nth == last && results.is_empty();
+        let own = if ends { id.to_owned() } else { format!("{id}/{nth}") };
+        let about = About { at, source_info: Some(info()), ..About::default() };
+        draft.say(Said {
+            id: own.clone(),
+            parent: parent.take(),
+            role,
+            call: None,
+            blocks,
+            about,
+            attachments: std::mem::take(&mut attachments),
+            line,
+        });
+        parent = Some(own);
+        let count = results.len();
+        for (place, result) in results.into_iter().enumerate() {
+            let ends = nth == last && place + 1 == count;
+            let own = if ends { id.to_owned() } else { format!("{id}/{nth}/{place}") };
+            let failed = if result.failed { true.into() } else { Json::Null };
+            let info =
+                known([("client", known([("name", "claude.ai".into())])), ("is_error", failed)]);
+            let about = About { at, source_info: Some(info), ..About::default() };
+            draft.say(Said {
+                id: own.clone(),
+                parent: parent.take(),
+                role: Role::Tool,
+                call: Some(result.call),
+                blocks: result.said,
+                about,
+                attachments: Vec::new(),
+                line,
+            });
+            parent = Some(own);
+        }
+    }
+}
+
+/// A block without the members that the export adds to every one, so that plain text stays plain.
+fn plain(block: &Json) -> Json {
+    match (text(block, "type"), text(block, "text")) {
+        (Some("text"), Some(said)) if json::items(block, "citations").is_empty() => {
+            parts::text(said)
+        }
+        _ => block.clone(),
+    }
+}

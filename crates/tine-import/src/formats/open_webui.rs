@@ -1,0 +1,135 @@
+//! Chats of Open WebUI: a list of chats, each with a map of messages.
+//!
+//! `content` has reasoning and tools in it as HTML; where the structured `output` is there it is
+//! taken instead.
+
+use std::path::Path;
+
+use tine_core::{Json, Role};
+
+use super::Format;
+use crate::draft::{Draft, Said};
+use crate::input::{Input, Item, items};
+use crate::json::{self, text};
+use crate::parts::{self, About, known, maybe, member};
+use crate::tree::numbered;
+use crate::{Conversation, Error, Note, Receiver};
+
+pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
+    let mut reader = input.open(path)?;
+    items(input, path, &mut reader, &mut |item| conversation(path, item, receiver))
+}
+
+fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<(), Error> {
+    let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
+    let chat = json.get("chat").unwrap_or(&json);
+    let Some(history) = chat.get("history") else {
+        receiver.note(Note::new(path, Some(number), "no `history`, so no chat; left out"));
+        return Ok(());
+    };
+    let mut draft = Draft::default();
+    let none = tine_core::json::Object::new();
+    let messages = history.get("messages").and_then(Json::as_object).unwrap_or(&none);
+    for (id, message) in messages.iter() {
+        add(&mut draft, id, message, Some(number));
+    }
+    let own = text(&json, "id").or_else(|| text(chat, "id"));
+    let base = Conversation {
+        id: own.map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
+        title: text(&json, "title").or_else(|| text(chat, "title")).map(str::to_owned),
+        folder: text(&json, "folder_id").map(str::to_owned),
+        system_prompt: text(chat, "system").map(str::to_owned),
+        created_at: parts::time(json.get("created_at")),
+        updated_at: parts::time(json.get("updated_at")),
+        ..Conversation::default()
+    };
+    let tree = draft.finish(path, base, text(history, "currentId"), numbered());
+    receiver.conversation(Format::OpenWebUi, tree)
+}
+
+fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
+    let parent = text(message, "parentId").map(str::to_owned);
+    let role = match text(message, "role") {
+        Some("user") => Role::User,
+        Some("system") => Role::System,
+        _ => Role::Assistant,
+    };
+    let at = parts::time(message.get("timestamp"));
+    let info = known([
+        ("client", known([("name", "open-webui".into())])),
+        ("model", maybe(text(message, "model").filter(|_| role == Role::Assistant))),
+        ("usage", member(message, "usage")),
+    ]);
+    let say = |id: String, parent, role, call: Option<String>, blocks| Said {
+        id,
+        parent,
+        role,
+        call,
+        blocks,
+        about: About { at, source_info: Some(info.clone()), ..About::default() },
+        attachments: Vec::new(),
+        line,
+    };
+    let output = json::items(message, "output");
+    if output.is_empty() {
+        let mut blocks = vec![parts::text(text(message, "content").unwrap_or_default())];
+        for file in json::items(message, "files") {
+            let url = text(file, "url").filter(|_| text(file, "type") == Some("image"));
+            blocks.push(match url {
+                Some(url) => known([("type", "image".into()), ("url", url.into())]),
+                None => known([
+                    ("type", "resource".into()),
+                    ("uri", format!("open-webui-file:{}", text(file, "id").unwrap_or("?")).into()),
+                    ("name", maybe(text(file, "name"))),
+                ]),
+            });
+        }
+        return draft.say(say(id.to_owned(), parent, role, None, blocks));
+    }
+    let mut parent = parent;
+    let mut blocks = Vec::new();
+    let mut nth = 0;
+    for item in output {
+        let joined = || {
+            let said = json::items(item, "content").iter().chain(json::items(item, "summary"));
+            said.filter_map(|part| text(part, "text")).collect::<Vec<_>>().join("")
+        };
+        match text(item, "type").unwrap_or_default() {
+            "message" => blocks.push(parts::text(joined())),
+            "reasoning" => blocks.push(parts::thinking(&joined(), None)),
+            "function_call" => {
+                let call = text(item, "call_id").or_else(|| text(item, "id")).unwrap_or("?");
+                let arguments = parts::arguments(text(item, "arguments").unwrap_or_default());
+                blocks.push(parts::call(call, text(item, "name").unwrap_or("?"), arguments));
+            }
+            "function_call_output" => {
+                let call = text(item, "call_id").unwrap_or("?").to_owned();
+                if !blocks.is_empty() {
+                    let own = format!("{id}/{nth}");
+                    draft.say(say(
+                        own.clone(),
+                        parent.take(),
+                        role,
+                        None,
+                        std::mem::take(&mut blocks),
+                    ));
+                    parent = Some(own);
+                }
+                let own = format!("{id}/{nth}/result");
+                let said = match member(item, "output") {
+                    Json::Array(parts) => parts
+                        .iter()
+                        .filter_map(|part| text(part, "text"))
+                        .map(parts::text)
+                        .collect(),
+                    other => parts::result(other),
+                };
+                draft.say(say(own.clone(), parent.take(), Role::Tool, Some(call), said));
+                parent = Some(own);
+                nth += 1;
+            }
+            _ => blocks.push(item.clone()),
+        }
+    }
+    draft.say(say(id.to_owned(), parent, role, None, blocks));
+}

@@ -1,0 +1,608 @@
+//! A tree into a store.
+//!
+//! Invariants:
+//!
+//! - A conversation lands in one transaction of the engine ([`Engine::graft`]): interrupted at any
+//!   point, an import leaves whole conversations, and the next one goes on.
+//! - What was read of a log is noted with its conversation: a file that is as it was is not read
+//!   again.
+//! - Secrets are taken out before anything is compared or recorded, unless that is switched off.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+
+use tine_core::json::{Object, object};
+use tine_core::{
+    ConversationId, Digest, Json, Kind, Limits, Message, Name, ProjectId, Reference, TurnId,
+};
+use tine_engine::{
+    Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, NewConversation,
+    NewRelationship, NewSource, Page, TopologyQuery,
+};
+use tine_formats::bundle::{BundleError, read_bundle_in_place};
+use tine_formats::{page, redact};
+
+use crate::detect::Job;
+use crate::formats::{self, Format};
+use crate::input::Input;
+use crate::{Attachment, Conversation, Counter, Error, Note, Receiver};
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files that were read.
+    pub files: u64,
+    /// Files that are as they were when they were read before.
+    pub unchanged_files: u64,
+    /// Conversations that are new.
+    pub conversations: u64,
+    /// Conversations that were there and grew.
+    pub grown: u64,
+    /// Conversations of which nothing is new.
+    pub unchanged: u64,
+    /// Conversations that were left out.
+    pub left_out: u64,
+    /// Turns that are new.
+    pub turns: u64,
+    /// Branches that are new, besides `main`.
+    pub branches: u64,
+    /// Lines that were left behind, of what is new.
+    pub tails: u64,
+    /// Files that came with messages and are kept as sources.
+    pub attachments: u64,
+    /// Turns that were not brought in because they were deleted here.
+    pub withheld: u64,
+    /// Secrets that were taken out, by kind.
+    pub redacted: BTreeMap<String, u64>,
+}
+
+/// How an import is to be done.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether secrets are taken out.
+    pub redact: bool,
+    /// Whether each folder that was worked in becomes a project.
+    pub by_folder: bool,
+    /// The project that conversations of bundles go to instead of their own.
+    pub project: Option<ProjectId>,
+    /// How much is taken in at once.
+    pub bounds: crate::Bounds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { redact: true, by_folder: false, project: None, bounds: crate::Bounds::default() }
+    }
+}
+
+/// What the store knows of earlier imports into a project.
+#[derive(Default)]
+struct Known {
+    /// How much was read of each file, by conversation.
+    files: HashMap<ConversationId, Object>,
+    /// Conversations by format and the id of their first message.
+    firsts: HashMap<String, ConversationId>,
+    /// Conversations by the ids of those that were forked off them.
+    forks: HashMap<ConversationId, ConversationId>,
+    /// Conversations that are there.
+    there: HashSet<ConversationId>,
+    /// When each conversation was last changed where it comes from.
+    updated: HashMap<ConversationId, String>,
+}
+
+/// Puts trees into a store.
+pub struct Landing<'e> {
+    engine: &'e Engine,
+    call: Call,
+    settings: Settings,
+    known: HashMap<ProjectId, Known>,
+    /// Files that need not be read again as long as they are as they were.
+    read: HashMap<String, (u64, u64)>,
+    job: Option<Job>,
+    links: Vec<Link>,
+    growing: bool,
+    counter: Counter,
+    /// What was done so far.
+    pub summary: Summary,
+    /// What had to be left out or made up.
+    pub notes: Vec<Note>,
+}
+
+/// A conversation that a turn started.
+struct Link {
+    project: ProjectId,
+    conversation: ConversationId,
+    by: TurnId,
+}
+
+impl<'e> Landing<'e> {
+    /// Begins an import; what was imported before is looked up.
+    pub fn begin(engine: &'e Engine, call: &Call, settings: Settings) -> Result<Self, Error> {
+        let mut landing = Landing {
+            engine,
+            call: call.clone(),
+            settings,
+            known: HashMap::new(),
+            read: HashMap::new(),
+            job: None,
+            links: Vec::new(),
+            growing: false,
+            counter: Counter::default(),
+            summary: Summary::default(),
+            notes: Vec::new(),
+        };
+        let projects = match landing.settings.by_folder {
+            true => engine.projects()?.into_iter().map(|project| project.id).collect(),
+            false => vec![call.project.clone()],
+        };
+        for project in projects {
+            landing.look_up(project)?;
+        }
+        Ok(landing)
+    }
+
+    /// Bytes that were read by now.
+    pub fn counter(&self) -> Counter {
+        self.counter.clone()
+    }
+
+    fn look_up(&mut self, project: ProjectId) -> Result<(), Error> {
+        let call = self.call.clone().in_project(project.clone());
+        let mut known = Known::default();
+        let mut page = Page::default();
+        loop {
+            let listing = self.engine.conversations(&call, true, page)?;
+            for conversation in listing.items {
+                let Some(imported) = conversation.metadata.get("imported") else { continue };
+                let member = |name: &str| imported.get(name).and_then(Json::as_str);
+                known.there.insert(conversation.id.clone());
+                for fork in imported.get("forks").and_then(Json::as_array).unwrap_or_default() {
+                    let fork = fork.as_str().map(ConversationId::from_stored);
+                    known.forks.extend(fork.map(|fork| (fork, conversation.id.clone())));
+                }
+                if let (Some(format), Some(first)) = (member("format"), member("first")) {
+                    known.firsts.insert(format!("{format}:{first}"), conversation.id.clone());
+                }
+                if let Some(updated) = member("updated_at") {
+                    known.updated.insert(conversation.id.clone(), updated.to_owned());
+                }
+                if let Some(files) = imported.get("files").and_then(Json::as_object) {
+                    for (file, about) in files.iter() {
+                        let member = |name: &str| about.get(name).and_then(Json::as_u64);
+                        if let (Some(bytes), Some(at)) = (member("bytes"), member("modified_ms")) {
+                            self.read.insert(file.to_owned(), (bytes, at));
+                        }
+                    }
+                    known.files.insert(conversation.id, files.clone());
+                }
+            }
+            match listing.next {
+                Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+                None => break,
+            }
+        }
+        self.known.insert(project, known);
+        Ok(())
+    }
+
+    /// Whether a file is as it was when it was last read.
+    pub fn has_read(&self, job: &Job) -> bool {
+        let file = job.path.display().to_string();
+        job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms))
+    }
+
+    /// Reads one file that is being written, but for what may not be whole yet. It is read again.
+    pub fn run_growing(&mut self, job: &Job) -> Result<(), Error> {
+        self.growing = true;
+        let done = self.run(job);
+        self.growing = false;
+        done
+    }
+
+    /// Reads one file and lands what is in it, unless it is as it was when it was last read.
+    pub fn run(&mut self, job: &Job) -> Result<(), Error> {
+        if job.format == Format::Bundle {
+            return self.bundle(job);
+        }
+        let file = job.path.display().to_string();
+        if self.has_read(job) {
+            self.summary.unchanged_files += 1;
+            self.counter.skip(job.bytes);
+            return Ok(());
+        }
+        let (bounds, counter) = (self.settings.bounds, self.counter.clone());
+        let input = Input { bounds, counter, growing: self.growing };
+        self.job = Some(job.clone());
+        let done = formats::read(job.format, &input, &job.path, self);
+        self.job = None;
+        match done {
+            Ok(()) => {
+                self.summary.files += 1;
+                if job.format.is_log() && !self.growing {
+                    self.read.insert(file, (job.bytes, job.modified_ms));
+                }
+                Ok(())
+            }
+            // One bad file is no reason to leave out the others.
+            Err(
+                error @ (Error::Malformed { .. } | Error::TooLarge { .. } | Error::Read { .. }),
+            ) => {
+                self.notes.push(Note::new(&job.path, None, error.to_string()));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes a bundle in; one that is refused is noted.
+    fn bundle(&mut self, job: &Job) -> Result<(), Error> {
+        let done = read_bundle_file(self.engine, self.settings.project.as_ref(), &job.path);
+        self.counter.skip(job.bytes);
+        match done {
+            Ok(done) => {
+                self.summary.files += 1;
+                self.summary.conversations += done.conversations;
+                self.summary.grown += done.extended;
+                self.summary.unchanged += done.unchanged;
+                self.summary.turns += done.turns;
+            }
+            Err(error) => {
+                self.summary.left_out += 1;
+                self.notes.push(Note::new(&job.path, None, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ties conversations to the turns that started them. To be called behind the last file.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        for link in std::mem::take(&mut self.links) {
+            let call = self.call.clone().in_project(link.project);
+            let mut query = TopologyQuery::of(link.conversation.clone());
+            query.limit = Some(1);
+            let first = match self.engine.topology(&call, query) {
+                Ok(page) => page.rows.first().map(|row| row.id),
+                // It may be in a file that was not given.
+                Err(error) if error.kind() == Kind::NotFound => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if let Some(first) = first {
+                self.relate(&call, "PART_OF", End::Turn(first.into()), End::Turn(link.by.into()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn relate(&self, call: &Call, relation: &str, source: End, target: End) -> Result<(), Error> {
+        let request =
+            NewRelationship { relation: relation.to_owned(), source, target, metadata: Json::Null };
+        self.engine.create_relationship(call, request)?;
+        Ok(())
+    }
+
+    fn project(&self, folder: Option<&str>) -> Result<ProjectId, Error> {
+        let name = folder
+            .and_then(|folder| folder.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next());
+        match name.filter(|name| self.settings.by_folder && !name.is_empty()) {
+            Some(name) => {
+                let id = ProjectId::new(name, &Limits::default());
+                Ok(id.unwrap_or_else(|_| self.call.project.clone()))
+            }
+            None => Ok(self.call.project.clone()),
+        }
+    }
+
+    fn land(&mut self, format: Format, mut tree: Conversation) -> Result<(), Error> {
+        self.notes.append(&mut tree.notes);
+        if tree.messages.is_empty() {
+            self.summary.left_out += 1;
+            return Ok(());
+        }
+        let project = self.project(tree.folder.as_deref())?;
+        let (id, forked) = self.id(format, &project, &tree);
+        if forked {
+            let own: String = tree.id.chars().take(8).collect();
+            let main = tree.lines.iter_mut().filter(|line| line.branch.as_deref() == Some("main"));
+            main.for_each(|line| line.branch = Some(format!("session-{own}")));
+        }
+        let mut call = self.call.clone().in_project(project.clone());
+        if self.settings.redact {
+            call = call.with_redacted(redacted(&mut tree));
+        }
+        let updated = tree.updated_at.map(|at| at.to_string());
+        let known = self.known.entry(project.clone()).or_default();
+        if updated.is_some() && known.updated.get(&id) == updated.as_ref() {
+            self.summary.unchanged += 1;
+            return Ok(());
+        }
+        let metadata = self.metadata(format, &project, &id, &tree);
+        let attachments: Vec<Vec<Attachment>> =
+            tree.messages.iter_mut().map(|node| std::mem::take(&mut node.attachments)).collect();
+        let tails = tree.lines.iter().filter(|line| line.branch.is_none()).count() as u64;
+        let redacted = call.redacted.clone();
+        let started = std::mem::take(&mut tree.started);
+        let done = match self.engine.graft(&call, graft(&id, tree, metadata)) {
+            Ok(done) => done,
+            Err(error) if is_about_the_tree(error.kind()) => {
+                let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
+                let what = format!("the conversation {id} was refused: {error}; left out");
+                self.notes.push(Note::new(&file, None, what));
+                self.summary.left_out += 1;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if done.refused {
+            let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
+            let what = format!("the conversation {id} was purged or undone here; left out");
+            self.notes.push(Note::new(&file, None, what));
+            self.summary.left_out += 1;
+            return Ok(());
+        }
+        let summary = &mut self.summary;
+        match (done.created, done.made) {
+            (true, _) => summary.conversations += 1,
+            (false, 0) => summary.unchanged += 1,
+            (false, _) => summary.grown += 1,
+        }
+        summary.turns += done.made;
+        summary.branches += done.branches.len() as u64;
+        summary.withheld += done.withheld;
+        if done.created {
+            summary.tails += tails;
+        }
+        if done.made > 0 {
+            for (kind, count) in redacted {
+                *summary.redacted.entry(kind).or_default() += count;
+            }
+        }
+        for started in started {
+            if let Some(by) = done.turns.get(started.by).copied().flatten() {
+                let conversation = conversation_id(format, &started.conversation);
+                self.links.push(Link { project: project.clone(), conversation, by });
+            }
+        }
+        for (files, turn) in attachments.into_iter().zip(&done.turns) {
+            if let Some(turn) = turn {
+                self.attach(&call, *turn, files)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, call: &Call, turn: TurnId, files: Vec<Attachment>) -> Result<(), Error> {
+        for file in files {
+            let mut bytes = file.bytes;
+            if self.settings.redact {
+                let (clean, _) = redact::source(bytes.clone());
+                bytes = clean.unwrap_or(bytes);
+            }
+            let source = NewSource {
+                content: Arc::new(bytes),
+                mime_type: file.mime_type,
+                original_filename: file.name,
+                interpret: Interpret::None,
+                interpreter: None,
+            };
+            let stored = self.engine.store_source(call, source)?;
+            let target = End::Source(stored.source.id);
+            self.relate(call, "EMBEDS", End::Turn(Reference::from(turn)), target)?;
+            self.summary.attachments += 1;
+        }
+        Ok(())
+    }
+
+    /// The conversation that a tree belongs to, and whether it was forked off it.
+    fn id(
+        &mut self,
+        format: Format,
+        project: &ProjectId,
+        tree: &Conversation,
+    ) -> (ConversationId, bool) {
+        let own = conversation_id(format, &tree.id);
+        let known = self.known.entry(project.clone()).or_default();
+        if known.there.contains(&own) {
+            return (own, false);
+        }
+        if let Some(of) = known.forks.get(&own) {
+            return (of.clone(), true);
+        }
+        let from = tree.forked_from.as_ref().map(|from| conversation_id(format, from));
+        let from = from.and_then(|from| known.forks.get(&from).cloned().or(Some(from)));
+        let from = from.filter(|from| known.there.contains(from));
+        let first = tree.messages.first().filter(|_| tree.shares_ids);
+        let first = first.map(|node| format!("{}:{}", format.name(), node.id));
+        let from = from.or_else(|| known.firsts.get(&first?).cloned());
+        match from {
+            Some(from) => {
+                known.forks.insert(own, from.clone());
+                (from, true)
+            }
+            None => {
+                known.there.insert(own.clone());
+                (own, false)
+            }
+        }
+    }
+
+    /// What is told of the conversation besides its turns, and how much was read of its files.
+    fn metadata(
+        &mut self,
+        format: Format,
+        project: &ProjectId,
+        id: &ConversationId,
+        tree: &Conversation,
+    ) -> Json {
+        let known = self.known.entry(project.clone()).or_default();
+        let mut files = known.files.get(id).cloned().unwrap_or_else(Object::new);
+        let whole = |job: &&Job| job.format.is_log() && !self.growing;
+        if let Some(job) = self.job.as_ref().filter(whole) {
+            let about =
+                object([("bytes", job.bytes.into()), ("modified_ms", job.modified_ms.into())]);
+            files.insert(job.path.display().to_string(), about);
+            known.files.insert(id.clone(), files.clone());
+        }
+        let mut imported = Object::new();
+        imported.insert("format", format.name().into());
+        if !files.is_empty() {
+            imported.insert("files", Json::Object(files));
+        }
+        let forks: BTreeSet<&ConversationId> =
+            known.forks.iter().filter(|(_, of)| *of == id).map(|(fork, _)| fork).collect();
+        if !forks.is_empty() {
+            let forks = forks.into_iter().map(|fork| fork.as_str().into());
+            imported.insert("forks", Json::Array(forks.collect()));
+        }
+        let mut tell = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                imported.insert(name, value.into());
+            }
+        };
+        let first = tree.messages.first().filter(|_| tree.shares_ids).map(|node| node.id.clone());
+        if let Some(first) = &first {
+            known.firsts.insert(format!("{}:{first}", format.name()), id.clone());
+        }
+        tell("first", first);
+        tell("created_at", tree.created_at.map(|at| at.to_string()));
+        tell("updated_at", tree.updated_at.map(|at| at.to_string()));
+        let mut metadata = Object::new();
+        metadata.insert("imported", Json::Object(imported));
+        if let Some(folder) = &tree.folder {
+            metadata.insert("folder", folder.as_str().into());
+        }
+        Json::Object(metadata)
+    }
+}
+
+impl Receiver for Landing<'_> {
+    fn conversation(&mut self, format: Format, conversation: Conversation) -> Result<(), Error> {
+        self.land(format, conversation)
+    }
+
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+}
+
+/// Why a file with a bundle was not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleFailure {
+    /// It could not be read.
+    #[error(transparent)]
+    File(#[from] Error),
+    /// The bundle in it is not sound, or the store refused it.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+/// A bundle as bytes that can be read again.
+pub trait Bundle: BufRead + Seek {}
+
+impl<T: BufRead + Seek> Bundle for T {}
+
+/// Takes a bundle in, or the one within an exported page.
+pub fn read_bundle_file(
+    engine: &Engine,
+    project: Option<&ProjectId>,
+    path: &Path,
+) -> Result<Imported, BundleFailure> {
+    let mut bundle = open_bundle(path)?;
+    Ok(read_bundle_in_place(engine, project, &mut bundle)?)
+}
+
+/// The bundle of a file, or the one within an exported page.
+pub fn open_bundle(path: &Path) -> Result<Box<dyn Bundle>, Error> {
+    let failed = |source| Error::Read { file: path.to_owned(), source };
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    if !file.fill_buf().map_err(failed)?.trim_ascii_start().starts_with(b"<") {
+        return Ok(Box::new(file));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    let broken = || Error::Malformed {
+        file: path.to_owned(),
+        what: "the page holds no bundle; export it again".to_owned(),
+    };
+    let (_, behind) = text.split_once(page::OPEN).ok_or_else(broken)?;
+    let (bundle, _) = behind.split_once(page::CLOSE).ok_or_else(broken)?;
+    Ok(Box::new(Cursor::new(page::unescape(bundle).into_bytes())))
+}
+
+/// Whether a refusal says something about what was brought, and not about the store.
+fn is_about_the_tree(kind: Kind) -> bool {
+    matches!(kind, Kind::Invalid | Kind::TooLarge | Kind::Conflict | Kind::Unsupported)
+}
+
+/// The id of a conversation here.
+fn conversation_id(format: Format, id: &str) -> ConversationId {
+    let limits = Limits::default();
+    let whole = format!("{}:{id}", format.name());
+    ConversationId::new(whole.as_str(), &limits).unwrap_or_else(|_| {
+        let digest = Digest::of(whole.as_bytes()).to_hex();
+        ConversationId::from_stored(format!("{}:{digest}", format.name()))
+    })
+}
+
+fn redacted(tree: &mut Conversation) -> redact::Redacted {
+    let mut found = redact::Redacted::new();
+    let mut add = |more: redact::Redacted| {
+        for (kind, count) in more {
+            *found.entry(kind).or_default() += count;
+        }
+    };
+    for node in &mut tree.messages {
+        add(redact::body(&mut node.message.body));
+    }
+    for words in [&mut tree.title, &mut tree.system_prompt].into_iter().flatten() {
+        add(redact::words(words));
+    }
+    found
+}
+
+fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
+    let turns = tree.messages.into_iter().map(|node| GraftTurn {
+        parent: node.parent,
+        below: None,
+        message: with_id(node.message, node.id),
+        timeless: tree.timeless,
+        identity: None,
+    });
+    let limits = Limits::default();
+    let lines = tree.lines.iter().map(|line| GraftLine {
+        tip: Some(line.tip),
+        branch: line.branch.as_ref().map(|name| {
+            Name::new(name.as_str(), &limits).unwrap_or_else(|_| Name::from_stored("branch"))
+        }),
+    });
+    Graft {
+        conversation: NewConversation {
+            id: Some(id.clone()),
+            system_prompt: tree.system_prompt,
+            config: Json::Null,
+            title: tree.title.as_deref().map(title),
+            metadata,
+        },
+        turns: turns.collect(),
+        lines: lines.collect(),
+        rewinds: true,
+    }
+}
+
+/// The message, with its id in its file.
+fn with_id(mut message: Message, id: String) -> Message {
+    let mut info = match message.metadata.source_info.take() {
+        Some(Json::Object(info)) => info,
+        _ => Object::new(),
+    };
+    info.insert("id", id.into());
+    message.metadata.source_info = Some(Json::Object(info));
+    message
+}
+
+/// A title on one line and of a length that listings can show.
+fn title(text: &str) -> String {
+    tine_core::text::preview(text, 200)
+}

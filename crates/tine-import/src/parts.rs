@@ -1,0 +1,215 @@
+//! The parts that messages of every program are made of, in Tine's form.
+
+use tine_core::json::{Object, object};
+use tine_core::{Body, Json, Limits, Message, Metadata, Role, Status, Timestamp};
+
+/// A text block.
+pub(crate) fn text(text: impl Into<String>) -> Json {
+    object([("type", "text".into()), ("text", text.into().into())])
+}
+
+/// What a model thought.
+pub(crate) fn thinking(text: &str, signature: Option<&str>) -> Json {
+    let mut block = Object::new();
+    block.insert("type", "thinking".into());
+    block.insert("text", text.into());
+    if let Some(signature) = signature.filter(|it| !it.is_empty()) {
+        block.insert("signature", signature.into());
+    }
+    Json::Object(block)
+}
+
+/// A call of a tool.
+pub(crate) fn call(id: &str, name: &str, parameters: Json) -> Json {
+    object([
+        ("type", "tool-use".into()),
+        ("id", id.into()),
+        ("name", name.into()),
+        ("parameters", parameters),
+    ])
+}
+
+/// Arguments that came as a text: their JSON, or the text where it is none.
+pub(crate) fn arguments(text: &str) -> Json {
+    if text.trim().is_empty() {
+        return Json::Object(Object::new());
+    }
+    match crate::json::read(text.as_bytes()) {
+        Ok((json @ Json::Object(_), _)) => json,
+        Ok((json, _)) => object([("arguments", json)]),
+        Err(_) => object([("arguments", text.into())]),
+    }
+}
+
+/// A summary that stands for what came before it.
+pub(crate) fn summary(text: &str) -> Json {
+    object([("type", "summary".into()), ("text", text.into())])
+}
+
+/// An object of the members that are there.
+pub(crate) fn known<const N: usize>(members: [(&str, Json); N]) -> Json {
+    let told = |(_, value): &(&str, Json)| match value {
+        Json::Null => false,
+        Json::Object(object) => !object.is_empty(),
+        _ => true,
+    };
+    members
+        .into_iter()
+        .filter(told)
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect::<Object>()
+        .into()
+}
+
+/// A member's value, or nothing.
+pub(crate) fn member(json: &Json, name: &str) -> Json {
+    json.get(name).cloned().unwrap_or(Json::Null)
+}
+
+/// A text that may be absent.
+pub(crate) fn maybe(text: Option<&str>) -> Json {
+    text.filter(|text| !text.is_empty()).map_or(Json::Null, Json::from)
+}
+
+/// Everything besides what was said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub at: Option<Timestamp>,
+    pub source_info: Option<Json>,
+    pub tags: Vec<&'static str>,
+    pub partial: bool,
+}
+
+/// A message of blocks; nothing where there is none to keep, or why it cannot be one.
+pub(crate) fn message(
+    role: Role,
+    call: Option<&str>,
+    blocks: Vec<Json>,
+    about: About,
+) -> Result<Option<Message>, String> {
+    let said: Vec<Json> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+    let limits = Limits::default();
+    let body = match said.len() {
+        0 if role == Role::Tool => Body::Text(String::new()),
+        0 => return Ok(None),
+        _ => Body::from_content(Json::Array(said), role, &limits)
+            .map_err(|error| error.to_string())?,
+    };
+    let info = about.source_info.filter(|info| info.as_object().is_some_and(|it| !it.is_empty()));
+    let metadata = Metadata {
+        source_info: info,
+        tags: about.tags.into_iter().map(str::to_owned).collect(),
+        ..Metadata::default()
+    };
+    let message = Message {
+        role,
+        body,
+        tool_call_id: call.map(str::to_owned),
+        created_at: about.at,
+        status: if about.partial { Status::Partial } else { Status::Complete },
+        metadata,
+    };
+    message.check(&limits).map_err(|error| error.to_string())?;
+    Ok(Some(message))
+}
+
+/// An empty text says nothing.
+fn is_blank(block: &Json) -> bool {
+    block.get("type").and_then(Json::as_str) == Some("text")
+        && block.get("text").and_then(Json::as_str).is_some_and(str::is_empty)
+}
+
+/// A time as RFC 3339 text, or as seconds or milliseconds since the epoch.
+pub(crate) fn time(json: Option<&Json>) -> Option<Timestamp> {
+    match json? {
+        Json::String(text) => text.parse().ok(),
+        Json::Number(number) => {
+            let value = number.as_f64();
+            // Seconds until the year 5138, milliseconds since 1973.
+            let millis = if value.abs() < 1e11 { value * 1000.0 } else { value };
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "times beyond are brought into range"
+            )]
+            (value > 0.0).then(|| Timestamp::from_millis(millis.round() as i64))
+        }
+        _ => None,
+    }
+}
+
+/// What a tool answered.
+pub(crate) struct ToolResult {
+    pub call: String,
+    pub said: Vec<Json>,
+    pub failed: bool,
+}
+
+/// Content in Anthropic's form: what is said, and the results of tools in it, each with its call.
+pub(crate) struct Anthropic {
+    pub said: Vec<Json>,
+    pub results: Vec<ToolResult>,
+    pub faults: Vec<String>,
+}
+
+/// Reads Anthropic's `content`: a text or blocks.
+pub(crate) fn anthropic(content: Json) -> Anthropic {
+    let mut read = Anthropic { said: Vec::new(), results: Vec::new(), faults: Vec::new() };
+    let blocks = match content {
+        Json::String(said) => return Anthropic { said: vec![text(said)], ..read },
+        Json::Array(blocks) => blocks,
+        Json::Null => return read,
+        other => {
+            read.faults.push(format!("content that is {}; left out", other.type_name()));
+            return read;
+        }
+    };
+    for block in blocks {
+        let kind = block.get("type").and_then(Json::as_str).unwrap_or_default();
+        match kind {
+            "tool_use" => {
+                let member = |name| crate::json::text(&block, name);
+                let (id, name) = (member("id").unwrap_or("?"), member("name").unwrap_or("?"));
+                let parameters = match block.get("input") {
+                    Some(input @ Json::Object(_)) => input.clone(),
+                    None | Some(Json::Null) => Json::Object(Object::new()),
+                    Some(Json::String(input)) => arguments(input),
+                    Some(other) => object([("arguments", other.clone())]),
+                };
+                read.said.push(call(id, name, parameters));
+            }
+            "tool_result" => {
+                let Some(id) = crate::json::text(&block, "tool_use_id") else {
+                    read.faults.push("a tool's result without the id of its call; left out".into());
+                    continue;
+                };
+                let said = result(member(&block, "content"));
+                let failed = crate::json::is(&block, "is_error");
+                read.results.push(ToolResult { call: id.to_owned(), said, failed });
+            }
+            "thinking" => {
+                let said = crate::json::text(&block, "thinking").unwrap_or_default();
+                let signature = crate::json::text(&block, "signature");
+                if !said.is_empty() || signature.is_some() {
+                    read.said.push(thinking(said, signature));
+                }
+            }
+            "" => read.faults.push("a block without a type; left out".to_owned()),
+            _ => read.said.push(block),
+        }
+    }
+    read
+}
+
+/// The blocks of a tool's result.
+pub(crate) fn result(content: Json) -> Vec<Json> {
+    match content {
+        Json::Null => Vec::new(),
+        Json::String(said) => vec![text(said)],
+        Json::Array(blocks)
+            if blocks.iter().all(|block| crate::json::text(block, "type").is_some()) =>
+        {
+            blocks
+        }
+        other => vec![text(other.to_canonical())],
+    }
+}

@@ -1,0 +1,180 @@
+//! Messages that name their parents, in any order, made into a tree.
+//!
+//! Whatever the file does, a tree comes out: a repeated id is taken once, a parent that is not
+//! there or a circle is cut and noted, a message without content is bridged. No message that says
+//! something is dropped.
+
+use std::collections::HashMap;
+
+use crate::{Attachment, Line, Node};
+
+/// A message on its way into a tree.
+pub(crate) struct Sprout {
+    pub id: String,
+    /// The id of the message before it.
+    pub parent: Option<String>,
+    /// What was said; without it the message only leads from its parent to its children.
+    pub said: Option<tine_core::Message>,
+    pub attachments: Vec<Attachment>,
+    /// The line of the file.
+    pub line: Option<u64>,
+}
+
+/// A tree, and what had to be done to get one.
+#[derive(Default)]
+pub(crate) struct Grown {
+    pub nodes: Vec<Node>,
+    /// For each id that the file knows the message that it means, or the one before it.
+    pub places: HashMap<String, Option<usize>>,
+    pub faults: Vec<(Option<u64>, String)>,
+}
+
+/// Makes a tree. Children stand in the order in which they were given.
+pub(crate) fn grow(sprouts: Vec<Sprout>) -> Grown {
+    let mut grown = Grown::default();
+    let mut by_id: HashMap<String, usize> = HashMap::with_capacity(sprouts.len());
+    let mut kept: Vec<Option<Sprout>> = Vec::with_capacity(sprouts.len());
+    for sprout in sprouts {
+        match by_id.get(&sprout.id).copied() {
+            None => {
+                by_id.insert(sprout.id.clone(), kept.len());
+                kept.push(Some(sprout));
+            }
+            Some(first) => {
+                let same = kept[first].as_ref().is_some_and(|first| first.said == sprout.said);
+                if !same {
+                    let what = format!(
+                        "the id {} is there again and says something else; kept as a version",
+                        sprout.id
+                    );
+                    grown.faults.push((sprout.line, what));
+                    let parent = kept[first].as_ref().and_then(|first| first.parent.clone());
+                    let id = format!("{}#{}", sprout.id, kept.len());
+                    by_id.insert(id.clone(), kept.len());
+                    kept.push(Some(Sprout { id, parent, ..sprout }));
+                }
+            }
+        }
+    }
+    let parents = parents(&kept, &by_id, &mut grown.faults);
+    let mut places: Vec<Option<Option<usize>>> = vec![None; kept.len()];
+    let mut way = Vec::new();
+    for start in 0..kept.len() {
+        let mut next = Some(start);
+        while let Some(index) = next.filter(|index| places[*index].is_none()) {
+            way.push(index);
+            next = parents[index];
+        }
+        let mut above = next.and_then(|index| places[index].flatten());
+        while let Some(index) = way.pop() {
+            let Some(Sprout { id, said, attachments, .. }) = kept[index].take() else { continue };
+            if let Some(message) = said {
+                grown.nodes.push(Node { id: id.clone(), parent: above, message, attachments });
+                above = Some(grown.nodes.len() - 1);
+            }
+            places[index] = Some(above);
+            grown.places.insert(id, above);
+        }
+    }
+    grown
+}
+
+/// The parent of each, with circles and absent ones cut.
+fn parents(
+    kept: &[Option<Sprout>],
+    by_id: &HashMap<String, usize>,
+    faults: &mut Vec<(Option<u64>, String)>,
+) -> Vec<Option<usize>> {
+    let mut parents: Vec<Option<usize>> = Vec::with_capacity(kept.len());
+    for (index, sprout) in kept.iter().enumerate() {
+        let Some(Sprout { parent: Some(parent), line, .. }) = sprout else {
+            parents.push(None);
+            continue;
+        };
+        let found = by_id.get(parent).copied();
+        if found.is_none() {
+            // The message before it in the file is the best that is known.
+            let what = format!("the parent {parent} is not there; put behind the message before");
+            faults.push((*line, what));
+        }
+        parents.push(found.or_else(|| index.checked_sub(1)));
+    }
+    // 0: not seen, otherwise the walk that saw it.
+    let mut seen = vec![0_usize; kept.len()];
+    for start in 0..kept.len() {
+        let walk = start + 1;
+        let mut index = start;
+        while seen[index] == 0 {
+            seen[index] = walk;
+            match parents[index] {
+                Some(parent) if seen[parent] == walk => {
+                    let line = kept[index].as_ref().and_then(|sprout| sprout.line);
+                    faults.push((line, "messages follow one another in a circle; cut".to_owned()));
+                    parents[index] = None;
+                    break;
+                }
+                Some(parent) => index = parent,
+                None => break,
+            }
+        }
+    }
+    parents
+}
+
+impl Grown {
+    /// Every line of the tree. `main` ends on `active`, else on the last message; `name` says what
+    /// the others are called, and those without a name are tails.
+    pub(crate) fn lines(
+        &self,
+        active: Option<usize>,
+        mut name: impl FnMut(usize) -> Option<String>,
+    ) -> Vec<Line> {
+        let Some(active) = active.or_else(|| self.nodes.len().checked_sub(1)) else {
+            return Vec::new();
+        };
+        let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut open = Vec::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            match node.parent {
+                Some(parent) => below[parent].push(place),
+                None => open.push(place),
+            }
+        }
+        // Line by line in the order of siblings: that is the order in which they are laid down.
+        open.reverse();
+        let mut leaves = Vec::new();
+        while let Some(place) = open.pop() {
+            open.extend(below[place].iter().rev());
+            if below[place].is_empty() {
+                leaves.push(place);
+            }
+        }
+        let main = || Some("main".to_owned());
+        let line = |tip| Line { tip, branch: if tip == active { main() } else { name(tip) } };
+        let mut lines: Vec<Line> = leaves.into_iter().map(line).collect();
+        if !below[active].is_empty() {
+            lines.push(Line { tip: active, branch: main() });
+        }
+        lines
+    }
+
+    /// Gives messages without a time the one of the message before, else the one given.
+    pub(crate) fn fill_times(&mut self, first: Option<tine_core::Timestamp>) {
+        for place in 0..self.nodes.len() {
+            if self.nodes[place].message.created_at.is_none() {
+                let above = self.nodes[place].parent.map(|above| &self.nodes[above]);
+                let time = above.map_or(first, |above| above.message.created_at);
+                self.nodes[place].message.created_at = time;
+            }
+        }
+    }
+}
+
+/// Names for branches that have none: `branch-1`, `branch-2` …, from the first leaf on.
+pub(crate) fn numbered() -> impl FnMut(usize) -> Option<String> {
+    let mut number = 0;
+    move |_| {
+        number += 1;
+        Some(format!("branch-{number}"))
+    }
+}

@@ -1,0 +1,8 @@
+//! The one test binary of this crate.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+
+mod drawing;
+mod fixtures;
+mod hostile;
+mod roundtrip;

@@ -1,0 +1,321 @@
+//! What is known here of conversations that were lately appended to.
+//!
+//! It holds as long as the conversation's log ends with the same operation: whoever writes on the
+//! strength of it adds the next one, and if that number is taken, what was known is thrown away.
+//! So nothing has to be told from server to server.
+//!
+//! Writers of one conversation within this process take turns: each gets what the one before knew.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use tine_core::{ConversationId, Name, OperationHash, ProjectId};
+use tine_store::{
+    Branch, Conversation, ConversationKey, Hidden, Operation, Result, Segment, SegmentNo, Split,
+    Turn, TurnLoc,
+};
+
+use crate::failure::Failure;
+use crate::link::{Command, Link, values};
+use crate::rows::{self, branch_columns, conversation_columns, turn_columns};
+use crate::{WRITE_DEADLINE, lock};
+
+/// Conversations of which something is known at most.
+const CONVERSATIONS: usize = 20_000;
+
+/// How long one waits for another who writes to the same conversation.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Larger bodies are not kept in memory.
+const BODY_BYTES: usize = 64 << 10;
+
+/// Branches, segments, hidden runs and splits: a conversation with more of one of them is read
+/// each time.
+const RECORDS: usize = 2_048;
+
+/// A conversation, as far as a plain append looks at it.
+pub(crate) struct Known {
+    pub conversation: Conversation,
+    pub end: Option<(u64, OperationHash)>,
+    /// All of them.
+    pub branches: BTreeMap<Name, Branch>,
+    /// All of them.
+    pub segments: BTreeMap<SegmentNo, Segment>,
+    /// All of them.
+    pub hidden: Vec<Hidden>,
+    /// All of them.
+    pub splits: Vec<Split>,
+    /// The last index of segments in which a branch ends.
+    pub last: HashMap<SegmentNo, u32>,
+    /// Turns on which a branch ends, unless they are large.
+    pub tips: HashMap<TurnLoc, Turn>,
+}
+
+/// What an append adds.
+#[derive(Default)]
+pub(crate) struct Added {
+    pub segments: Vec<Segment>,
+    pub turns: Vec<Turn>,
+    pub branches: Vec<Branch>,
+    pub operation: Option<Operation>,
+}
+
+macro_rules! of_conversation {
+    ($before:expr, $behind:expr) => {
+        concat!(
+            $before,
+            " WHERE project = $1 AND conversation = \
+              (SELECT no FROM conversation WHERE project = $1 AND id = $2) ",
+            $behind
+        )
+    };
+}
+
+const READ: [&str; 9] = [
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    concat!(
+        "SELECT ",
+        conversation_columns!(),
+        " FROM conversation WHERE project = $1 AND id = $2"
+    ),
+    of_conversation!("SELECT seq, hash FROM operation", "ORDER BY seq DESC LIMIT 1"),
+    of_conversation!(concat!("SELECT ", branch_columns!(), " FROM branch"), "LIMIT $3"),
+    of_conversation!(
+        "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment",
+        "LIMIT $3"
+    ),
+    of_conversation!(
+        "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
+         root_index FROM hidden",
+        "ORDER BY segment, first, operation LIMIT $3"
+    ),
+    of_conversation!(
+        "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
+         right_segment, right_index, operation FROM split",
+        "ORDER BY whole_segment, whole_index LIMIT $3"
+    ),
+    concat!(
+        "SELECT ",
+        turn_columns!(),
+        ", body.body, (SELECT max(index) FROM turn AS other \
+         WHERE other.project = $1 AND other.segment = turn.segment) \
+         FROM branch \
+         JOIN turn ON turn.project = $1 AND turn.segment = branch.tip_segment \
+             AND turn.index = branch.tip_index \
+         LEFT JOIN body ON body.project = $1 AND body.digest = turn.shared \
+             AND octet_length(body.body) <= $4 \
+         WHERE branch.project = $1 AND branch.conversation = \
+              (SELECT no FROM conversation WHERE project = $1 AND id = $2) LIMIT $3"
+    ),
+    "COMMIT",
+];
+
+impl Known {
+    /// Reads it, in one round trip. Nothing for a conversation that is not there or has too many
+    /// of something.
+    fn read(
+        link: &mut Link,
+        project: i32,
+        project_id: &ProjectId,
+        id: &ConversationId,
+    ) -> std::result::Result<Option<Known>, Failure> {
+        let id = id.as_str().to_owned();
+        let limit = rows::limited(RECORDS + 1);
+        let large = i32::try_from(BODY_BYTES).unwrap_or(i32::MAX);
+        let commands = READ.map(|sql| {
+            let values = match sql {
+                _ if sql.contains("$4") => values![project, id.clone(), limit, large],
+                _ if sql.contains("$3") => values![project, id.clone(), limit],
+                _ if sql.contains("$2") => values![project, id.clone()],
+                _ => vec![],
+            };
+            Command::new(sql, values)
+        });
+        let answers = link.exchange_all(WRITE_DEADLINE, &commands)?;
+        let [_, conversation, end, branches, segments, hidden, splits, tips, _] = &answers[..]
+        else {
+            return Ok(None);
+        };
+        let many = [branches, segments, hidden, splits, tips].iter().any(|it| it.len() > RECORDS);
+        let Some(conversation) = conversation.first().filter(|_| !many) else { return Ok(None) };
+        let read = || -> Result<Known> {
+            let branches = branches.iter().map(rows::branch).collect::<Result<Vec<_>>>()?;
+            let mut known = Known {
+                conversation: rows::conversation(conversation, project_id)?,
+                end: match end.first() {
+                    None => None,
+                    Some(end) => {
+                        Some((rows::unsigned(end.get(0)), rows::operation_hash(end.get(1))?))
+                    }
+                },
+                branches: branches.into_iter().map(|it| (it.name.clone(), it)).collect(),
+                segments: segments.iter().map(rows::segment).map(|it| (it.no, it)).collect(),
+                hidden: hidden.iter().map(rows::hidden).collect::<Result<_>>()?,
+                splits: splits.iter().map(rows::split).collect(),
+                last: HashMap::new(),
+                tips: HashMap::new(),
+            };
+            for row in tips {
+                let shared: Option<Vec<u8>> = row.get(14);
+                let last = rows::loc(0, row.get(15)).index;
+                known.last.insert(SegmentNo(row.get(0)), last);
+                if rows::shared_digest(row).is_some() == shared.is_some() {
+                    let turn = rows::turn(row, shared)?;
+                    known.tips.insert(turn.loc, turn);
+                }
+            }
+            Ok(known)
+        };
+        // What is damaged is told by whoever reads it in earnest.
+        Ok(read().ok())
+    }
+
+    /// After an append was committed.
+    pub(crate) fn add(&mut self, added: Added) {
+        for segment in added.segments {
+            self.segments.insert(segment.no, segment);
+        }
+        for branch in added.branches {
+            let before = self.branches.insert(branch.name.clone(), branch);
+            if let Some(left) = before.and_then(|before| before.tip)
+                && !self.branches.values().any(|branch| branch.tip == Some(left))
+            {
+                self.tips.remove(&left);
+            }
+        }
+        for turn in added.turns {
+            self.last.insert(turn.loc.segment, turn.loc.index);
+            let tip = self.branches.values().any(|branch| branch.tip == Some(turn.loc));
+            let small = match &turn.content {
+                tine_store::Content::Kept(body) => body_bytes(body) <= BODY_BYTES,
+                tine_store::Content::Purged(_) => true,
+            };
+            if tip && small {
+                self.tips.insert(turn.loc, turn);
+            }
+        }
+        if let Some(operation) = added.operation {
+            self.end = Some((operation.seq, operation.hash));
+        }
+    }
+}
+
+fn body_bytes(body: &tine_core::Body) -> usize {
+    match body {
+        tine_core::Body::Text(text) | tine_core::Body::Blocks(text) => text.len(),
+    }
+}
+
+/// A conversation by its project's number and its id.
+type ById = (i32, ConversationId);
+
+/// All that is known.
+#[derive(Default)]
+pub(crate) struct Memory {
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    by_id: HashMap<ById, Arc<Slot>>,
+    ids: HashMap<ConversationKey, ById>,
+}
+
+/// The place of one conversation.
+#[derive(Default)]
+struct Slot {
+    state: Mutex<SlotState>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct SlotState {
+    taken: bool,
+    known: Option<Known>,
+    /// Counts the times that it was to be forgotten.
+    forgotten: u64,
+}
+
+impl Memory {
+    /// Takes what is known of a conversation, waiting for whoever has it.
+    pub(crate) fn take(&self, project: i32, id: &ConversationId) -> Option<Seat> {
+        let slot = {
+            let mut slots = lock(&self.slots);
+            if slots.by_id.len() >= CONVERSATIONS {
+                *slots = Slots::default();
+            }
+            Arc::clone(slots.by_id.entry((project, id.clone())).or_default())
+        };
+        let began = Instant::now();
+        let mut state = lock(&slot.state);
+        while state.taken {
+            let left = WAIT.checked_sub(began.elapsed())?;
+            state = match slot.left.wait_timeout(state, left) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        state.taken = true;
+        let (known, forgotten) = (state.known.take(), state.forgotten);
+        drop(state);
+        Some(Seat { slot, known, forgotten, name: (project, id.clone()) })
+    }
+
+    /// Forgets a conversation that was changed in another way.
+    pub(crate) fn forget(&self, key: ConversationKey) {
+        let slots = lock(&self.slots);
+        if let Some(slot) = slots.ids.get(&key).and_then(|name| slots.by_id.get(name)) {
+            let mut state = lock(&slot.state);
+            state.known = None;
+            state.forgotten += 1;
+        }
+    }
+
+    /// Gives back what is known after an append.
+    pub(crate) fn keep(&self, mut seat: Seat, known: Known) {
+        let key = known.conversation.key;
+        lock(&self.slots).ids.insert(key, seat.name.clone());
+        seat.known = Some(known);
+    }
+}
+
+/// The right to append to a conversation on the strength of what is known.
+pub(crate) struct Seat {
+    slot: Arc<Slot>,
+    known: Option<Known>,
+    forgotten: u64,
+    name: ById,
+}
+
+impl Seat {
+    /// What is known, read now if it is nothing.
+    pub(crate) fn take_known(
+        &mut self,
+        project_id: &ProjectId,
+        link: impl FnOnce(
+            &mut dyn FnMut(&mut Link) -> std::result::Result<(), Failure>,
+        ) -> std::result::Result<(), Failure>,
+    ) -> std::result::Result<Option<Known>, Failure> {
+        if let Some(known) = self.known.take() {
+            return Ok(Some(known));
+        }
+        let mut found = None;
+        link(&mut |link| {
+            found = Known::read(link, self.name.0, project_id, &self.name.1)?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = lock(&self.slot.state);
+        state.taken = false;
+        if state.forgotten == self.forgotten {
+            state.known = self.known.take();
+        }
+        self.slot.left.notify_one();
+    }
+}

@@ -1,0 +1,490 @@
+//! Between records and columns.
+
+use tine_core::facts::Slot;
+use tine_core::json::{self, Json};
+use tine_core::{
+    Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
+    RootHash, Status, Timestamp, TurnHash, TurnId,
+};
+use tine_store::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
+    HiddenBy, Idempotency, Operation, Origin, Result, Root, Segment, SegmentNo, Split, StoreError,
+    Turn, TurnLoc, Visibility,
+};
+use tokio_postgres::Row;
+
+/// Bodies of this size and more are stored once for all turns that hold them.
+pub(crate) const SHARED_BODY_BYTES: usize = 8192;
+
+/// Bits of a handle below the project.
+const PROJECT_SHIFT: u32 = 39;
+
+/// Bits of a segment's number within a block.
+const BLOCK_SHIFT: u32 = 8;
+
+/// The largest number of a project.
+pub(crate) const LAST_PROJECT: i32 = (1 << 24) - 1;
+
+/// The first number of a project's block: the handle of a conversation and of its first segment.
+pub(crate) fn block(project: i32, nth: i64) -> i64 {
+    i64::from(project) << PROJECT_SHIFT | nth << BLOCK_SHIFT
+}
+
+/// Whether a number is the first of a block.
+pub(crate) fn begins_block(number: i64) -> bool {
+    number & ((1 << BLOCK_SHIFT) - 1) == 0
+}
+
+/// The project that a handle belongs to.
+pub(crate) fn project_of(handle: i64) -> i32 {
+    i32::try_from(handle >> PROJECT_SHIFT).unwrap_or(0)
+}
+
+pub(crate) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+pub(crate) fn small(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+fn counted(value: i32) -> u32 {
+    u32::try_from(value).unwrap_or(0)
+}
+
+pub(crate) fn limited(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn damaged(record: impl Into<String>, why: &str) -> StoreError {
+    StoreError::Corrupt { record: record.into(), why: why.to_owned() }
+}
+
+/// A place in its two columns; the root is 0.
+pub(crate) fn place(at: Option<TurnLoc>) -> (i64, i32) {
+    at.map_or((0, 0), |loc| (loc.segment.0, small(loc.index)))
+}
+
+pub(crate) fn loc(segment: i64, index: i32) -> TurnLoc {
+    TurnLoc { segment: SegmentNo(segment), index: counted(index) }
+}
+
+fn root_or_loc(segment: i64, index: i32) -> Option<TurnLoc> {
+    (segment != 0).then(|| loc(segment, index))
+}
+
+fn text(bytes: Vec<u8>, record: impl FnOnce() -> String) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| damaged(record(), "it holds what is no text"))
+}
+
+fn digest(bytes: &[u8], record: impl FnOnce() -> String) -> Result<Digest> {
+    let bytes = bytes.try_into().map_err(|_| damaged(record(), "a digest has a wrong length"))?;
+    Ok(Digest(bytes))
+}
+
+fn id(bytes: &[u8], record: impl FnOnce() -> String) -> Result<[u8; 16]> {
+    bytes.try_into().map_err(|_| damaged(record(), "an id has a wrong length"))
+}
+
+fn optional_id(bytes: Option<&[u8]>, record: impl FnOnce() -> String) -> Result<Option<[u8; 16]>> {
+    bytes.map(|bytes| id(bytes, record)).transpose()
+}
+
+/// How a body is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyForm {
+    Text,
+    Blocks,
+    Purged,
+}
+
+fn role_number(role: Role) -> i16 {
+    match role {
+        Role::User => 0,
+        Role::Assistant => 1,
+        Role::Tool => 2,
+        Role::System => 3,
+    }
+}
+
+pub(crate) fn form(role: Role, body: BodyForm, status: Status) -> i16 {
+    role_number(role) | (body as i16) << 2 | i16::from(status == Status::Partial) << 4
+}
+
+/// The bits of `form` that say how the body is kept.
+pub(crate) const BODY_FORM_MASK: i16 = 3 << 2;
+
+/// Those bits of a turn that was purged.
+pub(crate) const PURGED_FORM: i16 = (BodyForm::Purged as i16) << 2;
+
+fn read_form(form: i16) -> Option<(Role, BodyForm, Status)> {
+    let role =
+        [Role::User, Role::Assistant, Role::Tool, Role::System][usize::try_from(form & 3).ok()?];
+    let body = match form >> 2 & 3 {
+        0 => BodyForm::Text,
+        1 => BodyForm::Blocks,
+        2 => BodyForm::Purged,
+        _ => return None,
+    };
+    let status = if form >> 4 & 1 == 1 { Status::Partial } else { Status::Complete };
+    Some((role, body, status))
+}
+
+pub(crate) fn origin_bytes(origin: &Origin) -> Option<Vec<u8>> {
+    let fields = [origin.edited_from, origin.derived_from, origin.part_of];
+    let mut bytes = vec![0];
+    for (bit, id) in fields.iter().enumerate() {
+        if let Some(id) = id {
+            bytes[0] |= 1 << bit;
+            bytes.extend_from_slice(id.as_bytes());
+        }
+    }
+    if let Some(slot) = &origin.slot {
+        bytes[0] |= SLOT_BIT;
+        bytes.extend_from_slice(&slot.part.to_le_bytes());
+        bytes.extend_from_slice(slot.turn_id.as_bytes());
+    }
+    (bytes[0] != 0).then_some(bytes)
+}
+
+/// Behind the ids, to the end: a slot, which shares role and call with its turn.
+const SLOT_BIT: u8 = 1 << 3;
+
+fn read_origin(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
+    let (flags, mut rest) = bytes.split_first()?;
+    let mut fields = [None; 3];
+    for (bit, field) in fields.iter_mut().enumerate() {
+        if flags >> bit & 1 == 1 {
+            let (id, behind) = rest.split_first_chunk::<16>()?;
+            *field = Some(TurnId::from_bytes(*id));
+            rest = behind;
+        }
+    }
+    let [edited_from, derived_from, part_of] = fields;
+    let mut slot = None;
+    if flags & SLOT_BIT != 0 {
+        let (part, turn_id) = rest.split_first_chunk::<4>()?;
+        slot = Some(Slot {
+            turn_id: String::from_utf8(turn_id.to_vec()).ok()?,
+            role,
+            tool_call_id: tool_call_id.map(str::to_owned),
+            part: u32::from_le_bytes(*part),
+        });
+        rest = &[];
+    }
+    rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
+}
+
+pub(crate) fn metadata_bytes(metadata: &Metadata) -> Option<Vec<u8>> {
+    (*metadata != Metadata::default()).then(|| metadata.to_json().to_canonical().into_bytes())
+}
+
+/// What was accepted under larger limits, once, is still readable.
+const STORED_LIMITS: Limits = Limits {
+    body_bytes: usize::MAX,
+    block_bytes: usize::MAX,
+    messages_per_append: usize::MAX,
+    json_depth: json::MAX_DEPTH,
+    name_bytes: usize::MAX,
+    page_rows: usize::MAX,
+    query_bytes: usize::MAX,
+    query_terms: usize::MAX,
+    source_bytes: usize::MAX,
+    facts_per_store: usize::MAX,
+};
+
+fn stored_json(bytes: &[u8], record: impl FnOnce() -> String) -> Result<Json> {
+    json::parse(bytes, STORED_LIMITS.json_depth)
+        .map_err(|_| damaged(record(), "its JSON cannot be read"))
+}
+
+/// Columns of a turn, for [`turn`].
+macro_rules! turn_columns {
+    () => {
+        "turn.segment, turn.index, turn.id, turn.hash, turn.operation, turn.depth, \
+         turn.created_at, turn.form, turn.body, turn.shared, turn.tool_call_id, turn.metadata, \
+         turn.origin, turn.conversation"
+    };
+}
+pub(crate) use turn_columns;
+
+/// The conversation of a turn.
+pub(crate) fn turn_conversation(row: &Row) -> ConversationKey {
+    ConversationKey(row.get(13))
+}
+
+/// The digest of a turn's body, if that is stored elsewhere.
+pub(crate) fn shared_digest(row: &Row) -> Option<Vec<u8>> {
+    row.get(9)
+}
+
+/// A turn from its columns and, if it has one, its shared body.
+pub(crate) fn turn(row: &Row, shared: Option<Vec<u8>>) -> Result<Turn> {
+    let place = loc(row.get(0), row.get(1));
+    let record = || format!("turn {} of segment {}", place.index, place.segment.0);
+    let (role, body, status) =
+        read_form(row.get(7)).ok_or_else(|| damaged(record(), "unknown form"))?;
+    let bytes: Option<Vec<u8>> = shared.or_else(|| row.get(8));
+    let bytes = bytes.ok_or_else(|| damaged(record(), "its content is missing"))?;
+    let content = match body {
+        BodyForm::Text => Content::Kept(Body::Text(text(bytes, record)?)),
+        BodyForm::Blocks => Content::Kept(Body::Blocks(text(bytes, record)?)),
+        BodyForm::Purged => Content::Purged(digest(&bytes, record)?),
+    };
+    let tool_call_id = row.get::<_, Option<Vec<u8>>>(10);
+    let tool_call_id = tool_call_id.map(|bytes| text(bytes, record)).transpose()?;
+    let metadata = match row.get::<_, Option<&[u8]>>(11) {
+        None => Metadata::default(),
+        Some(bytes) => Metadata::from_json(&stored_json(bytes, record)?, &STORED_LIMITS)
+            .map_err(|_| damaged(record(), "its metadata cannot be read"))?,
+    };
+    let origin = match row.get::<_, Option<&[u8]>>(12) {
+        None => Origin::default(),
+        Some(bytes) => read_origin(bytes, role, tool_call_id.as_deref())
+            .ok_or_else(|| damaged(record(), "its origin cannot be read"))?,
+    };
+    Ok(Turn {
+        loc: place,
+        id: TurnId::from_bytes(id(row.get(2), record)?),
+        hash: TurnHash(digest(row.get(3), record)?),
+        depth: counted(row.get(5)),
+        role,
+        content,
+        tool_call_id,
+        created_at: Timestamp::from_millis(row.get(6)),
+        status,
+        metadata,
+        operation: unsigned(row.get(4)),
+        origin,
+    })
+}
+
+/// Columns of a conversation, for [`conversation`].
+macro_rules! conversation_columns {
+    () => {
+        "no, id, root_hash, system_prompt, config, title, metadata, created_at, derived_from, \
+         derived_turn, visibility"
+    };
+}
+pub(crate) use conversation_columns;
+
+pub(crate) fn conversation(row: &Row, project: &ProjectId) -> Result<Conversation> {
+    let no: i64 = row.get(0);
+    let record = || format!("conversation {no}");
+    let optional_text = |column: usize| {
+        let bytes: Option<Vec<u8>> = row.get(column);
+        bytes.map(|bytes| text(bytes, record)).transpose()
+    };
+    let root = match row.get::<_, Option<&[u8]>>(4) {
+        None => None,
+        Some(config) => {
+            Some(Root { system_prompt: optional_text(3)?, config: stored_json(config, record)? })
+        }
+    };
+    let derived_from = match row.get::<_, Option<String>>(8) {
+        None => None,
+        Some(conversation) => Some(DerivedFrom {
+            conversation: ConversationId::from_stored(conversation),
+            turn: optional_id(row.get(9), record)?.map(TurnId::from_bytes),
+        }),
+    };
+    Ok(Conversation {
+        key: ConversationKey(no),
+        project: project.clone(),
+        id: ConversationId::from_stored(row.get::<_, String>(1)),
+        root_hash: RootHash(digest(row.get(2), record)?),
+        root,
+        title: optional_text(5)?,
+        metadata: stored_json(row.get(6), record)?,
+        created_at: Timestamp::from_millis(row.get(7)),
+        derived_from,
+        visibility: match row.get::<_, i16>(10) {
+            0 => Visibility::Shown,
+            1 => Visibility::Archived,
+            2 => Visibility::Undone,
+            3 => Visibility::ProjectLog,
+            _ => return Err(damaged(record(), "unknown visibility")),
+        },
+    })
+}
+
+pub(crate) fn visibility_number(visibility: Visibility) -> i16 {
+    match visibility {
+        Visibility::Shown => 0,
+        Visibility::Archived => 1,
+        Visibility::Undone => 2,
+        Visibility::ProjectLog => 3,
+    }
+}
+
+/// From `no, conversation, parent_segment, parent_index, base_depth`.
+pub(crate) fn segment(row: &Row) -> Segment {
+    Segment {
+        no: SegmentNo(row.get(0)),
+        conversation: ConversationKey(row.get(1)),
+        parent: root_or_loc(row.get(2), row.get(3)),
+        base_depth: counted(row.get(4)),
+    }
+}
+
+/// From `conversation, whole, left, right, operation`, places in two columns each.
+pub(crate) fn split(row: &Row) -> Split {
+    Split {
+        conversation: ConversationKey(row.get(0)),
+        whole: loc(row.get(1), row.get(2)),
+        left: loc(row.get(3), row.get(4)),
+        right: loc(row.get(5), row.get(6)),
+        operation: unsigned(row.get(7)),
+    }
+}
+
+/// From `conversation, segment, first, last, operation, hidden_by, root_segment, root_index`.
+pub(crate) fn hidden(row: &Row) -> Result<Hidden> {
+    Ok(Hidden {
+        conversation: ConversationKey(row.get(0)),
+        segment: SegmentNo(row.get(1)),
+        from: counted(row.get(2)),
+        to: counted(row.get(3)),
+        operation: unsigned(row.get(4)),
+        by: match row.get::<_, i16>(5) {
+            0 => HiddenBy::Cascade,
+            1 => HiddenBy::Reparent,
+            2 => HiddenBy::Undo,
+            _ => return Err(damaged("hidden run", "unknown reason")),
+        },
+        root: loc(row.get(6), row.get(7)),
+    })
+}
+
+pub(crate) fn hidden_by_number(by: HiddenBy) -> i16 {
+    match by {
+        HiddenBy::Cascade => 0,
+        HiddenBy::Reparent => 1,
+        HiddenBy::Undo => 2,
+    }
+}
+
+/// Columns of a branch, for [`branch`].
+macro_rules! branch_columns {
+    () => {
+        "branch.conversation, branch.id, branch.name, branch.tip_segment, branch.tip_index, \
+         branch.forked_from, branch.created_at, branch.version"
+    };
+}
+pub(crate) use branch_columns;
+
+pub(crate) fn branch(row: &Row) -> Result<Branch> {
+    let name: String = row.get(2);
+    let record = || format!("branch {name}");
+    Ok(Branch {
+        conversation: ConversationKey(row.get(0)),
+        id: BranchId::from_bytes(id(row.get(1), record)?),
+        tip: root_or_loc(row.get(3), row.get(4)),
+        forked_from: optional_id(row.get(5), record)?.map(TurnId::from_bytes),
+        created_at: Timestamp::from_millis(row.get(6)),
+        version: unsigned(row.get(7)),
+        name: Name::from_stored(name),
+    })
+}
+
+/// From `name, conversation, segment, index, created_at`.
+pub(crate) fn bookmark(row: &Row, project: &ProjectId) -> Bookmark {
+    Bookmark {
+        project: project.clone(),
+        name: Name::from_stored(row.get::<_, String>(0)),
+        conversation: ConversationKey(row.get(1)),
+        turn: loc(row.get(2), row.get(3)),
+        created_at: Timestamp::from_millis(row.get(4)),
+    }
+}
+
+/// Columns of an operation, for [`operation`].
+macro_rules! operation_columns {
+    () => {
+        "operation.conversation, operation.seq, operation.kind, operation.actor, operation.at, \
+         operation.detail, operation.purged, operation.hash, operation.undone, operation.key, \
+         operation.fingerprint, operation.answer"
+    };
+}
+pub(crate) use operation_columns;
+
+pub(crate) fn operation(row: &Row) -> Result<Operation> {
+    let (conversation, seq): (i64, i64) = (row.get(0), row.get(1));
+    let record = || format!("operation {seq} of conversation {conversation}");
+    let detail: Vec<u8> = row.get(5);
+    let detail = match row.get(6) {
+        false => Detail::Kept(text(detail, record)?),
+        true => Detail::Purged(digest(&detail, record)?),
+    };
+    let idempotency = match row.get::<_, Option<String>>(9) {
+        None => None,
+        Some(key) => {
+            let (fingerprint, answer): (Option<&[u8]>, Option<Vec<u8>>) =
+                (row.get(10), row.get(11));
+            let (Some(fingerprint), Some(answer)) = (fingerprint, answer) else {
+                return Err(damaged(record(), "it has a key and no answer"));
+            };
+            let (fingerprint, answer) = (digest(fingerprint, record)?, text(answer, record)?);
+            Some(Idempotency { key, fingerprint, answer })
+        }
+    };
+    Ok(Operation {
+        conversation: ConversationKey(conversation),
+        seq: unsigned(seq),
+        kind: row.get(2),
+        actor: row.get(3),
+        at: Timestamp::from_millis(row.get(4)),
+        detail,
+        hash: operation_hash(row.get(7))?,
+        undone: row.get(8),
+        idempotency,
+    })
+}
+
+pub(crate) fn operation_hash(bytes: &[u8]) -> Result<OperationHash> {
+    Ok(OperationHash(digest(bytes, || "hash of an operation".to_owned())?))
+}
+
+/// An entry's text.
+pub(crate) fn entry_text(bytes: Vec<u8>) -> Result<String> {
+    text(bytes, || "entry".to_owned())
+}
+
+/// Turns that an operation made, one behind the other: the first, and how many.
+pub(crate) type Run = (TurnLoc, u32);
+
+/// Adds a turn to runs.
+pub(crate) fn add_to_runs(runs: &mut Vec<Run>, loc: TurnLoc) {
+    match runs.last_mut() {
+        Some((first, count))
+            if first.segment == loc.segment && first.index + *count == loc.index =>
+        {
+            *count += 1;
+        }
+        _ => runs.push((loc, 1)),
+    }
+}
+
+/// Runs as bytes: segment, index and count, eight, four and four bytes each.
+pub(crate) fn runs_bytes(runs: &[Run]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(runs.len() * 16);
+    for (first, count) in runs {
+        bytes.extend_from_slice(&first.segment.0.to_be_bytes());
+        bytes.extend_from_slice(&first.index.to_be_bytes());
+        bytes.extend_from_slice(&count.to_be_bytes());
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+pub(crate) fn read_runs(bytes: &[u8]) -> Vec<Run> {
+    let four = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+    let runs = bytes.chunks_exact(16).map(|run| {
+        let segment = i64::from(four(&run[..4])) << 32 | i64::from(four(&run[4..8]));
+        (TurnLoc { segment: SegmentNo(segment), index: four(&run[8..12]) }, four(&run[12..]))
+    });
+    runs.collect()
+}

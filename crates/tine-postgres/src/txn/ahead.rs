@@ -1,0 +1,129 @@
+//! What a transaction reads before it is asked for, since it will be.
+//!
+//! Rules walk down a path turn by turn, and look at the forks of each. Over a network every look is
+//! a round trip, so the shape of a conversation is read as a whole the first time that its forks
+//! are asked for, and whoever asks for turns one behind the other gets some in advance.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use tine_store::{ConversationKey, Result, Segment, SegmentNo, Turn, TurnLoc};
+
+use super::Txn;
+use crate::link::values;
+use crate::rows::{self, project_of, turn_columns};
+
+/// Conversations with more segments are looked at fork by fork.
+const SEGMENTS: usize = 2_048;
+
+/// Turns read in advance.
+const TURNS: i64 = 128;
+
+/// Turns kept; then all are forgotten.
+const KEPT: usize = 1_024;
+
+/// The segments of a conversation, in order, and how far each goes.
+struct Shape {
+    segments: Vec<Segment>,
+    last: HashMap<SegmentNo, u32>,
+}
+
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// `None` for a conversation with too many segments.
+    shapes: RefCell<HashMap<ConversationKey, Option<Shape>>>,
+    turns: RefCell<HashMap<TurnLoc, Turn>>,
+    asked: RefCell<Option<TurnLoc>>,
+}
+
+impl Ahead {
+    pub(super) fn note_segment(&self, segment: Segment) {
+        if let Some(Some(shape)) = self.shapes.borrow_mut().get_mut(&segment.conversation) {
+            shape.segments.push(segment);
+        }
+    }
+
+    pub(super) fn note_turn(&self, conversation: ConversationKey, loc: TurnLoc) {
+        if let Some(Some(shape)) = self.shapes.borrow_mut().get_mut(&conversation) {
+            shape.last.insert(loc.segment, loc.index);
+        }
+    }
+
+    pub(super) fn forget_turn(&self, loc: TurnLoc) {
+        self.turns.borrow_mut().remove(&loc);
+    }
+
+    /// The last index of a segment, if its conversation's shape is known.
+    pub(super) fn last_index(&self, segment: SegmentNo) -> Option<u32> {
+        let shapes = self.shapes.borrow();
+        shapes.values().flatten().find_map(|shape| shape.last.get(&segment).copied())
+    }
+}
+
+impl Txn<'_> {
+    /// Segments of a conversation that a condition holds for, if its shape can be known.
+    pub(super) fn segments_where(
+        &self,
+        conversation: ConversationKey,
+        fits: impl Fn(&Segment) -> bool,
+    ) -> Result<Option<Vec<Segment>>> {
+        if !self.ahead.shapes.borrow().contains_key(&conversation) {
+            let shape = self.read_shape(conversation)?;
+            self.ahead.shapes.borrow_mut().insert(conversation, shape);
+        }
+        let shapes = self.ahead.shapes.borrow();
+        let known = shapes.get(&conversation).and_then(Option::as_ref);
+        Ok(known.map(|shape| shape.segments.iter().filter(|it| fits(it)).copied().collect()))
+    }
+
+    fn read_shape(&self, conversation: ConversationKey) -> Result<Option<Shape>> {
+        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth, \
+                   (SELECT max(index) FROM turn \
+                    WHERE turn.project = $1 AND turn.segment = segment.no) \
+                   FROM segment WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3";
+        let limit = rows::limited(SEGMENTS + 1);
+        let found = self.ask(sql, values![project_of(conversation.0), conversation.0, limit])?;
+        if found.len() > SEGMENTS {
+            return Ok(None);
+        }
+        let last = found.iter().filter_map(|row| {
+            let last: i32 = row.get::<_, Option<i32>>(5)?;
+            Some((SegmentNo(row.get(0)), rows::loc(0, last).index))
+        });
+        Ok(Some(Shape {
+            last: last.collect(),
+            segments: found.iter().map(rows::segment).collect(),
+        }))
+    }
+
+    /// One turn, and some behind it for whoever reads on.
+    pub(super) fn turn_ahead(&self, loc: TurnLoc) -> Result<Option<Turn>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            turn_columns!(),
+            " FROM turn WHERE project = $1 AND segment = $2 AND index >= $3 \
+             ORDER BY index LIMIT $4"
+        );
+        let before = self.ahead.asked.replace(Some(loc));
+        if let Some(turn) = self.ahead.turns.borrow().get(&loc) {
+            return Ok(Some(turn.clone()));
+        }
+        let goes_on = before.is_some_and(|before| before.next() == loc);
+        let (segment, index) = rows::place(Some(loc));
+        let limit = if goes_on { TURNS } else { 1 };
+        let found = self.ask(SQL, values![project_of(segment), segment, index, limit])?;
+        let Some(first) = found.first().filter(|row| row.get::<_, i32>(1) == index) else {
+            return Ok(None);
+        };
+        let turn = self.turn_of(first)?;
+        let small = found[1..].iter().take_while(|row| rows::shared_digest(row).is_none());
+        let more = small.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
+        let mut turns = self.ahead.turns.borrow_mut();
+        if turns.len() >= KEPT {
+            turns.clear();
+        }
+        turns.extend(more.into_iter().map(|turn| (turn.loc, turn)));
+        turns.insert(loc, turn.clone());
+        Ok(Some(turn))
+    }
+}

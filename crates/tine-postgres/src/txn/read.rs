@@ -1,0 +1,610 @@
+//! Reading records.
+
+use tine_core::{Body, Timestamp};
+use tine_core::{
+    BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, TurnId,
+};
+use tine_store::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, Entry, EntryKind, FeedPosition,
+    Hidden, IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent,
+    SegmentNo, Split, Totals, Turn, TurnLoc, required,
+};
+use tokio_postgres::Row;
+
+use super::{Access, Txn};
+use crate::link::values;
+use crate::rows::{
+    self, branch_columns, conversation_columns, operation_columns, project_of, turn_columns,
+};
+
+/// Turns read at once: the first time, and at most.
+const FIRST_PAGE: i64 = 64;
+const LARGEST_PAGE: i64 = 4_096;
+
+/// Operations read at once.
+const OPERATIONS_PAGE: i64 = 1_024;
+
+const SEGMENT: &str = "SELECT no, conversation, parent_segment, parent_index, base_depth \
+    FROM segment WHERE project = $1 AND no = $2";
+
+const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
+
+impl Txn<'_> {
+    pub(super) fn turn_of(&self, row: &Row) -> Result<Turn> {
+        let shared = match rows::shared_digest(row) {
+            None => None,
+            Some(digest) => {
+                let project = project_of(row.get(0));
+                let body = self.ask_one(BODY, values![project, digest])?;
+                Some(required(body, || "a shared body".to_owned())?.get(0))
+            }
+        };
+        rows::turn(row, shared)
+    }
+
+    /// Numbers what others have committed, as long as this transaction has seen nothing yet.
+    fn catch_up_with_feed(&self) -> Result<()> {
+        if self.access == Access::Read && !self.begun.get() {
+            self.told(self.shared.number_feed())?;
+        }
+        Ok(())
+    }
+
+    /// Turns at places, with their conversations, in any order.
+    pub(crate) fn turns_at(
+        &self,
+        project: i32,
+        places: &[TurnLoc],
+        visit: &mut dyn FnMut(ConversationKey, Turn),
+    ) -> Result<()> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            turn_columns!(),
+            " FROM unnest($2::int8[], $3::int4[]) AS wanted (segment, index) \
+             JOIN turn ON turn.project = $1 AND turn.segment = wanted.segment \
+             AND turn.index = wanted.index"
+        );
+        for some in places.chunks(LARGEST_PAGE as usize / 4) {
+            let (segments, indices): (Vec<i64>, Vec<i32>) =
+                some.iter().map(|loc| rows::place(Some(*loc))).unzip();
+            for row in self.ask(SQL, values![project, segments, indices])? {
+                visit(rows::turn_conversation(&row), self.turn_of(&row)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Operations that the feed neither has nor is about to get: conversation and number.
+    pub(crate) fn lost_from_feed(&self) -> Result<Vec<(i64, i64)>> {
+        let sql = "SELECT conversation, seq FROM operation WHERE NOT EXISTS \
+                   (SELECT FROM feed WHERE feed.project = operation.project \
+                    AND feed.conversation = operation.conversation AND feed.seq = operation.seq) \
+                   AND NOT EXISTS \
+                   (SELECT FROM unfed WHERE unfed.project = operation.project \
+                    AND unfed.conversation = operation.conversation \
+                    AND unfed.seq = operation.seq) LIMIT 1000";
+        Ok(self.ask(sql, vec![])?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    fn conversation_of(&self, row: Option<Row>, project: i32) -> Result<Option<Conversation>> {
+        let Some(row) = row else { return Ok(None) };
+        let id = required(self.project_id(project)?, || format!("project {project}"))?;
+        rows::conversation(&row, &id).map(Some)
+    }
+
+    /// Operations of one project that rows of the feed name, with their places.
+    fn operations_at(
+        &self,
+        project: i32,
+        wanted: &[Row],
+    ) -> Result<Vec<(FeedPosition, Operation)>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            operation_columns!(),
+            ", operation.turns, wanted.no \
+             FROM unnest($2::int8[], $3::int8[], $4::int8[]) AS wanted (no, conversation, seq) \
+             JOIN operation ON operation.project = $1 \
+             AND operation.conversation = wanted.conversation AND operation.seq = wanted.seq \
+             ORDER BY wanted.no"
+        );
+        let column = |nth: usize| wanted.iter().map(|row| row.get(nth)).collect::<Vec<i64>>();
+        let rows = self.ask(SQL, values![project, column(0), column(2), column(3)])?;
+        let mut made = self.made.borrow_mut();
+        let each = rows.iter().map(|row| {
+            let at = FeedPosition(rows::unsigned(row.get(13)));
+            let turns: Option<Vec<u8>> = row.get(12);
+            made.insert(at, turns.map(|turns| rows::read_runs(&turns)).unwrap_or_default());
+            Ok((at, rows::operation(row)?))
+        });
+        each.collect()
+    }
+
+    fn operation_by(&self, rows: Vec<Row>) -> Result<Option<Operation>> {
+        rows.first().map(rows::operation).transpose()
+    }
+}
+
+impl Read for Txn<'_> {
+    fn projects(&self) -> Result<Vec<Project>> {
+        let rows = self.ask("SELECT id, created_at FROM project ORDER BY id", vec![])?;
+        let each = rows.iter().map(|row| Project {
+            id: ProjectId::from_stored(row.get::<_, String>(0)),
+            created_at: Timestamp::from_millis(row.get(1)),
+        });
+        Ok(each.collect())
+    }
+
+    fn project(&self, id: &ProjectId) -> Result<Option<Project>> {
+        let sql = "SELECT created_at FROM project WHERE id = $1";
+        let found = self.ask_one(sql, values![id.as_str().to_owned()])?;
+        Ok(found
+            .map(|row| Project { id: id.clone(), created_at: Timestamp::from_millis(row.get(0)) }))
+    }
+
+    fn conversation(
+        &self,
+        project: &ProjectId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            conversation_columns!(),
+            " FROM conversation WHERE project = $1 AND id = $2"
+        );
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        let row = self.ask_one(SQL, values![no, id.as_str().to_owned()])?;
+        row.map(|row| rows::conversation(&row, project)).transpose()
+    }
+
+    fn conversation_by_key(&self, key: ConversationKey) -> Result<Option<Conversation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            conversation_columns!(),
+            " FROM conversation WHERE project = $1 AND no = $2"
+        );
+        let project = project_of(key.0);
+        let row = self.ask_one(SQL, values![project, key.0])?;
+        self.conversation_of(row, project)
+    }
+
+    fn conversations(
+        &self,
+        project: &ProjectId,
+        after: Option<ConversationKey>,
+        limit: usize,
+    ) -> Result<Vec<Conversation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            conversation_columns!(),
+            " FROM conversation WHERE project = $1 AND no > $2 ORDER BY no LIMIT $3"
+        );
+        let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
+        let after = after.map_or(0, |key| key.0);
+        let rows = self.ask(SQL, values![no, after, rows::limited(limit)])?;
+        rows.iter().map(|row| rows::conversation(row, project)).collect()
+    }
+
+    fn derivatives(&self, project: &ProjectId, of: &ConversationId) -> Result<Vec<Conversation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            conversation_columns!(),
+            " FROM conversation WHERE project = $1 AND derived_from = $2 ORDER BY no"
+        );
+        let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
+        let rows = self.ask(SQL, values![no, of.as_str().to_owned()])?;
+        rows.iter().map(|row| rows::conversation(row, project)).collect()
+    }
+
+    fn segment(&self, no: SegmentNo) -> Result<Segment> {
+        let row = self.ask_one(SEGMENT, values![project_of(no.0), no.0])?;
+        required(row.as_ref().map(rows::segment), || format!("segment {}", no.0))
+    }
+
+    fn segments(&self, conversation: ConversationKey) -> Result<Vec<SegmentExtent>> {
+        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth, \
+                   (SELECT max(index) FROM turn \
+                    WHERE turn.project = $1 AND turn.segment = segment.no) \
+                   FROM segment WHERE project = $1 AND conversation = $2 ORDER BY no";
+        let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
+        let each = rows.iter().map(|row| {
+            let segment = rows::segment(row);
+            let last: Option<i32> = row.get(5);
+            let last = required(last, || format!("first turn of segment {}", segment.no.0))?;
+            Ok(SegmentExtent { segment, turns: rows::loc(0, last).index + 1 })
+        });
+        each.collect()
+    }
+
+    fn forks(
+        &self,
+        conversation: ConversationKey,
+        parent: Option<TurnLoc>,
+    ) -> Result<Vec<Segment>> {
+        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment \
+                   WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
+                   AND parent_index = $4 ORDER BY no";
+        let known = self.segments_where(conversation, |segment| segment.parent == parent)?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (segment, index) = rows::place(parent);
+        let project = project_of(conversation.0);
+        let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
+        Ok(rows.iter().map(rows::segment).collect())
+    }
+
+    fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>> {
+        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment \
+                   WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
+                   AND parent_index >= $4 ORDER BY no";
+        let (segment, index) = rows::place(Some(at));
+        let project = project_of(conversation.0);
+        let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
+        Ok(rows.iter().map(rows::segment).collect())
+    }
+
+    fn last_index(&self, segment: SegmentNo) -> Result<u32> {
+        if let Some(last) = self.ahead.last_index(segment) {
+            return Ok(last);
+        }
+        let sql = "SELECT index FROM turn WHERE project = $1 AND segment = $2 \
+                   ORDER BY index DESC LIMIT 1";
+        let row = self.ask_one(sql, values![project_of(segment.0), segment.0])?;
+        let last = row.map(|row| rows::loc(0, row.get(0)).index);
+        required(last, || format!("first turn of segment {}", segment.0))
+    }
+
+    fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
+        self.turn_ahead(loc)
+    }
+
+    fn turns(
+        &self,
+        segment: SegmentNo,
+        from: u32,
+        to: u32,
+        visit: &mut dyn FnMut(Turn) -> Result<bool>,
+    ) -> Result<()> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            turn_columns!(),
+            " FROM turn WHERE project = $1 AND segment = $2 AND index BETWEEN $3 AND $4 \
+             ORDER BY index LIMIT $5"
+        );
+        let (mut from, to) = (rows::small(from), rows::small(to));
+        let project = project_of(segment.0);
+        // Who knows how much to read gets it at once; others may have enough soon.
+        let mut page = match i64::from(to) - i64::from(from) {
+            wanted if wanted < LARGEST_PAGE => LARGEST_PAGE,
+            _ => FIRST_PAGE,
+        };
+        while from <= to {
+            let rows = self.ask(SQL, values![project, segment.0, from, to, page])?;
+            for row in &rows {
+                if !visit(self.turn_of(row)?)? {
+                    return Ok(());
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == page => from = last.get::<_, i32>(1) + 1,
+                _ => break,
+            }
+            page = (page * 8).min(LARGEST_PAGE);
+        }
+        Ok(())
+    }
+
+    fn find_turn(
+        &self,
+        project: &ProjectId,
+        id: &TurnId,
+    ) -> Result<Option<(ConversationKey, TurnLoc)>> {
+        let sql = "SELECT conversation, segment, index FROM turn WHERE project = $1 AND id = $2";
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        let row = self.ask_one(sql, values![no, id.as_bytes().to_vec()])?;
+        Ok(row.map(|row| (ConversationKey(row.get(0)), rows::loc(row.get(1), row.get(2)))))
+    }
+
+    fn find_hashes(
+        &self,
+        conversation: ConversationKey,
+        low: &Digest,
+        high: &Digest,
+        limit: usize,
+    ) -> Result<Vec<TurnLoc>> {
+        let sql = "SELECT segment, index FROM turn WHERE project = $1 AND conversation = $2 \
+                   AND hash BETWEEN $3 AND $4 ORDER BY hash LIMIT $5";
+        let (project, limit) = (project_of(conversation.0), rows::limited(limit));
+        let (low, high) = (low.0.to_vec(), high.0.to_vec());
+        let rows = self.ask(sql, values![project, conversation.0, low, high, limit])?;
+        Ok(rows.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect())
+    }
+
+    fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
+        // Without an index this reads everything: it serves erasure, which is rare.
+        let sql = "SELECT conversation, segment, index FROM turn \
+                   WHERE (body = $1 OR shared = $2) AND form & $3 = $4 \
+                   AND (segment, index) <> ($5, $6) ORDER BY segment, index LIMIT $7";
+        let Some(Turn { content: Content::Kept(body), .. }) = self.turn(loc)? else {
+            return Ok(Vec::new());
+        };
+        let (kind, bytes) = match &body {
+            Body::Text(text) => (rows::BodyForm::Text, text.as_bytes()),
+            Body::Blocks(blocks) => (rows::BodyForm::Blocks, blocks.as_bytes()),
+        };
+        let kind = (kind as i16) << 2;
+        let digest = Digest::of(bytes).0.to_vec();
+        let (segment, index) = rows::place(Some(loc));
+        let (bytes, mask, limit) = (bytes.to_vec(), rows::BODY_FORM_MASK, rows::limited(limit));
+        let rows = self.ask(sql, values![bytes, digest, mask, kind, segment, index, limit])?;
+        let each = rows.iter();
+        Ok(each
+            .map(|row| (ConversationKey(row.get(0)), rows::loc(row.get(1), row.get(2))))
+            .collect())
+    }
+
+    fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
+        let sql = "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
+                   right_segment, right_index, operation FROM split \
+                   WHERE project = $1 AND conversation = $2 ORDER BY whole_segment, whole_index";
+        let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
+        Ok(rows.iter().map(rows::split).collect())
+    }
+
+    fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>> {
+        let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
+                   root_index FROM hidden WHERE project = $1 AND conversation = $2 \
+                   AND segment = $3 ORDER BY first, operation";
+        let project = project_of(conversation.0);
+        let rows = self.ask(sql, values![project, conversation.0, segment.0])?;
+        rows.iter().map(rows::hidden).collect()
+    }
+
+    fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>> {
+        let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
+                   root_index FROM hidden WHERE project = $1 AND conversation = $2 \
+                   ORDER BY segment, first, operation";
+        let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
+        rows.iter().map(rows::hidden).collect()
+    }
+
+    fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            branch_columns!(),
+            " FROM branch WHERE project = $1 AND conversation = $2 AND name = $3"
+        );
+        let (project, name) = (project_of(conversation.0), name.as_str().to_owned());
+        let row = self.ask_one(SQL, values![project, conversation.0, name])?;
+        row.as_ref().map(rows::branch).transpose()
+    }
+
+    fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            branch_columns!(),
+            " FROM branch WHERE project = $1 AND id = $2 LIMIT 1"
+        );
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        let row = self.ask_one(SQL, values![no, id.as_bytes().to_vec()])?;
+        row.as_ref().map(rows::branch).transpose()
+    }
+
+    fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            branch_columns!(),
+            " FROM branch WHERE project = $1 AND conversation = $2 ORDER BY name"
+        );
+        let rows = self.ask(SQL, values![project_of(conversation.0), conversation.0])?;
+        rows.iter().map(rows::branch).collect()
+    }
+
+    fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>> {
+        let sql = "SELECT name, conversation, segment, index, created_at FROM bookmark \
+                   WHERE project = $1 AND name = $2";
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        let row = self.ask_one(sql, values![no, name.as_str().to_owned()])?;
+        Ok(row.map(|row| rows::bookmark(&row, project)))
+    }
+
+    fn bookmarks(
+        &self,
+        project: &ProjectId,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Vec<Bookmark>> {
+        let sql = "SELECT name, conversation, segment, index, created_at FROM bookmark \
+                   WHERE project = $1 AND name > $2 ORDER BY name LIMIT $3";
+        let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
+        // Names are not empty.
+        let after = after.map_or("", Name::as_str).to_owned();
+        let rows = self.ask(sql, values![no, after, rows::limited(limit)])?;
+        Ok(rows.iter().map(|row| rows::bookmark(row, project)).collect())
+    }
+
+    fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>> {
+        let sql = "SELECT name, conversation, segment, index, created_at FROM bookmark \
+                   WHERE project = $1 AND conversation = $2 ORDER BY name";
+        let no = project_of(conversation.0);
+        let Some(project) = self.project_id(no)? else { return Ok(Vec::new()) };
+        let rows = self.ask(sql, values![no, conversation.0])?;
+        Ok(rows.iter().map(|row| rows::bookmark(row, &project)).collect())
+    }
+
+    fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            operation_columns!(),
+            " FROM operation WHERE project = $1 AND conversation = $2 ORDER BY seq DESC LIMIT 1"
+        );
+        self.operation_by(self.ask(SQL, values![project_of(conversation.0), conversation.0])?)
+    }
+
+    fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
+        let sql = "SELECT seq, hash FROM operation WHERE project = $1 AND conversation = $2 \
+                   ORDER BY seq DESC LIMIT 1";
+        let row = self.ask_one(sql, values![project_of(conversation.0), conversation.0])?;
+        row.map(|row| Ok((rows::unsigned(row.get(0)), rows::operation_hash(row.get(1))?)))
+            .transpose()
+    }
+
+    fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            operation_columns!(),
+            " FROM operation WHERE project = $1 AND conversation = $2 AND seq = $3"
+        );
+        let project = project_of(conversation.0);
+        self.operation_by(self.ask(SQL, values![project, conversation.0, rows::number(seq)])?)
+    }
+
+    fn operations(
+        &self,
+        conversation: ConversationKey,
+        from: u64,
+        to: u64,
+        visit: &mut dyn FnMut(Operation) -> Result<bool>,
+    ) -> Result<()> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            operation_columns!(),
+            " FROM operation WHERE project = $1 AND conversation = $2 AND seq BETWEEN $3 AND $4 \
+             ORDER BY seq LIMIT $5"
+        );
+        let (mut from, to) = (rows::number(from), rows::number(to));
+        let project = project_of(conversation.0);
+        while from <= to {
+            let rows =
+                self.ask(SQL, values![project, conversation.0, from, to, OPERATIONS_PAGE])?;
+            for row in &rows {
+                if !visit(rows::operation(row)?)? {
+                    return Ok(());
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() as i64 == OPERATIONS_PAGE => {
+                    from = last.get::<_, i64>(1) + 1;
+                }
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>> {
+        self.catch_up_with_feed()?;
+        let sql = "SELECT no, project, conversation, seq FROM feed WHERE no > $1 \
+                   ORDER BY no LIMIT $2";
+        let rows = self.ask(sql, values![rows::number(after.0), rows::limited(limit)])?;
+        let mut fed = Vec::with_capacity(rows.len());
+        let mut wanted = rows.as_slice();
+        while let Some(first) = wanted.first() {
+            let project: i32 = first.get(1);
+            let same = wanted.iter().take_while(|row| row.get::<_, i32>(1) == project).count();
+            let (some, behind) = wanted.split_at(same.min(OPERATIONS_PAGE as usize));
+            fed.append(&mut self.operations_at(project, some)?);
+            wanted = behind;
+        }
+        Ok(fed)
+    }
+
+    fn feed_end(&self) -> Result<Option<IndexMark>> {
+        self.catch_up_with_feed()?;
+        let sql = "SELECT no, project, conversation, seq FROM feed ORDER BY no DESC LIMIT 1";
+        let Some(row) = self.ask_one(sql, vec![])? else { return Ok(None) };
+        let fed = self.operations_at(row.get(1), std::slice::from_ref(&row))?;
+        Ok(fed.first().map(|(at, operation)| IndexMark { at: *at, hash: operation.hash }))
+    }
+
+    fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
+        if let Some(runs) = self.made.borrow().get(&at) {
+            return Ok(runs.clone());
+        }
+        let sql = "SELECT no, project, conversation, seq FROM feed WHERE no = $1";
+        let Some(row) = self.ask_one(sql, values![rows::number(at.0)])? else {
+            return Ok(Vec::new());
+        };
+        self.operations_at(row.get(1), std::slice::from_ref(&row))?;
+        Ok(self.made.borrow().get(&at).cloned().unwrap_or_default())
+    }
+
+    fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            operation_columns!(),
+            " FROM operation WHERE project = $1 AND key = $2"
+        );
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        self.operation_by(self.ask(SQL, values![no, key.to_owned()])?)
+    }
+
+    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>> {
+        let sql = "SELECT text FROM entry WHERE project = $1 AND kind = $2 AND key = $3";
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        let row = self.ask_one(sql, values![no, i16::from(kind.code()), key.to_vec()])?;
+        row.map(|row| rows::entry_text(row.get(0))).transpose()
+    }
+
+    fn entries(
+        &self,
+        project: &ProjectId,
+        kind: EntryKind,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<Entry>> {
+        let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
+        let (kind, from, limit) =
+            (i16::from(kind.code()), range.from.clone(), rows::limited(limit));
+        let rows = match (&range.to, range.backwards) {
+            (Some(to), false) => self.ask(
+                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
+                 AND key < $5 ORDER BY key LIMIT $4",
+                values![no, kind, from, limit, to.clone()],
+            )?,
+            (Some(to), true) => self.ask(
+                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
+                 AND key < $5 ORDER BY key DESC LIMIT $4",
+                values![no, kind, from, limit, to.clone()],
+            )?,
+            (None, false) => self.ask(
+                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
+                 ORDER BY key LIMIT $4",
+                values![no, kind, from, limit],
+            )?,
+            (None, true) => self.ask(
+                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
+                 ORDER BY key DESC LIMIT $4",
+                values![no, kind, from, limit],
+            )?,
+        };
+        let each = rows.iter();
+        each.map(|row| Ok(Entry { key: row.get(0), text: rows::entry_text(row.get(1))? })).collect()
+    }
+
+    fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
+        let sql = "SELECT bytes FROM piece WHERE project = $1 AND source = $2 AND nth = $3";
+        let Some(no) = self.project_no(project)? else { return Ok(None) };
+        let row = self.ask_one(sql, values![no, source.as_bytes().to_vec(), rows::small(nth)])?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
+    fn totals(&self) -> Result<Totals> {
+        let sql = "SELECT (SELECT count(*) FROM project), (SELECT count(*) FROM conversation), \
+                   (SELECT count(*) FROM turn), (SELECT count(*) FROM branch), \
+                   (SELECT count(*) FROM bookmark), (SELECT count(*) FROM operation), \
+                   (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::int8 FROM pg_class \
+                    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r')";
+        let row = required(self.ask_one(sql, vec![])?, || "totals".to_owned())?;
+        let count = |column: usize| rows::unsigned(row.get(column));
+        Ok(Totals {
+            projects: count(0),
+            conversations: count(1),
+            turns: count(2),
+            branches: count(3),
+            bookmarks: count(4),
+            operations: count(5),
+            disk_bytes: count(6),
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! A PostgreSQL for tests: one for each test binary, and a schema for each store.
+//!
+//! It is started by `scripts/postgres` and goes away with the process, however that ends: the
+//! script waits for the end of a pipe. `TINE_TEST_POSTGRES` names another one instead; what tests
+//! make in it stays there, so it should be one that can be thrown away.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What keeps the server running: its pipe.
+struct Server {
+    address: String,
+    _script: Option<Child>,
+}
+
+static SERVER: OnceLock<Server> = OnceLock::new();
+static SCHEMAS: AtomicU64 = AtomicU64::new(0);
+
+fn start() -> Server {
+    if let Ok(address) = std::env::var("TINE_TEST_POSTGRES") {
+        return Server { address, _script: None };
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres");
+    let mut child = Command::new("bash")
+        .arg(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("scripts/postgres can be run");
+    let mut address = String::new();
+    let out = child.stdout.take().expect("its output is a pipe");
+    BufReader::new(out).read_line(&mut address).expect("scripts/postgres tells its address");
+    assert!(address.starts_with("postgres"), "PostgreSQL did not start; see above");
+    Server { address: address.trim().to_owned(), _script: Some(child) }
+}
+
+/// The address of a running server, and of a database there.
+pub fn server() -> &'static str {
+    &SERVER.get_or_init(start).address
+}
+
+/// The address of a store that is not there yet.
+pub fn new_store() -> String {
+    let n = SCHEMAS.fetch_add(1, Ordering::SeqCst);
+    let server = server();
+    let sign = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{sign}tine_schema=tine_test_{}_{n}", std::process::id())
+}
