@@ -31,7 +31,7 @@ test("commits have a timeline and drift a plot", async ({ page, tree }) => {
   await page.goto(`/#/c/${tree.id}/commits`);
   await expect(page.locator("li").filter({ hasText: "Hotel" })).toContainText("2 turns");
   await expect(page.locator("li")).toHaveCount(3);
-  await expect(page.getByRole("img", { name: /Drift of 3 commits/ }).locator("circle")).toHaveCount(4);
+  await expect(page.getByRole("img", { name: /Drift of 3 commits/ }).locator("circle")).toHaveCount(5);
   await page.getByRole("img", { name: /Drift of 3 commits/ }).locator("circle").last().click();
   await expect(page.locator("li.chosen")).toContainText("Hotel");
 });

@@ -174,6 +174,27 @@ test("keys move, the palette finds, ? shows the keys", async ({ page, tree }) =>
   await expect(page.getByRole("heading", { name: "Branches" })).toBeVisible();
 });
 
+test("what was derived from a conversation is nested under it, and tags and projects choose", async ({ page, tree }) => {
+  await tree.say(["One"]);
+  await tree.post(`/conversations/${tree.id}/derive`, { conversation_id: `${tree.id}-brief`, system_prompt: "Be brief." });
+  await tree.request.patch(`/api/v1/conversations/${tree.id}`, { data: { metadata: { tags: [tree.id] } } });
+  await tree.post("/projects", { project_id: `p-${tree.id}` });
+  await tree.post(`/conversations?project_id=p-${tree.id}`, { title: `Elsewhere ${tree.id}` });
+  await page.goto("/");
+  const names = page.getByRole("navigation", { name: "Conversations" });
+  await expect(names.locator("a.nested").filter({ hasText: tree.id })).toHaveCount(1);
+  await page.getByRole("button", { name: `#${tree.id}` }).click();
+  await expect(names.locator("a.entry")).toHaveCount(1);
+  await page.getByRole("button", { name: `#${tree.id}` }).click();
+  await page.getByLabel("Project").selectOption(`p-${tree.id}`);
+  await expect(names.getByText(`Elsewhere ${tree.id}`)).toBeVisible();
+  await expect(names.locator("a.entry")).toHaveCount(1);
+  await names.getByText(`Elsewhere ${tree.id}`).click();
+  await page.getByLabel("Write on main").fill("Said in another project");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("article")).toContainText("Said in another project");
+});
+
 test("light and dark follow the system, or what was chosen", async ({ page }) => {
   await page.emulateMedia({ colorScheme: "dark" });
   await page.goto("/");
