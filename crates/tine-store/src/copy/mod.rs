@@ -124,11 +124,11 @@ fn gather(records: &dyn Read, after: FeedPosition) -> Result<Vec<Step>> {
     let (mut steps, mut bytes) = (Vec::new(), 0);
     for (at, operation) in records.feed(after, OPERATIONS)? {
         let key = operation.conversation;
-        let owner = match owners.entry(key) {
+        let known = match owners.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(owner(records, key)?),
+            Entry::Vacant(unknown) => unknown.insert(owner(records, key)?),
         };
-        let (project, conversation, segments) = owner.clone();
+        let (project, conversation, segments) = known.clone();
         let mut turns = Vec::new();
         for (first, count) in records.made_by(at)? {
             let segment = records.segment(first.segment)?;
@@ -174,10 +174,12 @@ fn replay(records: &mut dyn Write, steps: &[Step]) -> Result<()> {
         let source = step.operation.conversation;
         let target = match targets.entry(source) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => {
-                let Step { project, conversation, segments, .. } = step;
-                place.insert(Target::find(records, project, conversation, segments)?)
-            }
+            Entry::Vacant(unknown) => unknown.insert(Target::find(
+                records,
+                &step.project,
+                &step.conversation,
+                &step.segments,
+            )?),
         };
         for (turn, segment) in &step.turns {
             target.add(records, turn, segment)?;
