@@ -5,8 +5,8 @@
 
 use tine_core::{BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, EntryKind, FeedPosition, Hidden, Operation,
-    Project, Read, Result, SegmentNo, Split, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, EntryKind, Hidden, Operation, Project, Read,
+    Result, SegmentNo, Split, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.
