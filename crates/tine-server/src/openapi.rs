@@ -145,7 +145,13 @@ impl Description {
     ) {
         let form = with_example(self.schema::<B>(), about.example);
         let body = json!({ "required": false, "content": { "application/json": form } });
-        let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+        // The form of one event; its data is JSON in a text.
+        let event = json!({
+            "type": "object",
+            "properties": { "event": { "type": "string" }, "data": { "type": "string" } },
+            "required": ["event", "data"],
+        });
+        let stream = json!({ "text/event-stream": { "schema": event } });
         let parameters = self.parameters::<P>(path, about, true);
         self.insert(method, path, about, parameters, Some(body), stream);
     }
