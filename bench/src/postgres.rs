@@ -206,6 +206,17 @@ fn flat(engine: &Engine, most: usize) -> Result<(), Error> {
         row(&format!("append behind {turns} turns"), samples.describe(), beside);
         first.get_or_insert(samples);
     }
+    let mut totals = tine_store::Totals::default();
+    engine.store().read(&mut |records| {
+        totals = records.totals()?;
+        Ok(())
+    })?;
+    let each = totals.disk_bytes / totals.turns.max(1);
+    row(
+        &format!("disk, {} turns of 1 kB", totals.turns),
+        format!("{each} bytes a turn"),
+        "".into(),
+    );
     Ok(())
 }
 

@@ -5,8 +5,8 @@
 
 use tine_core::{BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, EntryKind, FeedPosition, Hidden, Operation,
-    Project, Read, Result, SegmentNo, Split, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, EntryKind, Hidden, Operation, Project, Read,
+    Result, SegmentNo, Split, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.
@@ -77,7 +77,7 @@ macro_rules! for_each_write {
             Tip delete_branch(conversation: ConversationKey, id: &BranchId) -> () = (conversation, &id);
             Other put_bookmark(bookmark: &Bookmark) -> () = (&bookmark);
             Other delete_bookmark(project: &ProjectId, name: &Name) -> () = (&project, &name);
-            Log insert_operation(operation: &Operation) -> FeedPosition = (&operation);
+            Log insert_operation(operation: &Operation) -> () = (&operation);
             Other set_undone(conversation: ConversationKey, seq: u64, undone: bool) -> () = (conversation, seq, undone);
             Other purge_operation(conversation: ConversationKey, seq: u64) -> () = (conversation, seq);
             Other put_entry(project: &ProjectId, kind: EntryKind, key: &[u8], text: &str) -> () = (&project, kind, &key, &text);

@@ -24,6 +24,7 @@ pub struct Agent {
     pub(crate) engine: Engine,
     pub(crate) call: Call,
     pub(crate) model: Model,
+    pub(crate) redact: bool,
     sessions: Arc<Sessions>,
     /// Who is served; nobody before the beginning.
     client: Mutex<Option<Json>>,
@@ -57,7 +58,12 @@ impl Agent {
     /// An agent whose changes are made by that call's actor, in its project.
     pub fn new(engine: Engine, call: Call, model: Model) -> Self {
         let (sessions, client, noting) = Default::default();
-        Agent { engine, call, model, sessions, client, noting }
+        Agent { engine, call, model, redact: false, sessions, client, noting }
+    }
+
+    /// The same, which takes secrets out of what it records.
+    pub fn redacting(self, redact: bool) -> Self {
+        Agent { redact, ..self }
     }
 
     /// Begins a request, in the order in which requests come.

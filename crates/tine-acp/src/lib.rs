@@ -9,7 +9,10 @@
 //! - `agent`: the methods, each a few lines over the rest.
 //! - `anchor`: where a fork is cut, in the dialects that clients speak.
 //! - `sessions`, `listing`: sessions as branches; which are open here and what runs in them.
-//! - `prompt`: a turn from question to answer, which `tine-reply` asks for.
+//! - `prompt`: a turn from question to answer, which `tine-reply` asks for; `memory`: what a model
+//!   may look up and store on the way.
+//! - `branches`, `open_calls`: what both the agent and the recorder ask of the store.
+//! - `recorder`: the same for any other agent, which is recorded.
 //! - `show`: turns as updates, for replays and for what is being said.
 //!
 //! Invariants:
@@ -28,7 +31,7 @@
 //! these types is a loop over lines, which is small enough to be here and to be read. Values stay
 //! raw JSON, so that what this version of the protocol does not know yet is not lost on the way.
 //!
-//! Deliberately absent: tools and MCP servers (declined, and said so), files and terminals of the
+//! Deliberately absent: MCP servers (declined, and said so), files and terminals of the
 //! client, images and sound, authentication, and any runtime: a request is a thread.
 
 mod agent;
@@ -36,6 +39,7 @@ mod anchor;
 mod branches;
 mod lines;
 mod listing;
+mod memory;
 mod open_calls;
 mod prompt;
 mod recorder;

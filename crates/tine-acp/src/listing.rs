@@ -6,6 +6,7 @@
 //! tells where it was said.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tine_core::json::{Json, Object, object};
@@ -20,6 +21,9 @@ use crate::wire::Refusal;
 
 /// Conversations whose sessions make a page.
 const CONVERSATIONS: usize = 50;
+
+/// Conversations whose places are held at once.
+const PLACES: usize = 1_000;
 
 /// Characters of a title that is taken from the first message.
 const TITLE: usize = 80;
@@ -90,24 +94,22 @@ pub(crate) fn page(
     cursor: Option<&str>,
     agent: Option<&str>,
 ) -> std::result::Result<Value, Refusal> {
-    let behind = cursor.map(read_cursor).transpose()?;
-    let mut order = newest_first(engine, call)?;
-    if let Some(behind) = behind {
-        order.retain(|place| *place > behind);
-    }
+    let mut last = cursor.map(read_cursor).transpose()?;
     let mut sessions = Vec::new();
-    let mut places = order.into_iter();
-    let mut last = None;
     let mut read = 0;
+    let mut places = newest_first(engine, call, last.as_ref())?;
     // A page that holds nothing would look like the end to whoever only looks at that.
     while read < CONVERSATIONS || sessions.is_empty() {
-        let Some(place) = places.next() else { break };
+        let Some(place) = places.pop_first() else { break };
         add(engine, call, &place.1, (cwd, agent), &mut sessions)?;
-        last = Some(place);
         read += 1;
+        if places.is_empty() {
+            places = newest_first(engine, call, Some(&place))?;
+        }
+        last = Some(place);
     }
     let mut page = json!({ "sessions": sessions });
-    if places.next().is_some()
+    if !places.is_empty()
         && let Some((Reverse(changed), id)) = last
     {
         page["nextCursor"] = format!("{}:{id}", changed.as_millis()).into();
@@ -118,19 +120,24 @@ pub(crate) fn page(
 /// A conversation's place: later changes first, and among equal ones by id.
 type Place = (Reverse<Timestamp>, ConversationId);
 
-fn newest_first(engine: &Engine, call: &Call) -> Result<Vec<Place>> {
-    let mut found = Vec::new();
+/// The places behind one, or from the first; no more than are ever looked at together.
+fn newest_first(engine: &Engine, call: &Call, behind: Option<&Place>) -> Result<BTreeSet<Place>> {
+    let mut found = BTreeSet::new();
     let mut cursor = None;
     loop {
         let page = engine.conversations(call, false, Page { cursor, limit: None })?;
-        found.extend(page.items.into_iter().map(|it| (Reverse(it.changed_at), it.id)));
+        let places = page.items.into_iter().map(|it| (Reverse(it.changed_at), it.id));
+        for place in places.filter(|place| behind.is_none_or(|behind| place > behind)) {
+            found.insert(place);
+            if found.len() > PLACES {
+                found.pop_last();
+            }
+        }
         cursor = page.next;
         if cursor.is_none() {
-            break;
+            return Ok(found);
         }
     }
-    found.sort_unstable();
-    Ok(found)
 }
 
 fn read_cursor(cursor: &str) -> std::result::Result<Place, Refusal> {

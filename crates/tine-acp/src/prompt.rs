@@ -3,24 +3,31 @@
 //! The question is recorded and shown with its id before the model is asked. The answer's id is
 //! promised before its first piece, and the answer recorded when it ends, however it ends: what was
 //! said until then is kept.
+//!
+//! A model may call the tools of `memory` before it answers, a few times in a row: what it says
+//! with the calls is a turn, and so is each result, recorded and shown as they come.
 
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 use tine_core::json::{Json, object};
 use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
-use tine_engine::{Append, BranchView, MoveBranch};
-use tine_models::{Delta, Finish};
-use tine_reply::{Ended, Reply, Spoken, told};
+use tine_engine::{Append, BranchView, Call, MoveBranch};
+use tine_formats::redact;
+use tine_models::{Delta, Finish, Said, ToolCall};
+use tine_reply::{Asked, Ended, Reply, Spoken, told};
 
 use crate::agent::{Agent, Answer};
 use crate::lines::Out;
 use crate::sessions::Claim;
 use crate::wire::{self, Refusal};
-use crate::{listing, open_calls, show};
+use crate::{listing, memory, open_calls, show};
 
 /// What a question may consist of.
 const ASKED: [&str; 3] = ["text", "resource_link", "resource"];
+
+/// How often in a row a model may call tools; then it is asked to answer.
+const ROUNDS: usize = 8;
 
 /// How often a question is recorded anew because others wrote to the same session.
 const TRIES: usize = 32;
@@ -31,7 +38,10 @@ pub(crate) struct Prompt<'a> {
     out: &'a Out,
     claim: Claim,
     session: String,
+    /// Where what is said goes: the session's branch, or one of its own if others wrote there too.
     branch: BranchView,
+    /// Turns that were recorded behind the question.
+    behind: usize,
 }
 
 impl<'a> Prompt<'a> {
@@ -44,7 +54,7 @@ impl<'a> Prompt<'a> {
                     _ => error.into(),
                 }
             })?;
-        Ok(Prompt { agent, out, claim, session, branch })
+        Ok(Prompt { agent, out, claim, session, branch, behind: 0 })
     }
 
     pub(crate) fn run(mut self, params: &Value) -> Answer {
@@ -57,28 +67,98 @@ impl<'a> Prompt<'a> {
         if first {
             self.show_title()?;
         }
-        let answer = self.agent.engine.promise_turn_id();
-        let mut spoken = Spoken::default();
-        let ended = self.ask(asked, answer, &mut spoken)?;
-        let recorded = self.record_answer(asked, answer, spoken, &ended)?;
+        let began = self.branch.id;
+        let (answer, ended) = self.answer(asked)?;
         let reason = match ended {
             _ if self.claim.stop.wanted() => "cancelled",
             Err(refusal) => return Err(refusal),
             Ok(Ended { finish: Finish::Length, .. }) => "max_tokens",
             Ok(Ended { finish: Finish::Refused, .. }) => {
-                self.take_back(recorded.as_ref())?;
+                self.take_back()?;
                 "refusal"
             }
             Ok(_) => "end_turn",
         };
         let mut said = json!({ "userMessageId": asked.to_string() });
-        if let Some(branch) = recorded {
+        if let Some(answer) = answer {
             said["messageId"] = answer.to_string().into();
-            if branch.id != self.branch.id {
-                said["sessionId"] = branch.id.to_string().into();
-            }
+        }
+        if self.branch.id != began {
+            said["sessionId"] = self.branch.id.to_string().into();
         }
         Ok(json!({ "stopReason": reason, "_meta": { "tine": said } }))
+    }
+
+    /// Asks the model until it answers without calling tools; the last turn that says something,
+    /// and how it ended.
+    fn answer(
+        &mut self,
+        asked: TurnId,
+    ) -> Result<(Option<TurnId>, Result<Ended, Refusal>), Refusal> {
+        let mut question = self.reply().asked(asked)?;
+        let mut said = None;
+        let mut rounds = 0;
+        loop {
+            question.chat.tools = if rounds < ROUNDS { memory::tools() } else { Vec::new() };
+            rounds += 1;
+            let answer = self.agent.engine.promise_turn_id();
+            let mut spoken = Spoken::default();
+            let mut ended = self.ask(asked, &question, answer, &mut spoken);
+            self.settle_calls(answer, &mut ended);
+            let text = spoken.text();
+            if self.record_answer(answer, spoken, &ended)? {
+                said = Some(answer);
+            }
+            let calls = ended.as_ref().map(|ended| ended.calls.clone()).unwrap_or_default();
+            if calls.is_empty() {
+                return Ok((said, ended));
+            }
+            question.chat.messages.push(Said::calling(text, calls.clone()));
+            for call in calls {
+                let done = self.call(answer, &call)?;
+                question.chat.messages.push(Said::answering(call, done));
+            }
+            if self.claim.stop.wanted() {
+                return Ok((said, ended));
+            }
+        }
+    }
+
+    /// Calls have ids; and there are none once an answer was cut short or nobody waits for it.
+    fn settle_calls(&self, answer: TurnId, ended: &mut Result<Ended, Refusal>) {
+        let Ok(ended) = ended else { return };
+        if ended.finish != Finish::Stop || self.claim.stop.wanted() {
+            ended.calls.clear();
+        }
+        let calls = ended.calls.iter_mut().enumerate();
+        for (nth, call) in calls.filter(|(_, call)| call.id.is_empty()) {
+            call.id = format!("{answer}-{nth}");
+        }
+    }
+
+    /// Calls a tool, and records and shows what came of it.
+    fn call(&mut self, turn: TurnId, call: &ToolCall) -> Result<String, Refusal> {
+        self.show(json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": call.id,
+            "title": call.name,
+            "kind": if call.name == "store_facts" { "other" } else { "search" },
+            "status": "in_progress",
+            "rawInput": call.arguments,
+        }));
+        let done = memory::run(&self.agent.engine, &self.agent.call, turn, call);
+        let status = if done.failed { "failed" } else { "completed" };
+        let custom = object([("acp", object([("status", status.into())]))]);
+        let metadata = Metadata { custom_data: Some(custom), ..Metadata::default() };
+        let result = Message { metadata, ..Message::tool(&call.id, &done.text) };
+        self.record(self.agent.engine.promise_turn_id(), result)?;
+        self.show(json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": call.id,
+            "status": status,
+            "content": [{ "type": "content", "content": show::text(&done.text) }],
+        }));
+        Ok(done.text)
     }
 
     fn show(&self, update: Value) {
@@ -117,7 +197,8 @@ impl<'a> Prompt<'a> {
             let (engine, call) = (&self.agent.engine, &self.agent.call);
             let mut messages = open_calls::answered(engine, call, &self.branch)?;
             messages.push(question.clone());
-            match self.agent.engine.append(&self.agent.call, self.at_tip(messages)) {
+            let call = self.cleaned(&mut messages);
+            match self.agent.engine.append(&call, self.at_tip(messages)) {
                 Ok(done) => {
                     self.branch = done.branch;
                     for (turn, _) in done.turns.iter().filter(|(turn, _)| turn.role == Role::Tool) {
@@ -138,6 +219,16 @@ impl<'a> Prompt<'a> {
         Err(Refusal::of(Kind::Busy, "others keep writing to this session; try again"))
     }
 
+    /// Takes secrets out of what is about to be recorded, if that is wanted; the call that notes
+    /// how many.
+    fn cleaned(&self, messages: &mut [Message]) -> Call {
+        let call = self.agent.call.clone();
+        match self.agent.redact {
+            true => call.with_redacted(redact::messages(messages)),
+            false => call,
+        }
+    }
+
     /// An append to the branch as it was last seen.
     fn at_tip(&self, messages: Vec<Message>) -> Append {
         let tip = self.branch.tip.map(Reference::from);
@@ -153,9 +244,10 @@ impl<'a> Prompt<'a> {
     fn ask(
         &self,
         asked: TurnId,
+        question: &Asked,
         answer: TurnId,
         spoken: &mut Spoken,
-    ) -> Result<Result<Ended, Refusal>, Refusal> {
+    ) -> Result<Ended, Refusal> {
         let message = answer.to_string();
         let mut each = |piece: Delta<'_>, block: usize| {
             if self.claim.stop.wanted() || self.out.broken() {
@@ -173,12 +265,11 @@ impl<'a> Prompt<'a> {
             }
             ControlFlow::Continue(())
         };
-        let ended = self.reply().ask(asked, spoken, &mut each)?;
-        Ok(ended.map_err(|error| {
+        self.reply().ask_with(question, spoken, &mut each).map_err(|error| {
             tracing::warn!(%error, "the model gave no answer");
             let data = json!({ "userMessageId": asked.to_string() });
             Refusal::of(Kind::Internal, error.to_string()).with(data)
-        }))
+        })
     }
 
     fn reply(&self) -> Reply<'_> {
@@ -186,32 +277,44 @@ impl<'a> Prompt<'a> {
         Reply { engine, call, model, about: self.about() }
     }
 
-    /// Records what was said, if anything was; answers the branch that holds it.
+    /// Records what was said, if anything was.
     fn record_answer(
-        &self,
-        asked: TurnId,
+        &mut self,
         answer: TurnId,
         spoken: Spoken,
         ended: &Result<Ended, Refusal>,
-    ) -> Result<Option<BranchView>, Refusal> {
-        let reply = self.reply();
-        let message = reply
+    ) -> Result<bool, Refusal> {
+        let message = self
+            .reply()
             .message(spoken, ended.as_ref().ok())
             .map_err(|error| Refusal::of(Kind::TooLarge, format!("the answer: {error}")))?;
-        let Some(message) = message else { return Ok(None) };
-        let done = reply.record(&self.branch, asked, answer, message)?;
+        let Some(message) = message else { return Ok(false) };
+        self.record(answer, message)?;
+        Ok(true)
+    }
+
+    /// Records what comes behind the question.
+    fn record(&mut self, id: TurnId, message: Message) -> Result<(), Refusal> {
+        let Some(last) = self.branch.tip else { return Ok(()) };
+        let mut messages = [message];
+        let call = self.cleaned(&mut messages);
+        let [message] = messages;
+        let reply = Reply { call: &call, ..self.reply() };
+        let done = reply.record(&self.branch, last, id, message)?;
         if done.forked {
             tracing::warn!(session = self.session, branch = %done.branch.name,
                 "others wrote to the session; the answer is on a branch of its own");
         }
-        Ok(Some(done.branch))
+        self.branch = done.branch;
+        self.behind += 1;
+        Ok(())
     }
 
     /// What was refused is not part of what is asked next: the branch goes back to before the
     /// question. The turns stay.
-    fn take_back(&self, recorded: Option<&BranchView>) -> Result<(), Refusal> {
-        let branch = recorded.unwrap_or(&self.branch);
-        let question = format!("{}~{}", branch.id, 1 + usize::from(recorded.is_some()));
+    fn take_back(&self) -> Result<(), Refusal> {
+        let branch = &self.branch;
+        let question = format!("{}~{}", branch.id, 1 + self.behind);
         let request = MoveBranch {
             conversation: branch.conversation.clone(),
             branch: branch.id.to_string(),

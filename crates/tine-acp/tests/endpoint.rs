@@ -32,12 +32,18 @@ pub fn stalled() -> Model {
 
 /// A model that streams these pieces for every request, and what it is asked.
 pub fn endpoint(pieces: Vec<Value>, then: Then) -> (Model, Receiver<Value>) {
+    in_turn(vec![pieces], then)
+}
+
+/// A model with an answer for each request, the last of them for all that follow.
+pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Model, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     let (sender, asked) = mpsc::channel();
     thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let (pieces, sender) = (pieces.clone(), sender.clone());
+        for (nth, stream) in listener.incoming().flatten().enumerate() {
+            let pieces = answers[nth.min(answers.len() - 1)].clone();
+            let sender = sender.clone();
             // Whoever asks may go away at any time.
             thread::spawn(move || answer(stream, &pieces, then, &sender).ok());
         }

@@ -7,3 +7,4 @@ mod forking;
 mod hostile;
 mod lifecycle;
 mod models;
+mod remembering;

@@ -42,6 +42,17 @@ impl StorePlace {
         Ok(StorePlace::Folder(name.to_owned()))
     }
 
+    /// Whether both are the same store, as far as their names tell.
+    pub(crate) fn is(&self, other: &StorePlace) -> bool {
+        match (self, other) {
+            (StorePlace::Folder(a), StorePlace::Folder(b)) => {
+                a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+            }
+            (StorePlace::Database(a), StorePlace::Database(b)) => a.to_string() == b.to_string(),
+            _ => false,
+        }
+    }
+
     /// Opens it.
     pub(crate) fn open(&self, mode: Mode) -> Result<Arc<dyn Store>> {
         Ok(match self {

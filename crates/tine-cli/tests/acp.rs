@@ -17,6 +17,13 @@ struct Editor {
 
 impl Editor {
     fn start(home: &Home, more: &[&str]) -> Self {
+        let mut editor = Editor::stranger(home, more);
+        let hello = editor.ask("initialize", json!({ "protocolVersion": 1 }));
+        assert_eq!(hello["agentInfo"]["name"], "tine");
+        editor
+    }
+
+    fn stranger(home: &Home, more: &[&str]) -> Self {
         let mut arguments = vec!["acp"];
         arguments.extend(more);
         let mut child = home
@@ -28,10 +35,7 @@ impl Editor {
             .unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut editor = Editor { child, input, output, next: 0 };
-        let hello = editor.ask("initialize", json!({ "protocolVersion": 1 }));
-        assert_eq!(hello["agentInfo"]["name"], "tine");
-        editor
+        Editor { child, input, output, next: 0 }
     }
 
     fn send(&mut self, method: &str, params: Value) -> u64 {
@@ -56,6 +60,18 @@ impl Editor {
             if answer["id"] == id {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();
+            }
+        }
+    }
+
+    /// Asks, and takes the error.
+    fn refused(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        loop {
+            let answer = self.hear();
+            if answer["id"] == id {
+                assert!(answer["result"].is_null(), "{method}: {answer}");
+                return answer["error"].clone();
             }
         }
     }
@@ -222,4 +238,132 @@ fn it_runs_where_the_store_is() {
     let home = Home::with_trip();
     let told = home.refused("unsupported", &["acp", "--server", "http://127.0.0.1:1"]);
     assert!(told.contains("tine acp"), "{told}");
+}
+
+/// Starts a recorder in front of another `tine acp`, which has a store of its own.
+fn recorded(home: &Home, more: &[&str]) -> Editor {
+    let own = home.path("own");
+    let program = env!("CARGO_BIN_EXE_tine");
+    let mut arguments = more.to_vec();
+    arguments.extend(["--", program, "acp", "--store", own.to_str().unwrap()]);
+    Editor::start(home, &arguments)
+}
+
+fn context(editor: &mut Editor, method: &str, session: &str) -> Value {
+    let params = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
+    editor.ask(method, params)["_meta"]["tine"]["context"]["kind"].take()
+}
+
+#[test]
+fn an_agent_that_forks_at_messages_itself_is_let_do_so_and_taken_up_again() {
+    let home = Home::new();
+    let mut editor = recorded(&home, &["--actor", "ada"]);
+    let session = editor.new_session();
+    let [_, answer] = editor.prompt(&session, "Where to in March?");
+    editor.prompt(&session, "And in April?");
+    let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": answer });
+    let forked = editor.ask("session/fork", fork);
+    assert_eq!(forked["_meta"]["tine"]["context"]["kind"], "native", "{forked}");
+    let fork = forked["sessionId"].as_str().unwrap().to_owned();
+    editor.prompt(&fork, "And in May?");
+    editor.end();
+    let said = home.ok(&["path", &fork]);
+    assert!(said.contains("in March") && said.contains("in May"), "{said}");
+    assert!(!said.contains("in April"), "{said}");
+
+    let mut editor = recorded(&home, &[]);
+    assert_eq!(context(&mut editor, "session/load", &session), "native");
+    assert_eq!(context(&mut editor, "session/resume", &fork), "native");
+    assert_eq!(context(&mut editor, "session/load", &session), "open");
+    // What others write to the branch the agent knows nothing of: it gets the record of it all.
+    home.ok(&["append", "--role", "user", "Aside."]);
+    assert_eq!(context(&mut editor, "session/load", &session), "seed");
+    editor.end();
+    home.ok(&["verify"]);
+}
+
+#[test]
+fn every_recorded_turn_names_the_lines_that_it_was_made_of() {
+    let home = Home::new();
+    let mut editor = recorded(&home, &[]);
+    let session = editor.new_session();
+    editor.prompt(&session, "My token is ghp_0123456789abcdefghijABCDEFGHIJ012345, keep it.");
+    editor.end();
+    let turns = home.json(&["path", &session])["turns"].take();
+    assert_eq!(turns.as_array().unwrap().len(), 2, "{turns}");
+    for turn in turns.as_array().unwrap() {
+        let source = turn["metadata"]["source_info"]["events"]["source_id"].as_str().unwrap();
+        let lines = home.ok(&["source", "cat", source]);
+        let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+        assert!(first["message"].is_object() && first["at"].is_string(), "{first}");
+        assert!(!lines.contains("ghp_0123"), "{lines}");
+        assert!(turn["content"].to_string().contains("[redacted:github]"), "{turn}");
+    }
+}
+
+#[test]
+fn any_turn_can_be_gone_on_from_with_another_agent() {
+    let home = Home::new();
+    home.ok(&["new", "talk"]);
+    home.ok(&["append", "--role", "user", "The word is heron."]);
+    home.ok(&["append", "--role", "assistant", "Noted."]);
+    home.ok(&["append", "--role", "user", "Forget it."]);
+    let turn = home.json(&["path"])["turns"][1]["turn_id"].as_str().unwrap().to_owned();
+    let mut editor = recorded(&home, &["--from", &turn]);
+    let session = editor.new_session();
+    editor.prompt(&session, "Which word?");
+    editor.end();
+    let said = home.ok(&["path", &session]);
+    assert!(said.contains("heron") && said.contains("Which word?"), "{said}");
+    assert!(!said.contains("Forget it"), "{said}");
+    // What the agent itself was given, in its own store.
+    let own = home.path("own");
+    let given = home.ok(&["path", "--store", own.to_str().unwrap()]);
+    assert!(given.contains("heron") && !given.contains("Forget it"), "{given}");
+    home.refused("not_found", &["acp", "--from", "nowhere", "--", "true"]);
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_is_told_by_name() {
+    let home = Home::new();
+    let mut editor = Editor::stranger(&home, &["--", "/nowhere/agent"]);
+    let error = editor.refused("session/new", json!({ "cwd": "/work", "mcpServers": [] }));
+    assert_eq!(error["code"], -32600, "{error}");
+    let error = editor.refused("initialize", json!({ "protocolVersion": 1 }));
+    assert!(error["message"].as_str().unwrap().contains("/nowhere/agent"), "{error}");
+    editor.end();
+    let mut editor = Editor::stranger(&home, &["--", "true"]);
+    let error = editor.refused("initialize", json!({ "protocolVersion": 1 }));
+    assert!(error["message"].as_str().unwrap().contains("ended"), "{error}");
+    editor.end();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn editors_get_an_entry_that_starts_this_store() {
+    let home = Home::new();
+    let store = home.path("store");
+    let store = store.to_str().unwrap();
+    let zed = home.path(".config/zed/settings.json");
+    std::fs::create_dir_all(zed.parent().unwrap()).unwrap();
+    std::fs::write(&zed, "// mine\n{ \"vim_mode\": true }\n").unwrap();
+    let shown = home.ok(&["acp", "install", "zed", "--dry-run", "--", "codex-acp", "-x"]);
+    assert!(shown.contains("+ ") && shown.contains("tine-codex-acp"), "{shown}");
+    assert!(!std::fs::read_to_string(&zed).unwrap().contains("codex"));
+    home.ok(&["acp", "install", "zed", "jetbrains", "--yes", "--", "codex-acp", "-x"]);
+    let written = std::fs::read_to_string(&zed).unwrap();
+    assert!(
+        written.starts_with("// mine\n") && written.contains("\"vim_mode\": true"),
+        "{written}"
+    );
+    assert!(written.contains("\"type\": \"custom\""), "{written}");
+    assert!(home.path(".config/zed/settings.json.before-tine").exists());
+    let written = std::fs::read_to_string(home.path(".jetbrains/acp.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let entry = &written["agent_servers"]["tine-codex-acp"];
+    assert_eq!(entry["args"], json!(["acp", "--store", store, "--", "codex-acp", "-x"]));
+    for (plugin, telling) in [("codecompanion", "adapters = {"), ("agentic", "acp_providers = {")] {
+        let printed = home.ok(&["acp", "install", plugin]);
+        assert!(printed.contains(telling) && printed.contains("\"acp\""), "{printed}");
+    }
 }

@@ -67,7 +67,7 @@ fn splitting_what_is_not_text_is_unsupported() {
     let home = Home::with_trip();
     home.ok(&["append", "-r", "tool", "--tool-call-id", "a", "forty-two"]);
     home.refused("unsupported", &["split", "main", "3"]);
-    home.refused("unsupported", &["demo", "--store", "postgres://localhost/tine"]);
+    home.refused("unsupported", &["verify", "--repair", "x", "--store", "postgres://h/tine"]);
 }
 
 #[test]

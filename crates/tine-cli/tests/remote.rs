@@ -1,6 +1,8 @@
 //! The command over a server. The whole suite runs a second time with every store behind a
 //! `tine serve`, and what only works on the store's own machine says so.
 
+use std::process::Command;
+
 use tine_core::Kind;
 
 use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish, is_again, run_suite_again};

@@ -197,17 +197,13 @@ fn of_line(line: &Json) -> Option<Format> {
     let has = |name: &str| line.get(name).is_some();
     let kind = text(line, "type").unwrap_or_default();
     let envelope = has("payload") && has("timestamp");
+    let codex_item =
+        envelope && matches!(kind, "session_meta" | "response_item" | "turn_context" | "event_msg");
+    let codex_header =
+        kind.is_empty() && has("id") && has("timestamp") && (has("instructions") || has("git"));
     if text(line, "format") == Some(tine_formats::bundle::FORMAT) {
         Some(Format::Bundle)
-    } else if envelope
-        && matches!(kind, "session_meta" | "response_item" | "turn_context" | "event_msg")
-    {
-        Some(Format::Codex)
-    } else if kind.is_empty()
-        && has("id")
-        && has("timestamp")
-        && (has("instructions") || has("git"))
-    {
+    } else if codex_item || codex_header {
         Some(Format::Codex)
     } else if kind == "session" && has("id") && has("cwd") {
         Some(Format::Pi)

@@ -63,6 +63,15 @@ impl Draft {
         self.sprouts.push(Sprout { id, parent, said, attachments: Vec::new(), line });
     }
 
+    /// Tells more about how a message came about.
+    pub(crate) fn tell(&mut self, id: &str, name: &str, value: Json) {
+        let found = self.sprouts.iter_mut().rev().find(|sprout| sprout.id == id);
+        let said = found.and_then(|sprout| sprout.said.as_mut());
+        if let Some(Json::Object(info)) = said.and_then(|it| it.metadata.source_info.as_mut()) {
+            info.insert(name, value);
+        }
+    }
+
     /// Adds a message that only leads on.
     pub(crate) fn bridge(&mut self, id: String, parent: Option<String>, line: Option<u64>) {
         self.sprouts.push(Sprout { id, parent, said: None, attachments: Vec::new(), line });

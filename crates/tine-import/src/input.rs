@@ -219,13 +219,16 @@ pub(crate) struct LogLine {
     pub ended: bool,
 }
 
+/// What is done with a line; what is wrong with it is noted.
+pub(crate) type EachLine<'e> = dyn FnMut(LogLine, &mut Vec<Note>) -> Result<(), Error> + 'e;
+
 /// Hands out the lines of a log that are not blank; a line over the bound is left out and noted.
 pub(crate) fn lines(
     input: &Input,
     path: &Path,
     reader: &mut dyn BufRead,
     notes: &mut Vec<Note>,
-    each: &mut dyn FnMut(LogLine, &mut Vec<Note>) -> Result<(), Error>,
+    each: &mut EachLine<'_>,
 ) -> Result<(), Error> {
     let limit = input.bounds.line_bytes;
     let mut number = 0;

@@ -120,8 +120,9 @@ fn drawn(turn: &TurnView) -> String {
     let call = turn.tool_call_id.as_deref().map(|call| format!(" [{call}]")).unwrap_or_default();
     let tags: Vec<&str> = turn.metadata.tags.iter().map(String::as_str).collect();
     let tags = if tags.is_empty() { String::new() } else { format!(" #{}", tags.join(" #")) };
+    let title = turn.metadata.title.as_ref().map(|it| format!(" «{it}»")).unwrap_or_default();
     let about = turn.metadata.source_info.as_ref().map(Json::to_canonical).unwrap_or_default();
-    format!("{}{call}{tags} {} {said} {about}", turn.role.as_str(), turn.created_at)
+    format!("{}{call}{tags}{title} {} {said} {about}", turn.role.as_str(), turn.created_at)
 }
 
 fn draw_relations(engine: &Engine, call: &Call, row: &TopologyRow, out: &mut String) {

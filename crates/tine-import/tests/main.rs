@@ -4,5 +4,6 @@
 
 mod drawing;
 mod fixtures;
+mod following;
 mod hostile;
 mod roundtrip;

@@ -24,6 +24,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) transport: &'a Transport,
     pub(crate) key: &'a Key,
+    /// Whether tools were offered.
+    pub(crate) tools: bool,
 }
 
 /// A try that failed.
@@ -109,7 +111,7 @@ impl Attempt<'_> {
     /// same.
     fn read(&self, head: &Head, bytes: &mut Vec<u8>) -> Result<Answer, Failed> {
         self.key.scrub(bytes);
-        let answer = wire::answer(self.provider.kind, bytes);
+        let answer = wire::answer(self.provider.kind, bytes, self.tools);
         answer.map_err(|fault| self.fault(fault, head))
     }
 
@@ -122,7 +124,7 @@ impl Attempt<'_> {
         let pieces = self.transport.stream(post);
         let pieces = pieces.map_err(|error| self.broken(&Broken::Unreached(error.to_string())))?;
         let kind = self.provider.kind;
-        let (frames, assembly) = (Frames::new(kind), Assembly::new(kind));
+        let (frames, assembly) = (Frames::new(kind), Assembly::new(kind, self.tools));
         let mut listening =
             Listening { kind, frames, assembly, head: None, given: false, each, bytes };
         let heard = listening.listen(&pieces);

@@ -12,6 +12,8 @@ pub enum Speaker {
     User,
     /// The model.
     Assistant,
+    /// A tool that the model called.
+    Tool,
 }
 
 impl Speaker {
@@ -19,17 +21,62 @@ impl Speaker {
         match self {
             Speaker::User => "user",
             Speaker::Assistant => "assistant",
+            Speaker::Tool => "tool",
         }
     }
 }
 
 /// One message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     /// By whom.
     pub speaker: Speaker,
     /// What.
     pub text: String,
+    /// Tools that the model called behind it.
+    pub calls: Vec<ToolCall>,
+    /// The call that a tool answers.
+    pub answers: Option<ToolCall>,
+}
+
+impl Said {
+    /// A message that is only text.
+    pub fn by(speaker: Speaker, text: impl Into<String>) -> Said {
+        Said { speaker, text: text.into(), calls: Vec::new(), answers: None }
+    }
+
+    /// What a model said, and which tools it called.
+    pub fn calling(text: impl Into<String>, calls: Vec<ToolCall>) -> Said {
+        Said { calls, ..Said::by(Speaker::Assistant, text) }
+    }
+
+    /// What a tool answered to a call.
+    pub fn answering(call: ToolCall, text: impl Into<String>) -> Said {
+        Said { answers: Some(call), ..Said::by(Speaker::Tool, text) }
+    }
+}
+
+/// A tool that a model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// A JSON Schema of its arguments, which are an object.
+    pub parameters: Value,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// The endpoint's id of it; empty where it gives none, and then to be made up before the call
+    /// is told back.
+    pub id: String,
+    /// Which tool.
+    pub name: String,
+    /// With what. What the model wrote in vain for JSON is a text.
+    pub arguments: Value,
 }
 
 /// The form that an answer must have.
@@ -48,23 +95,33 @@ pub struct Chat {
     pub system: Option<String>,
     /// The conversation so far; the last message is answered.
     pub messages: Vec<Said>,
-    /// The form of the answer, where it must be JSON.
+    /// The form of the answer, where it must be JSON. No tools are offered then.
     pub json_schema: Option<Form>,
+    /// Tools that the model may call instead of answering.
+    pub tools: Vec<Tool>,
 }
 
 impl Chat {
     /// One question.
     pub fn ask(text: impl Into<String>) -> Chat {
-        Chat {
-            messages: vec![Said { speaker: Speaker::User, text: text.into() }],
-            ..Chat::default()
-        }
+        Chat { messages: vec![Said::by(Speaker::User, text)], ..Chat::default() }
     }
 
     /// The same with something that the model is told first.
     #[must_use]
     pub fn with_system(self, text: impl Into<String>) -> Chat {
         Chat { system: Some(text.into()), ..self }
+    }
+
+    /// The same, with tools that may be called.
+    #[must_use]
+    pub fn with_tools(self, tools: Vec<Tool>) -> Chat {
+        Chat { tools, ..self }
+    }
+
+    /// The tools that are offered.
+    pub(crate) fn offered(&self) -> &[Tool] {
+        if self.json_schema.is_some() { &[] } else { &self.tools }
     }
 
     /// The same, answered in JSON of that schema.
@@ -96,6 +153,8 @@ pub struct Completion {
     pub provider: String,
     /// What the model said. With a schema, the JSON.
     pub text: String,
+    /// Tools that the model wants to be called before it goes on.
+    pub calls: Vec<ToolCall>,
     /// The model that answered, in its own words.
     pub model_answered: Option<String>,
     /// What it cost, over all tries.

@@ -26,7 +26,7 @@ mod provider;
 mod transport;
 mod wire;
 
-pub use chat::{Chat, Completion, Delta, Finish, Form, Said, Speaker, Trail};
+pub use chat::{Chat, Completion, Delta, Finish, Form, Said, Speaker, Tool, ToolCall, Trail};
 pub use error::{Cut, ModelError};
 pub use interpreter::{EntityType, ModelInterpreter};
 pub use ledger::Spent;

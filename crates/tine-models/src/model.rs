@@ -134,6 +134,7 @@ impl Model {
         Completion {
             provider: self.shared.provider.name.clone(),
             text: answer.text,
+            calls: answer.calls,
             model_answered: answer.model,
             usage: trail.usage,
             finish: answer.finish,
@@ -153,6 +154,7 @@ impl Shared {
         mut each: Option<Listener<'_>>,
     ) -> Result<Answer, ModelError> {
         let mut dialect = self.dialect();
+        let tools = !chat.offered().is_empty();
         let mut retries = 0;
         loop {
             trail.request = wire::request(&self.provider, chat, dialect, each.is_some());
@@ -161,7 +163,7 @@ impl Shared {
             let key = self.key()?;
             trail.tries += 1;
             let attempt =
-                Attempt { provider: &self.provider, transport: &self.transport, key: &key };
+                Attempt { provider: &self.provider, transport: &self.transport, key: &key, tools };
             let tried = attempt.run(trail, lend(&mut each));
             let failed = match tried {
                 Ok(answer) => {
@@ -202,6 +204,7 @@ impl Shared {
             other_schema: known.other_schema || found.other_schema,
             other_limit: known.other_limit || found.other_limit,
             bare_stream: known.bare_stream || found.bare_stream,
+            no_tools: known.no_tools || found.no_tools,
         };
     }
 

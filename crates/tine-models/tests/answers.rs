@@ -39,11 +39,11 @@ fn requests_are_what_each_protocol_wants() {
     let chat = Chat {
         system: Some("be short".to_owned()),
         messages: vec![
-            Said { speaker: Speaker::User, text: "one".to_owned() },
-            Said { speaker: Speaker::Assistant, text: "two".to_owned() },
-            Said { speaker: Speaker::User, text: "three".to_owned() },
+            Said::by(Speaker::User, "one"),
+            Said::by(Speaker::Assistant, "two"),
+            Said::by(Speaker::User, "three"),
         ],
-        json_schema: None,
+        ..Chat::default()
     };
     let said = json!([
         { "role": "user", "content": "one" },

@@ -11,4 +11,5 @@ mod keys;
 mod protocols;
 mod reading;
 mod streams;
+mod tools;
 mod tries;

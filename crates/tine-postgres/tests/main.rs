@@ -4,6 +4,7 @@
 mod doubt;
 mod fixture;
 mod machine;
+mod opening;
 mod partitions;
 mod together;
 

@@ -10,7 +10,8 @@
 //! Invariant: an answer is the child of its question and of nothing else. When others wrote to the
 //! branch meanwhile, it goes to a branch of its own.
 //!
-//! Deliberately absent: tools, how questions are recorded, and every wire form.
+//! Deliberately absent: which tools there are and what calling them does, how questions are
+//! recorded, and every wire form.
 
 mod model;
 mod reply;
@@ -20,3 +21,4 @@ mod transcript;
 pub use model::{Ended, Model};
 pub use reply::{Listener, Reply, told};
 pub use spoken::Spoken;
+pub use transcript::Asked;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use tine_core::Usage;
-use tine_models::{Completion, Delta, Finish, ModelError};
+use tine_models::{Completion, Delta, Finish, ModelError, ToolCall};
 
 use crate::transcript::Asked;
 
@@ -37,6 +37,8 @@ pub struct Ended {
     pub usage: Usage,
     /// The model that answered, in its own words.
     pub model_answered: Option<String>,
+    /// Tools that it wants to be called before it goes on; none were, if none were offered.
+    pub calls: Vec<ToolCall>,
 }
 
 impl Model {
@@ -61,10 +63,13 @@ impl Model {
         match self {
             Model::Echo => Ok(echo(&asked.question, each)),
             Model::Provider(model) => {
-                let Completion { finish, usage, model_answered, refusal, .. } =
+                let Completion { finish, usage, model_answered, refusal, mut calls, .. } =
                     model.stream(&asked.chat, each)?;
                 let finish = if refusal.is_some() { Finish::Refused } else { finish };
-                Ok(Ended { finish, usage, model_answered })
+                if asked.chat.tools.is_empty() {
+                    calls.clear();
+                }
+                Ok(Ended { finish, usage, model_answered, calls })
             }
         }
     }
@@ -79,7 +84,7 @@ fn echo(text: &str, each: Listener<'_>) -> Ended {
             break;
         }
     }
-    Ended { finish, usage: Usage::default(), model_answered: None }
+    Ended { finish, usage: Usage::default(), model_answered: None, calls: Vec::new() }
 }
 
 /// A text in pieces that end behind a space.

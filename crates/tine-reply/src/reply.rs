@@ -9,7 +9,7 @@ use tine_models::{Delta, Finish, ModelError};
 
 use crate::model::{Ended, Model};
 use crate::spoken::Spoken;
-use crate::transcript;
+use crate::transcript::{self, Asked};
 
 /// What is given each piece of an answer as it comes, with the number of the block that it belongs
 /// to, and can end the answer. A piece at which it ends counts as not said.
@@ -36,18 +36,33 @@ impl Reply<'_> {
         spoken: &mut Spoken,
         each: Listener<'_>,
     ) -> Result<std::result::Result<Ended, ModelError>> {
-        let asked = transcript::of(self.engine, self.call, question)?;
-        Ok(self.model.answer(&asked, &mut |piece| {
+        Ok(self.ask_with(&self.asked(question)?, spoken, each))
+    }
+
+    /// What is asked: the path to a turn. Tools may be added, and what comes of calling them.
+    pub fn asked(&self, question: TurnId) -> Result<Asked> {
+        transcript::of(self.engine, self.call, question)
+    }
+
+    /// The same as [`ask`](Reply::ask), with what is asked.
+    pub fn ask_with(
+        &self,
+        asked: &Asked,
+        spoken: &mut Spoken,
+        each: Listener<'_>,
+    ) -> std::result::Result<Ended, ModelError> {
+        self.model.answer(asked, &mut |piece| {
             each(piece, spoken.block_of(piece))?;
             spoken.add(piece);
             ControlFlow::Continue(())
-        }))
+        })
     }
 
-    /// What was said, as a message; nothing if nothing was said. `ended` is missing where the model
+    /// What was said and called, as a message; nothing if nothing was. `ended` is missing where the model
     /// failed.
     pub fn message(&self, spoken: Spoken, ended: Option<&Ended>) -> Result<Option<Message>> {
-        let Some(content) = spoken.into_content() else { return Ok(None) };
+        let calls = ended.map(|ended| ended.calls.as_slice()).unwrap_or_default();
+        let Some(content) = spoken.into_content(calls) else { return Ok(None) };
         let body = Body::from_content(content, Role::Assistant, self.engine.limits())
             .map_err(|source| Error::Message { index: 0, source })?;
         let status = match ended.map(|ended| &ended.finish) {

@@ -1,8 +1,8 @@
 //! What a model has said so far.
 
 use tine_core::Json;
-use tine_core::json::object;
-use tine_models::Delta;
+use tine_core::json::{self, object};
+use tine_models::{Delta, ToolCall};
 
 /// Stretches of text and of thought, in order.
 #[derive(Debug, Default)]
@@ -33,17 +33,38 @@ impl Spoken {
         }
     }
 
-    /// The blocks of a turn that says it; nothing if nothing was said.
-    pub fn into_content(self) -> Option<Json> {
-        if self.blocks.iter().all(|(_, text)| text.is_empty()) {
+    /// What was said, without the thoughts.
+    pub fn text(&self) -> String {
+        self.blocks.iter().filter(|(thought, _)| !thought).map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The blocks of a turn that says it and calls tools; nothing if nothing was said or called.
+    pub fn into_content(self, calls: &[ToolCall]) -> Option<Json> {
+        if calls.is_empty() && self.blocks.iter().all(|(_, text)| text.is_empty()) {
             return None;
         }
         let block = |(thought, text): (bool, String)| {
             let kind = if thought { "thinking" } else { "text" };
             object([("type", kind.into()), ("text", text.into())])
         };
-        Some(Json::Array(self.blocks.into_iter().map(block).collect()))
+        let said = self.blocks.into_iter().map(block);
+        Some(Json::Array(said.chain(calls.iter().map(called)).collect()))
     }
+}
+
+/// A call as a block of a turn.
+fn called(call: &ToolCall) -> Json {
+    let parameters = match call.arguments.is_object() {
+        true => call.arguments.to_string(),
+        false => format!("{{\"input\":{}}}", call.arguments),
+    };
+    let parameters = json::parse(parameters.as_bytes(), json::MAX_DEPTH);
+    object([
+        ("type", "tool-use".into()),
+        ("id", call.id.as_str().into()),
+        ("name", call.name.as_str().into()),
+        ("parameters", parameters.unwrap_or_else(|_| object([]))),
+    ])
 }
 
 #[cfg(test)]
@@ -64,7 +85,7 @@ mod tests {
             .collect();
         assert_eq!(blocks[..2], [0, 0]);
         assert_eq!(blocks[3], 1);
-        let said = spoken.into_content().expect("something").to_canonical();
+        let said = spoken.into_content(&[]).expect("something").to_canonical();
         assert_eq!(said, r#"[{"text":"hm","type":"thinking"},{"text":"Yes","type":"text"}]"#);
     }
 
@@ -73,6 +94,6 @@ mod tests {
         let mut spoken = Spoken::default();
         spoken.add(Delta::Silence);
         spoken.add(Delta::Text(""));
-        assert!(spoken.into_content().is_none());
+        assert!(spoken.into_content(&[]).is_none());
     }
 }

@@ -11,11 +11,11 @@ use tine_store::Content;
 
 /// What a model is asked.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// The conversation up to the question.
-    pub(crate) chat: Chat,
+    pub chat: Chat,
     /// The question alone, in words.
-    pub(crate) question: String,
+    pub question: String,
 }
 
 /// The conversation up to a turn, which is the question.
@@ -69,7 +69,7 @@ fn add(messages: &mut Vec<Said>, turn: &TurnView, text: &str) {
             }
             last.text.push_str(text);
         }
-        _ => messages.push(Said { speaker, text: text.to_owned() }),
+        _ => messages.push(Said::by(speaker, text)),
     }
 }
 

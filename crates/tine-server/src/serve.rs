@@ -22,6 +22,7 @@ use tine_engine::{Call, Engine};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_io_timeout::TimeoutStream;
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
@@ -40,6 +41,10 @@ use crate::{api, events, mcp, page, reference, reply, route, sources, transfer};
 
 /// Answers smaller than this are sent as they are.
 const COMPRESSED_FROM: u16 = 1_024;
+
+/// How hard answers are compressed: of an outline, two levels more make a tenth less in three
+/// times the time.
+const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 /// A server that is bound to an address and does not answer yet.
 pub struct Server {
@@ -106,7 +111,7 @@ impl Server {
             .and(whole);
         let router = router
             .layer(CatchPanicLayer::custom(|_| route::defect()))
-            .layer(CompressionLayer::new().compress_when(worth))
+            .layer(CompressionLayer::new().quality(COMPRESSION).compress_when(worth))
             .layer(from_fn_with_state(Arc::clone(&app), admit))
             .with_state(Arc::clone(&app));
         Ok(Server { listener, address, app, router, feed, stop, rings })

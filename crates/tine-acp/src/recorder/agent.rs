@@ -69,10 +69,12 @@ fn hear(relay: &Arc<Relay>, link: &Link, message: Value) {
     if let Some((session, message)) = relay.sessions.heard(&id, message) {
         let mut state = session.lock();
         let passed_over = state.hushed && is_history(&message);
+        // What the agent asks for is not held back: it may need the answer to begin at all.
+        let asks = message.get("id").is_some();
         match &mut state.held {
             Some(_) if passed_over => {}
-            Some(held) => held.push(message),
-            None => relay.hear(&session, &mut state, message),
+            Some(held) if !asks => held.push(message),
+            _ => relay.hear(&session, &mut state, message),
         }
     }
 }

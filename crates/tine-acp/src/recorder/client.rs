@@ -267,14 +267,22 @@ impl Relay {
         self.announce(id, opened)
     }
 
-    /// The session that the parameters name; one that is open already stays as it is.
+    /// The session that the parameters name. One that is open already stays as it is, unless
+    /// others have written to its branch: the agent knows nothing of that.
     fn opened(self: &Arc<Self>, params: &Value) -> Result<Opened, Refusal> {
         let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
-        if let Some(session) = self.sessions.ours(text) {
-            let context = json!({ "context": { "kind": "open" } });
-            return Ok(Opened { session, answer: json!({ "_meta": { "tine": context } }) });
-        }
         let branch = branches::named(&self.recorder.engine, &self.recorder.call, text)?;
+        if let Some(session) = self.sessions.ours(text) {
+            let kept = {
+                let state = session.lock();
+                state.running > 0 || state.holds(&branch)
+            };
+            if kept {
+                let context = json!({ "context": { "kind": "open" } });
+                return Ok(Opened { session, answer: json!({ "_meta": { "tine": context } }) });
+            }
+            self.shut(&session);
+        }
         self.open(&branch, cwd, params)
     }
 
@@ -288,7 +296,7 @@ impl Relay {
         };
         // The agent first: what it refuses leaves nothing in the store.
         let natively = match self.sessions.ours(text) {
-            Some(open) => self.fork_natively(&open, at, params)?,
+            Some(open) => self.fork_natively(&open, &parent, at, params)?,
             None => None,
         };
         let is_native = natively.is_some();

@@ -361,3 +361,164 @@ impl Call {
 fn kind_of(block: &Value) -> &str {
     block.get("type").and_then(Value::as_str).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// What becomes of updates: each turn as its role and its blocks, in short.
+    fn derived(updates: &[Value]) -> Vec<String> {
+        let (mut derivation, minted) = (Derivation::default(), Cell::new(0));
+        let promise = || {
+            minted.set(minted.get() + 1);
+            TurnId::from_bytes([minted.get(); 16])
+        };
+        let mut ready = Vec::new();
+        for update in updates {
+            ready.extend(derivation.due(update));
+            derivation.take(update, &promise);
+            ready.extend(derivation.under_way(update));
+            ready.extend(derivation.result(update, &promise));
+        }
+        ready.extend(derivation.close(Status::Complete));
+        ready.iter().map(told).collect()
+    }
+
+    fn told(turn: &Ready) -> String {
+        let block = |block: &Value| match kind_of(block) {
+            "text" => member(block, "text").unwrap_or_default().to_owned(),
+            "thinking" => format!("({})", member(block, "text").unwrap_or_default()),
+            "tool-use" => {
+                format!("{}{}", block["name"].as_str().unwrap_or("?"), block["parameters"])
+            }
+            other => format!("<{other}>"),
+        };
+        let blocks: Vec<String> = turn.content.iter().map(block).collect();
+        format!("{}: {}", turn.role.as_str(), blocks.join(" | "))
+    }
+
+    fn chunk(kind: &str, text: &str, id: Option<&str>) -> Value {
+        json!({ "sessionUpdate": kind, "messageId": id, "content": show::text(text) })
+    }
+
+    fn says(text: &str) -> Value {
+        chunk(show::AGENT, text, None)
+    }
+
+    fn thinks(text: &str) -> Value {
+        chunk(show::THINKING, text, None)
+    }
+
+    fn call(id: &str, status: &str, input: Value) -> Value {
+        json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": "Read",
+            "status": status, "rawInput": input })
+    }
+
+    fn update(id: &str, more: Value) -> Value {
+        let mut update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id });
+        update.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("one"));
+        update
+    }
+
+    #[test]
+    fn chunks_are_joined_and_end_where_something_else_is_said() {
+        let said = [says("He"), says("llo"), thinks("hm"), says("you"), says("!")];
+        assert_eq!(derived(&said), ["assistant: Hello", "assistant: (hm) | you!"]);
+    }
+
+    #[test]
+    fn ids_of_the_agent_tell_messages_apart() {
+        let say = |text: &str, id: &str| chunk(show::AGENT, text, Some(id));
+        let said = [say("a", "1"), say("b", "1"), say("c", "2")];
+        assert_eq!(derived(&said), ["assistant: ab", "assistant: c"]);
+    }
+
+    #[test]
+    fn a_call_takes_what_is_told_of_it_before_it_is_under_way() {
+        let said = [
+            says("Look:"),
+            call("1", "pending", json!({})),
+            update("1", json!({ "rawInput": { "path": "x" } })),
+            update("1", json!({ "status": "in_progress" })),
+            update("1", json!({ "status": "completed", "rawOutput": "found" })),
+            says("There."),
+        ];
+        let wanted = [
+            "assistant: Look:",
+            "assistant: Read{\"path\":\"x\"}",
+            "tool: found",
+            "assistant: There.",
+        ];
+        assert_eq!(derived(&said), wanted);
+    }
+
+    #[test]
+    fn calls_side_by_side_are_one_turn_and_results_come_as_they_end() {
+        let said = [
+            call("1", "pending", json!({ "n": 1 })),
+            call("2", "pending", json!({ "n": 2 })),
+            update(
+                "2",
+                json!({ "status": "failed", "content": [
+                { "type": "content", "content": show::text("no") },
+                { "type": "diff", "path": "x", "newText": "y" } ] }),
+            ),
+            update("1", json!({ "status": "completed" })),
+            update("1", json!({ "status": "completed" })),
+        ];
+        let wanted = ["assistant: Read{\"n\":1} | Read{\"n\":2}", "tool: no | <diff>", "tool: "];
+        assert_eq!(derived(&said), wanted);
+    }
+
+    #[test]
+    fn a_call_that_is_told_whole_and_one_that_was_never_begun_have_both_turns() {
+        assert_eq!(derived(&[call("1", "completed", json!({}))]), ["assistant: Read{}", "tool: "]);
+        let late = update("9", json!({ "status": "completed", "rawOutput": { "n": 1 } }));
+        assert_eq!(
+            derived(&[says("So"), late]),
+            ["assistant: So", "assistant: tool{}", "tool: {\"n\":1}"]
+        );
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_another_call() {
+        let twice = [call("1", "completed", json!({})), call("1", "completed", json!({}))];
+        assert_eq!(derived(&twice).len(), 4);
+    }
+
+    #[test]
+    fn plans_are_blocks_and_only_the_last_of_a_row_stays() {
+        let plan = json!({ "sessionUpdate": "plan", "entries": [] });
+        let said = [thinks("hm"), plan.clone(), plan.clone(), says("So"), plan, says("on")];
+        assert_eq!(derived(&said), ["assistant: (hm) | <plan> | So | <plan> | on"]);
+    }
+
+    #[test]
+    fn what_is_no_plain_text_is_kept_as_it_is() {
+        let image = json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
+        let noted = json!({ "type": "text", "text": "x", "annotations": { "priority": 1 } });
+        let of = |content: Value| json!({ "sessionUpdate": show::AGENT, "content": content });
+        assert_eq!(derived(&[says("a"), of(image), of(noted)]), ["assistant: a | <image> | x"]);
+    }
+
+    #[test]
+    fn what_others_say_for_the_user_is_the_users() {
+        let said = [chunk(show::USER, "stop", None), says("ok"), chunk(show::USER, "go", None)];
+        assert_eq!(derived(&said), ["user: stop", "assistant: ok", "user: go"]);
+    }
+
+    #[test]
+    fn what_is_malformed_is_passed_over() {
+        let odd = [
+            json!({}),
+            json!({ "sessionUpdate": 7 }),
+            json!({ "sessionUpdate": "tool_call" }),
+            json!({ "sessionUpdate": show::AGENT }),
+            json!([]),
+            Value::Null,
+        ];
+        assert_eq!(derived(&odd), ["assistant: "; 1]);
+    }
+}

@@ -166,14 +166,15 @@ impl Relay {
     pub(super) fn fork_natively(
         &self,
         parent: &Session,
+        branch: &BranchView,
         at: Option<TurnId>,
         params: &Value,
     ) -> Result<Option<Begun>, Refusal> {
         let native = self.native();
         let (at, whole) = {
             let state = parent.lock();
-            let idle = state.running == 0 && state.seed.is_none();
-            let Some(tip) = state.branch.tip.filter(|_| idle && native.fork) else {
+            let idle = state.running == 0 && state.seed.is_none() && state.holds(branch);
+            let Some(tip) = branch.tip.filter(|_| idle && native.fork) else {
                 return Ok(None);
             };
             (at.unwrap_or(tip), at.is_none_or(|at| at == tip))

@@ -59,6 +59,13 @@ pub(super) struct State {
     pub hushed: bool,
 }
 
+impl State {
+    /// Whether the branch is as we left it: else others have said or taken back something.
+    pub(super) fn holds(&self, branch: &BranchView) -> bool {
+        (self.branch.id, self.branch.tip) == (branch.id, branch.tip)
+    }
+}
+
 /// A question that was put to the agent.
 pub(super) struct Asked {
     pub turn: TurnId,

@@ -16,8 +16,8 @@ use tine_demo::{CONVERSATION, StoryClock};
 use tine_engine::{Engine, SystemEntropy};
 use tine_formats::bundle::write_bundle;
 use tine_formats::view;
-use tine_store::embedded::{DATABASE_FILE, Mode, OpenOptions};
-use tine_store::{EmbeddedStore, MemoryStore};
+use tine_store::embedded::{DATABASE_FILE, Mode};
+use tine_store::{MemoryStore, Store};
 
 use crate::arguments::{Globals, only_here};
 use crate::commands::tree::{head, whole_topology, write_tree};
@@ -49,28 +49,42 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     if let Some(client) = session::client(globals)? {
         return over_server(globals, args, client);
     }
-    let folder = match globals.named_store() {
-        Some(_) => StorePlace::of(globals)?.folder()?,
-        None => places::demo_store()?,
+    let place = match globals.named_store() {
+        Some(named) => StorePlace::named(&named)?,
+        None => StorePlace::Folder(places::demo_store()?),
     };
-    if args.fresh {
-        remove(&folder)?;
-    }
-    let fresh = !folder.join(DATABASE_FILE).exists();
-    let options = OpenOptions { mode: Mode::Create, vfs: None };
-    let store = EmbeddedStore::open_with(&folder, options)?;
-    if fresh {
-        mark(&folder)?;
-    }
+    let store = match &place {
+        StorePlace::Folder(folder) => make_folder(folder, &place, args.fresh)?,
+        StorePlace::Database(_) if args.fresh => {
+            let why = "nothing is deleted in a database; `tine purge --whole -c tokyo-trip` erases \
+                       the example";
+            return Err(Failure::refused(Kind::Unsupported, why));
+        }
+        StorePlace::Database(_) => place.open(Mode::Create)?,
+    };
     let clock = Arc::new(StoryClock::default());
     let told = Arc::clone(&clock);
-    let engine = Engine::with(Arc::new(store), clock, Arc::new(SystemEntropy), session::limits());
+    let engine = Engine::with(store, clock, Arc::new(SystemEntropy), session::limits());
     let session = Session::over(Place::Here(engine.clone()), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
     if !is_there(&session, &id)? {
         tine_demo::tell(&engine, &session.call, &told, &id)?;
     }
-    show(&session, &id, &format!("TINE_STORE={}", quoted(&folder)))
+    let store = globals.named_store().unwrap_or_else(|| place.to_string().into());
+    show(&session, &id, &format!("TINE_STORE={}", quoted(&store)))
+}
+
+/// Opens a store in a folder, made anew if that is asked for, and marked if it is new.
+fn make_folder(folder: &Path, place: &StorePlace, anew: bool) -> Result<Arc<dyn Store>> {
+    if anew {
+        remove(folder)?;
+    }
+    let fresh = !folder.join(DATABASE_FILE).exists();
+    let store = place.open(Mode::Create)?;
+    if fresh {
+        mark(folder)?;
+    }
+    Ok(store)
 }
 
 fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()> {

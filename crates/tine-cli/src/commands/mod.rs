@@ -16,6 +16,7 @@ pub(crate) mod edits;
 pub(crate) mod entities;
 pub(crate) mod finding;
 pub(crate) mod history;
+mod host_files;
 pub(crate) mod import;
 pub(crate) mod interpret;
 pub(crate) mod keys;

@@ -67,6 +67,10 @@ fn pass(text: &str, found: &mut Redacted) -> Option<String> {
 /// Behind what is left alone: a marker, or data in a URL.
 fn skipped(text: &str, at: usize) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
+    // Nearly every byte begins neither: that is seen at once.
+    if !matches!(rest.first(), Some(b'[' | b';')) {
+        return None;
+    }
     if let Some(kind) = rest.strip_prefix(b"[redacted:") {
         let length = run(kind, |byte| byte.is_ascii_lowercase() || byte == b'_');
         return (kind.get(length) == Some(&b']')).then_some(at + "[redacted:".len() + length + 1);
@@ -104,7 +108,12 @@ fn run(bytes: &[u8], holds: impl Fn(u8) -> bool) -> usize {
 /// A key with a known prefix.
 fn shaped(bytes: &[u8], at: usize) -> Option<Secret> {
     let rest = &bytes[at..];
+    let first = rest.first_chunk::<2>()?;
     for shape in SHAPES {
+        // Two bytes compared here spare a call for nearly every shape.
+        if shape.prefix.as_bytes().first_chunk::<2>() != Some(first) {
+            continue;
+        }
         let Some(key) = rest.strip_prefix(shape.prefix.as_bytes()) else { continue };
         let key = &key[..key.len().min(shape.most + 1)];
         let length = run(key, |byte| shape.alphabet.holds(byte));
@@ -173,6 +182,9 @@ fn url_password(text: &str, at: usize) -> Option<Secret> {
 /// What follows `Bearer` or `Basic`, in a header or where it is long enough to be nothing else.
 fn authorization(text: &str, at: usize) -> Option<Secret> {
     let bytes = text.as_bytes();
+    if !matches!(bytes[at], b'b' | b'B') {
+        return None;
+    }
     let scheme = ["bearer ", "basic "].into_iter().find(|scheme| {
         bytes
             .get(at..at + scheme.len())
@@ -202,9 +214,6 @@ fn assigned(text: &str, at: usize) -> Option<Secret> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = run(&bytes[at..(at + NAME_BYTES).min(bytes.len())], word);
     let name = &text[at..at + length];
-    if !is_secret(name) {
-        return None;
-    }
     let mut next = at + length;
     // The quote that ends a quoted name.
     let quoted_name = matches!(bytes.get(next), Some(b'"' | b'\''));
@@ -213,7 +222,8 @@ fn assigned(text: &str, at: usize) -> Option<Secret> {
     let gap = run(&bytes[next..], blank);
     next += gap;
     let sign = *bytes.get(next)?;
-    if sign != b'=' && sign != b':' {
+    // Few words are followed by a sign, so that is asked first.
+    if sign != b'=' && sign != b':' || !is_secret(name) {
         return None;
     }
     next += 1;

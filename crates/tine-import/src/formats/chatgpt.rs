@@ -116,7 +116,7 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
                 let said = said(id, parent.clone(), message, calling.as_deref(), line, find);
                 // What follows a call and is no result belongs to the call as well.
                 if let Some(call) =
-                    said.as_ref().and_then(|said| calls_for(said)).or(calling
+                    said.as_ref().and_then(calls_for).or(calling
                         .filter(|_| said.as_ref().is_none_or(|said| said.role == Role::Tool)))
                 {
                     calls.insert((*id).to_owned(), call);

@@ -60,6 +60,8 @@ struct Rollout {
     /// The file repeats the lines of another.
     copied: bool,
     tip: Option<String>,
+    /// What the model said last.
+    answer: Option<String>,
     /// For each turn of the user on the line the message before it.
     turns: Vec<Option<String>>,
     workspace: Json,
@@ -174,6 +176,12 @@ impl Rollout {
                                 break;
                             }
                         }
+                    }
+                }
+                "token_count" => {
+                    let usage = payload.get("info").and_then(|info| info.get("last_token_usage"));
+                    if let (Some(usage), Some(id)) = (usage, &self.answer) {
+                        self.draft.tell(id, "usage", usage.clone());
                     }
                 }
                 "thread_name_updated" => {
@@ -291,6 +299,9 @@ impl Rollout {
             ("provider", provider),
             ("model", model),
         ]);
+        if role == Role::Assistant {
+            self.answer = Some(id.clone());
+        }
         let at = parts::time(json.get("timestamp"));
         let about = About { at, source_info: Some(info), tags, partial: false };
         let parent = self.tip.replace(id.clone());

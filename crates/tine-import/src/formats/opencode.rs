@@ -101,7 +101,7 @@ fn read_database(path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> 
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(path, flags).map_err(broken)?;
     let mut sessions = database.prepare("SELECT * FROM session ORDER BY id").map_err(broken)?;
-    let names: Vec<String> = sessions.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = sessions.column_names().map(str::to_owned).collect();
     let mut rows = sessions.query([]).map_err(broken)?;
     while let Some(row) = rows.next().map_err(broken)? {
         let mut about = tine_core::json::Object::new();

@@ -3,6 +3,7 @@
 //! Entries name their parent; which one is the end is not written down, so the last line is. The
 //! first version had no ids: each entry follows the one before. Ids are those of one file only.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use tine_core::{Json, Role};
@@ -33,7 +34,10 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
         notes,
         ..Conversation::default()
     };
-    let tree = session.draft.finish(path, base, session.last.as_deref(), |_| None);
+    let mut tree = session.draft.finish(path, base, session.last.as_deref(), |_| None);
+    for node in &mut tree.messages {
+        node.message.metadata.title = session.labels.remove(&node.id);
+    }
     receiver.conversation(Format::Pi, tree)
 }
 
@@ -45,7 +49,8 @@ struct Session {
     cwd: Option<String>,
     title: Option<String>,
     last: Option<String>,
-    version: u64,
+    /// What people called messages, by id.
+    labels: HashMap<String, String>,
 }
 
 impl Session {
@@ -53,7 +58,6 @@ impl Session {
         let kind = text(entry, "type").unwrap_or_default();
         if kind == "session" {
             let own = |name: &str| text(entry, name).map(str::to_owned);
-            self.version = entry.get("version").and_then(Json::as_u64).unwrap_or(1);
             (self.id, self.cwd) = (own("id"), own("cwd"));
             // The parent is told as a path; its id is the last part of the name.
             self.parent = text(entry, "parentSession").map(|path| {
@@ -104,6 +108,13 @@ impl Session {
                 let shown = entry.get("display").and_then(Json::as_bool) != Some(false);
                 let said = plain(blocks, Role::User, if shown { vec![] } else { vec!["hidden"] });
                 self.draft.say(said);
+            }
+            "label" => {
+                if let (Some(target), Some(label)) = (text(entry, "targetId"), text(entry, "label"))
+                {
+                    self.labels.insert(target.to_owned(), label.to_owned());
+                }
+                self.draft.bridge(id.clone(), parent, Some(line));
             }
             "session_info" => {
                 self.title = text(entry, "name").map(str::to_owned);

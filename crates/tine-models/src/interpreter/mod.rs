@@ -155,7 +155,7 @@ impl Interpreter for ModelInterpreter {
         })?;
         let provider = self.model.provider();
         let kind = wire::kind_of(bytes).unwrap_or(provider.kind);
-        let answer = wire::answer(kind, bytes).map_err(|fault| {
+        let answer = wire::answer(kind, bytes, false).map_err(|fault| {
             let why = match fault {
                 Fault::Cut => "it breaks off".to_owned(),
                 Fault::Malformed(what) => what,

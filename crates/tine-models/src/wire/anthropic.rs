@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Assembly, Dialect, Fault, Listener, messages, text_of, usage};
-use crate::chat::{Chat, Finish};
+use super::{Answer, Assembly, Dialect, Fault, Listener, text_of, usage};
+use crate::chat::{Chat, Finish, Said, Speaker, Tool, ToolCall};
 use crate::provider::Provider;
 
 /// The API wants a bound on every answer.
@@ -29,7 +29,17 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
         body["temperature"] = json!(temperature);
     }
     match &chat.json_schema {
-        None => {}
+        None if chat.tools.is_empty() => {}
+        None => {
+            let tool = |tool: &Tool| {
+                json!({
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": tool.parameters,
+                })
+            };
+            body["tools"] = chat.tools.iter().map(tool).collect();
+        }
         Some(form) if dialect.other_schema => {
             let format = json!({ "type": "json_schema", "schema": form.schema });
             body["output_config"] = json!({ "format": format });
@@ -45,22 +55,69 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body
 }
 
-pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
+/// The messages; results that follow each other are one message of the user.
+fn messages(chat: &Chat) -> Vec<Value> {
+    let mut messages: Vec<Value> = Vec::new();
+    let mut behind_result = false;
+    for said in &chat.messages {
+        let answers = said.speaker == Speaker::Tool;
+        match messages.last_mut().and_then(|last| last["content"].as_array_mut()) {
+            Some(results) if answers && behind_result => results.push(result(said)),
+            _ => messages.push(message(said)),
+        }
+        behind_result = answers;
+    }
+    messages
+}
+
+fn message(said: &Said) -> Value {
+    match said.speaker {
+        Speaker::Tool => json!({ "role": "user", "content": [result(said)] }),
+        _ if said.calls.is_empty() => {
+            json!({ "role": said.speaker.role(), "content": said.text })
+        }
+        _ => {
+            let text =
+                (!said.text.is_empty()).then(|| json!({ "type": "text", "text": said.text }));
+            let call = |call: &ToolCall| {
+                let input = if call.arguments.is_object() { &call.arguments } else { &json!({}) };
+                json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
+            };
+            let blocks: Vec<Value> = text.into_iter().chain(said.calls.iter().map(call)).collect();
+            json!({ "role": said.speaker.role(), "content": blocks })
+        }
+    }
+}
+
+fn result(said: &Said) -> Value {
+    let call = said.answers.as_ref().map(|call| call.id.as_str()).unwrap_or_default();
+    json!({ "type": "tool_result", "tool_use_id": call, "content": said.text })
+}
+
+pub(super) fn answer(json: &Value, tools: bool) -> Result<Answer, Fault> {
     let Some(blocks) = json.get("content").and_then(Value::as_array) else {
         return Err(Fault::Malformed("it has no `content`".to_owned()));
     };
     let kind = |block: &Value, kind: &str| block.get("type").and_then(Value::as_str) == Some(kind);
-    let tool = blocks.iter().find(|block| kind(block, "tool_use"));
-    let text = match tool.and_then(|tool| tool.get("input")) {
+    let called = || blocks.iter().filter(|block| kind(block, "tool_use"));
+    // Without tools, the only one there was takes the answer.
+    let form = called().next().filter(|_| !tools);
+    let text = match form.and_then(|tool| tool.get("input")) {
         Some(input) => input.to_string(),
         None => {
             let texts = blocks.iter().filter(|block| kind(block, "text"));
             texts.filter_map(|block| block.get("text")?.as_str()).collect()
         }
     };
+    let call = |block: &Value| {
+        let arguments = block.get("input").cloned().unwrap_or_else(|| json!({}));
+        Some(ToolCall { id: text_of(block, "id")?, name: text_of(block, "name")?, arguments })
+    };
+    let calls = called().filter(|_| tools).filter_map(call).collect();
     let finish = finish(json.get("stop_reason").and_then(Value::as_str));
     Ok(Answer {
         text,
+        calls,
         model: text_of(json, "model"),
         usage: json.get("usage").and_then(usage),
         refusal: refusal(&finish, json),
@@ -81,9 +138,21 @@ pub(super) fn event(
             assembly.model(message);
             assembly.usage(message.get("usage"));
         }
+        "content_block_start" if assembly.tools => {
+            let block = json.get("content_block").unwrap_or(&Value::Null);
+            if block.get("type").and_then(Value::as_str) == Some("tool_use") {
+                let call = assembly.call(place(json));
+                call.id = text_of(block, "id").unwrap_or_default();
+                call.name = text_of(block, "name").unwrap_or_default();
+            }
+        }
         "content_block_delta" => {
             let flow = match part("type") {
                 "text_delta" => assembly.say(part("text"), each),
+                "input_json_delta" if assembly.tools => {
+                    assembly.call(place(json)).arguments.push_str(part("partial_json"));
+                    ControlFlow::Continue(())
+                }
                 "input_json_delta" => assembly.say(part("partial_json"), each),
                 "thinking_delta" => Assembly::think(part("thinking"), each),
                 _ => ControlFlow::Continue(()),
@@ -101,6 +170,11 @@ pub(super) fn event(
         _ => {}
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// The place of the block that an event is about.
+fn place(json: &Value) -> u64 {
+    json.get("index").and_then(Value::as_u64).unwrap_or_default()
 }
 
 fn finish(reason: Option<&str>) -> Finish {

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 use tine_core::{Usage, json};
 
-use crate::chat::{Chat, Delta, Finish};
+use crate::chat::{Chat, Delta, Finish, Said, Tool, ToolCall};
 use crate::error::excerpt;
 use crate::provider::{Kind, Provider};
 
@@ -36,6 +36,8 @@ pub(crate) struct Dialect {
     pub(crate) other_limit: bool,
     /// Streams cannot be asked for usage.
     pub(crate) bare_stream: bool,
+    /// The model calls no tools.
+    pub(crate) no_tools: bool,
 }
 
 impl Dialect {
@@ -60,6 +62,9 @@ impl Dialect {
         if openai && stream && body.contains("stream_options") && !self.bare_stream {
             return Some(Dialect { bare_stream: true, ..self });
         }
+        if !chat.offered().is_empty() && body.contains("tool") && !self.no_tools {
+            return Some(Dialect { no_tools: true, ..self });
+        }
         let asks = chat.json_schema.is_some() && provider.kind != Kind::Ollama;
         (asks && !self.other_schema).then_some(Dialect { other_schema: true, ..self })
     }
@@ -69,6 +74,7 @@ impl Dialect {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCall>,
     pub(crate) model: Option<String>,
     /// What it cost, if that was told.
     pub(crate) usage: Option<Usage>,
@@ -81,6 +87,7 @@ impl Answer {
     fn none() -> Answer {
         Answer {
             text: String::new(),
+            calls: Vec::new(),
             model: None,
             usage: None,
             finish: Finish::Other("none".to_owned()),
@@ -117,6 +124,14 @@ pub(crate) fn address(provider: &Provider) -> String {
 
 /// The body of a request.
 pub(crate) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Vec<u8> {
+    let without_tools;
+    let chat = match dialect.no_tools {
+        true => {
+            without_tools = Chat { tools: Vec::new(), ..chat.clone() };
+            &without_tools
+        }
+        false => chat,
+    };
     let body = match provider.kind {
         Kind::OpenAi => openai::request(provider, chat, dialect, stream),
         Kind::Anthropic => anthropic::request(provider, chat, dialect, stream),
@@ -125,15 +140,16 @@ pub(crate) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body.to_string().into_bytes()
 }
 
-/// The answer in the bytes of a response that was not streamed.
-pub(crate) fn answer(kind: Kind, bytes: &[u8]) -> Result<Answer, Fault> {
+/// The answer in the bytes of a response that was not streamed, to a question with or without
+/// tools.
+pub(crate) fn answer(kind: Kind, bytes: &[u8], tools: bool) -> Result<Answer, Fault> {
     let json = parse(bytes)?;
     if let Some(fault) = told(&json) {
         return Err(fault);
     }
     match kind {
         Kind::OpenAi => openai::answer(&json),
-        Kind::Anthropic => anthropic::answer(&json),
+        Kind::Anthropic => anthropic::answer(&json, tools),
         Kind::Ollama => ollama::answer(&json),
     }
 }
@@ -153,7 +169,11 @@ pub(crate) fn kind_of(bytes: &[u8]) -> Option<Kind> {
 /// An answer that is put together from events.
 pub(crate) struct Assembly {
     kind: Kind,
+    /// Whether tools were offered.
+    tools: bool,
     answer: Answer,
+    /// Calls as they come: their place, id, name and the text of their arguments.
+    calls: Vec<Calling>,
     /// The account of tokens, of which events tell parts.
     usage: Map<String, Value>,
     /// Whether the model said why it ended.
@@ -163,10 +183,27 @@ pub(crate) struct Assembly {
     events: u64,
 }
 
+/// A call that is being told.
+#[derive(Default)]
+struct Calling {
+    place: u64,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
 impl Assembly {
-    pub(crate) fn new(kind: Kind) -> Assembly {
-        let answer = Answer::none();
-        Assembly { kind, answer, usage: Map::new(), finished: false, done: false, events: 0 }
+    pub(crate) fn new(kind: Kind, tools: bool) -> Assembly {
+        Assembly {
+            kind,
+            tools,
+            answer: Answer::none(),
+            calls: Vec::new(),
+            usage: Map::new(),
+            finished: false,
+            done: false,
+            events: 0,
+        }
     }
 
     /// Takes one event.
@@ -203,6 +240,13 @@ impl Assembly {
     /// The answer so far.
     pub(crate) fn so_far(mut self) -> Answer {
         self.answer.usage = usage(&Value::Object(self.usage)).or(self.answer.usage);
+        let told = self.calls.into_iter().filter(|call| !call.name.is_empty());
+        let calls = told.map(|call| ToolCall {
+            id: call.id,
+            name: call.name,
+            arguments: arguments(&call.arguments),
+        });
+        self.answer.calls.extend(calls);
         self.answer
     }
 
@@ -226,6 +270,16 @@ impl Assembly {
 
     fn think(text: &str, each: Listener<'_>) -> ControlFlow<()> {
         if text.is_empty() { ControlFlow::Continue(()) } else { each(Delta::Thought(text)) }
+    }
+
+    /// The call at a place, which may have been told of before.
+    fn call(&mut self, place: u64) -> &mut Calling {
+        let known = self.calls.iter().position(|call| call.place == place);
+        let at = known.unwrap_or_else(|| {
+            self.calls.push(Calling { place, ..Calling::default() });
+            self.calls.len() - 1
+        });
+        &mut self.calls[at]
     }
 
     /// Notes the first of these members that is a name.
@@ -286,16 +340,37 @@ fn text_of(json: &Value, name: &str) -> Option<String> {
     json.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The messages, each `{role, content}`.
-fn messages(chat: &Chat) -> Vec<Value> {
-    let message = |said: &crate::chat::Said| serde_json::json!({ "role": said.speaker.role(), "content": said.text });
-    chat.messages.iter().map(message).collect()
+/// Arguments out of what a model wrote; what is no JSON stays a text.
+fn arguments(text: &str) -> Value {
+    match text.trim() {
+        "" => Value::Object(Map::new()),
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+    }
 }
 
-/// The same after a message of the system.
-fn messages_with_system(chat: &Chat, more: Option<String>) -> Vec<Value> {
+/// Tools as OpenAI describes them, and those who follow it.
+fn functions(tools: &[Tool]) -> Vec<Value> {
+    let function = |tool: &Tool| {
+        serde_json::json!({
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            },
+        })
+    };
+    tools.iter().map(function).collect()
+}
+
+/// The messages, each as a protocol has it, after one of the system.
+fn messages_with_system(
+    chat: &Chat,
+    more: Option<String>,
+    message: fn(&Said) -> Value,
+) -> Vec<Value> {
     let parts: Vec<&str> = chat.system.as_deref().into_iter().chain(more.as_deref()).collect();
     let system = (!parts.is_empty())
         .then(|| serde_json::json!({ "role": "system", "content": parts.join("\n\n") }));
-    system.into_iter().chain(messages(chat)).collect()
+    system.into_iter().chain(chat.messages.iter().map(message)).collect()
 }

@@ -8,18 +8,21 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use tine_core::Usage;
 
-use super::{Answer, Assembly, Fault, Listener, messages_with_system, text_of};
-use crate::chat::{Chat, Finish};
+use super::{Answer, Assembly, Fault, Listener, functions, messages_with_system, text_of};
+use crate::chat::{Chat, Finish, Said, ToolCall};
 use crate::provider::Provider;
 
 pub(super) fn request(provider: &Provider, chat: &Chat, stream: bool) -> Value {
     let mut body = json!({
         "model": provider.model,
-        "messages": messages_with_system(chat, None),
+        "messages": messages_with_system(chat, None, message),
         "stream": stream,
     });
     if let Some(form) = &chat.json_schema {
         body["format"] = form.schema.clone();
+    }
+    if !chat.offered().is_empty() {
+        body["tools"] = functions(chat.offered()).into();
     }
     let mut options = serde_json::Map::new();
     let mut set = |name: &str, value: Option<Value>| {
@@ -35,6 +38,35 @@ pub(super) fn request(provider: &Provider, chat: &Chat, stream: bool) -> Value {
     body
 }
 
+fn message(said: &Said) -> Value {
+    let mut message = json!({ "role": said.speaker.role(), "content": said.text });
+    if let Some(call) = &said.answers {
+        message["tool_name"] = json!(call.name);
+    }
+    if !said.calls.is_empty() {
+        let call = |call: &ToolCall| {
+            let arguments = if call.arguments.is_object() { &call.arguments } else { &json!({}) };
+            json!({ "function": { "name": call.name, "arguments": arguments } })
+        };
+        message["tool_calls"] = said.calls.iter().map(call).collect();
+    }
+    message
+}
+
+/// The calls of a message, which are whole and have no ids.
+fn calls(message: &Value) -> Vec<ToolCall> {
+    let told = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let call = |call: &Value| {
+        let function = call.get("function")?;
+        Some(ToolCall {
+            id: text_of(call, "id").unwrap_or_default(),
+            name: text_of(function, "name")?,
+            arguments: function.get("arguments").cloned().unwrap_or_else(|| json!({})),
+        })
+    };
+    told.filter_map(call).collect()
+}
+
 pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
     let content = json.pointer("/message/content").and_then(Value::as_str);
     let (Some(text), Some(true)) = (content, json.get("done").and_then(Value::as_bool)) else {
@@ -42,6 +74,7 @@ pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
     };
     Ok(Answer {
         text: text.to_owned(),
+        calls: calls(json.get("message").unwrap_or(&Value::Null)),
         model: text_of(json, "model"),
         usage: usage(json),
         finish: finish(json),
@@ -63,6 +96,7 @@ pub(super) fn event(
     if flow.is_continue() {
         flow = assembly.say(part("content"), each);
     }
+    assembly.answer.calls.extend(calls(message));
     if json.get("done").and_then(Value::as_bool) == Some(true) {
         assembly.finish(finish(json));
         assembly.answer.usage = usage(json);

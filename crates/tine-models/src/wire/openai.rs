@@ -7,8 +7,11 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Assembly, Dialect, Fault, Listener, messages_with_system, text_of, usage};
-use crate::chat::{Chat, Finish};
+use super::{
+    Answer, Assembly, Dialect, Fault, Listener, arguments, functions, messages_with_system,
+    text_of, usage,
+};
+use crate::chat::{Chat, Finish, Said, ToolCall};
 use crate::provider::{Kind, Provider};
 
 pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Value {
@@ -17,7 +20,7 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     });
     let mut body = json!({
         "model": provider.model,
-        "messages": messages_with_system(chat, in_words),
+        "messages": messages_with_system(chat, in_words, message),
         "stream": stream,
     });
     if let Some(form) = &chat.json_schema {
@@ -28,6 +31,9 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
                 "json_schema": { "name": form.name, "schema": form.schema, "strict": true },
             }),
         };
+    }
+    if !chat.offered().is_empty() {
+        body["tools"] = functions(chat.offered()).into();
     }
     if let Some(limit) = provider.max_tokens {
         // The newer name is the only one that OpenAI's newer models take; others know the older.
@@ -47,6 +53,36 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body
 }
 
+fn message(said: &Said) -> Value {
+    let mut message = json!({ "role": said.speaker.role(), "content": said.text });
+    if let Some(call) = &said.answers {
+        message["tool_call_id"] = json!(call.id);
+    }
+    if !said.calls.is_empty() {
+        let call = |call: &ToolCall| {
+            let function = json!({ "name": call.name, "arguments": call.arguments.to_string() });
+            json!({ "id": call.id, "type": "function", "function": function })
+        };
+        message["tool_calls"] = said.calls.iter().map(call).collect();
+    }
+    message
+}
+
+/// The calls of a message, whose arguments are a text.
+fn calls(message: &Value) -> Vec<ToolCall> {
+    let told = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let call = |call: &Value| {
+        let function = call.get("function")?;
+        let written = function.get("arguments").and_then(Value::as_str).unwrap_or_default();
+        Some(ToolCall {
+            id: text_of(call, "id").unwrap_or_default(),
+            name: text_of(function, "name")?,
+            arguments: arguments(written),
+        })
+    };
+    told.filter_map(call).collect()
+}
+
 pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
     let choice = json.pointer("/choices/0");
     let message = choice.and_then(|choice| choice.get("message")).filter(|it| it.is_object());
@@ -57,6 +93,7 @@ pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
     let finish = finish(reason);
     Ok(Answer {
         text: content(message.get("content")),
+        calls: calls(message),
         model: text_of(json, "model"),
         usage: json.get("usage").and_then(usage),
         refusal: text_of(message, "refusal").or_else(|| filtered(&finish)),
@@ -78,6 +115,17 @@ pub(super) fn event(
         flow = Assembly::think(thought.as_deref().unwrap_or_default(), each);
         if flow.is_continue() {
             flow = assembly.say(&content(delta.get("content")), each);
+        }
+        let told = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+        for (nth, told) in told.enumerate() {
+            let place = told.get("index").and_then(Value::as_u64).unwrap_or(nth as u64);
+            let call = assembly.call(place);
+            call.id.push_str(&text_of(told, "id").unwrap_or_default());
+            if let Some(function) = told.get("function") {
+                call.name.push_str(&text_of(function, "name").unwrap_or_default());
+                let more = function.get("arguments").and_then(Value::as_str);
+                call.arguments.push_str(more.unwrap_or_default());
+            }
         }
         if let Some(refusal) = text_of(delta, "refusal") {
             assembly.answer.refusal.get_or_insert_default().push_str(&refusal);

@@ -26,7 +26,7 @@ const STREAMS: [(Kind, &str); 3] = [
 
 /// What was said, if the stream was whole and without fault.
 fn heard(kind: Kind, stream: &[u8]) -> Option<String> {
-    let (mut frames, mut assembly) = (Frames::new(kind), Assembly::new(kind));
+    let (mut frames, mut assembly) = (Frames::new(kind), Assembly::new(kind, false));
     let mut said = String::new();
     let mut each = |delta: Delta<'_>| {
         if let Delta::Text(text) = delta {

@@ -7,11 +7,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use tine_store::{ConversationKey, Result, Segment, SegmentNo, Turn, TurnLoc};
+use tine_store::{ConversationKey, FeedPosition, Result, Segment, SegmentNo, Turn, TurnLoc};
 
 use super::Txn;
 use crate::link::values;
-use crate::rows::{self, project_of, turn_columns};
+use crate::rows::{self, Run, project_of, turn_columns};
 
 /// Conversations with more segments are looked at fork by fork.
 const SEGMENTS: usize = 2_048;
@@ -51,6 +51,15 @@ impl Ahead {
 
     pub(super) fn forget_turn(&self, loc: TurnLoc) {
         self.turns.borrow_mut().remove(&loc);
+    }
+
+    /// Turns of a segment, if all of them are here.
+    pub(super) fn turns(&self, segment: SegmentNo, from: u32, to: u32) -> Option<Vec<Turn>> {
+        if to.saturating_sub(from) as usize >= KEPT {
+            return None;
+        }
+        let turns = self.turns.borrow();
+        (from..=to).map(|index| turns.get(&TurnLoc { segment, index }).cloned()).collect()
     }
 
     /// The last index of a segment, if its conversation's shape is known.
@@ -94,6 +103,36 @@ impl Txn<'_> {
             last: last.collect(),
             segments: found.iter().map(rows::segment).collect(),
         }))
+    }
+
+    /// Reads the turns that an operation of the feed made, with those of some behind it.
+    pub(super) fn read_ahead_of(&self, at: FeedPosition) -> Result<()> {
+        let mut wanted: Vec<TurnLoc> = Vec::new();
+        for runs in self.made.borrow().range(at..).map(|(_, runs)| runs) {
+            let turns = runs.iter().map(|(_, count)| *count as usize).sum::<usize>();
+            let same = |(first, _): &Run| {
+                wanted
+                    .first()
+                    .is_none_or(|it| project_of(it.segment.0) == project_of(first.segment.0))
+            };
+            if wanted.len() + turns > KEPT / 2 || !runs.iter().all(same) {
+                break;
+            }
+            for (first, count) in runs {
+                let each = (0..*count).map(|nth| TurnLoc { index: first.index + nth, ..*first });
+                wanted.extend(each);
+            }
+        }
+        let known = |loc: &TurnLoc| self.ahead.turns.borrow().contains_key(loc);
+        let Some(first) = wanted.first().filter(|first| !known(first)) else { return Ok(()) };
+        let found = self.rows_at(project_of(first.segment.0), &wanted)?;
+        // Large bodies are read when they are asked for.
+        let small = found.iter().filter(|row| rows::shared_digest(row).is_none());
+        let read = small.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
+        let mut turns = self.ahead.turns.borrow_mut();
+        turns.clear();
+        turns.extend(read.into_iter().map(|turn| (turn.loc, turn)));
+        Ok(())
     }
 
     /// One turn, and some behind it for whoever reads on.

@@ -11,7 +11,7 @@ mod write;
 pub(crate) use self::write::{TurnColumns, detail_columns};
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use tine_core::{OperationHash, ProjectId};
@@ -75,7 +75,7 @@ pub(crate) struct Txn<'s> {
     failure: RefCell<Option<Failure>>,
     done: RefCell<Done>,
     /// Turns that operations made which were read from the feed.
-    made: RefCell<HashMap<FeedPosition, Vec<Run>>>,
+    made: RefCell<BTreeMap<FeedPosition, Vec<Run>>>,
     ahead: Ahead,
 }
 

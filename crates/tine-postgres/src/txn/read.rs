@@ -57,6 +57,16 @@ impl Txn<'_> {
         places: &[TurnLoc],
         visit: &mut dyn FnMut(ConversationKey, Turn),
     ) -> Result<()> {
+        for some in places.chunks(LARGEST_PAGE as usize / 4) {
+            for row in self.rows_at(project, some)? {
+                visit(rows::turn_conversation(&row), self.turn_of(&row)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns at places, in any order, as they lie in their table.
+    pub(super) fn rows_at(&self, project: i32, places: &[TurnLoc]) -> Result<Vec<Row>> {
         const SQL: &str = concat!(
             "SELECT ",
             turn_columns!(),
@@ -64,14 +74,9 @@ impl Txn<'_> {
              JOIN turn ON turn.project = $1 AND turn.segment = wanted.segment \
              AND turn.index = wanted.index"
         );
-        for some in places.chunks(LARGEST_PAGE as usize / 4) {
-            let (segments, indices): (Vec<i64>, Vec<i32>) =
-                some.iter().map(|loc| rows::place(Some(*loc))).unzip();
-            for row in self.ask(SQL, values![project, segments, indices])? {
-                visit(rows::turn_conversation(&row), self.turn_of(&row)?);
-            }
-        }
-        Ok(())
+        let (segments, indices): (Vec<i64>, Vec<i32>) =
+            places.iter().map(|loc| rows::place(Some(*loc))).unzip();
+        self.ask(SQL, values![project, segments, indices])
     }
 
     /// Operations that the feed neither has nor is about to get: conversation and number.
@@ -271,6 +276,14 @@ impl Read for Txn<'_> {
             " FROM turn WHERE project = $1 AND segment = $2 AND index BETWEEN $3 AND $4 \
              ORDER BY index LIMIT $5"
         );
+        if let Some(turns) = self.ahead.turns(segment, from, to) {
+            for turn in turns {
+                if !visit(turn)? {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         let (mut from, to) = (rows::small(from), rows::small(to));
         let project = project_of(segment.0);
         // Who knows how much to read gets it at once; others may have enough soon.
@@ -518,8 +531,10 @@ impl Read for Txn<'_> {
     }
 
     fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
-        if let Some(runs) = self.made.borrow().get(&at) {
-            return Ok(runs.clone());
+        let known = self.made.borrow().get(&at).cloned();
+        if let Some(runs) = known {
+            self.read_ahead_of(at)?;
+            return Ok(runs);
         }
         let sql = "SELECT no, project, conversation, seq FROM feed WHERE no = $1";
         let Some(row) = self.ask_one(sql, values![rows::number(at.0)])? else {

@@ -10,6 +10,7 @@
 mod level;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use tine_core::{ConversationId, ProjectId};
 
@@ -123,10 +124,11 @@ fn gather(records: &dyn Read, after: FeedPosition) -> Result<Vec<Step>> {
     let (mut steps, mut bytes) = (Vec::new(), 0);
     for (at, operation) in records.feed(after, OPERATIONS)? {
         let key = operation.conversation;
-        if !owners.contains_key(&key) {
-            owners.insert(key, owner(records, key)?);
-        }
-        let (project, conversation, segments) = owners[&key].clone();
+        let known = match owners.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(owner(records, key)?),
+        };
+        let (project, conversation, segments) = known.clone();
         let mut turns = Vec::new();
         for (first, count) in records.made_by(at)? {
             let segment = records.segment(first.segment)?;
@@ -170,11 +172,15 @@ fn replay(records: &mut dyn Write, steps: &[Step]) -> Result<()> {
     let mut targets: HashMap<ConversationKey, Target> = HashMap::new();
     for step in steps {
         let source = step.operation.conversation;
-        if !targets.contains_key(&source) {
-            let target = Target::find(records, &step.project, &step.conversation, &step.segments)?;
-            targets.insert(source, target);
-        }
-        let Some(target) = targets.get_mut(&source) else { continue };
+        let target = match targets.entry(source) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(Target::find(
+                records,
+                &step.project,
+                &step.conversation,
+                &step.segments,
+            )?),
+        };
         for (turn, segment) in &step.turns {
             target.add(records, turn, segment)?;
         }

@@ -10,7 +10,7 @@ use tine_core::{Body, Digest};
 
 use super::chunk::{self, CHUNK_TURNS, RawTurn};
 use super::rows;
-use super::txn::Txn;
+use super::txn::{TurnNames, Txn};
 use crate::records::{SEGMENT_TURNS, Turn};
 use crate::traits::{PackOptions, Packed};
 use crate::{Result, StoreError};
@@ -32,7 +32,7 @@ impl Txn<'_> {
     }
 
     /// The id and the hash of the turn at a place.
-    pub(super) fn names_at(&self, place: i64) -> Result<Option<([u8; 16], Digest)>> {
+    pub(super) fn names_at(&self, place: i64) -> Result<Option<TurnNames>> {
         let names = |row: &Row<'_>| Ok((row.get(0)?, Digest(row.get(1)?)));
         let sql = "SELECT id, hash FROM turn WHERE place = ?1";
         if let Some(found) = self.one(sql, [place], names)? {
@@ -41,11 +41,21 @@ impl Txn<'_> {
         if let Some(no) = self.fresh_no(place)? {
             return self.one("SELECT id, hash FROM fresh WHERE no = ?1", [no], names);
         }
+        let nth = |first: i64| usize::try_from(place - first).ok();
+        let met = |(first, names): &(i64, Vec<TurnNames>)| names.get(nth(*first)?).copied();
+        // Whoever asks for one turn of a chunk asks for others; names never change.
+        if let Some(found) = self.met_names.borrow().as_ref().and_then(met) {
+            return Ok(Some(found));
+        }
         let Some((first, turns, data)) = self.chunk_with(place)? else {
             return Ok(None);
         };
-        let found = chunk::open(first, turns, &data)?.into_iter().find(|turn| turn.place == place);
-        Ok(found.map(|turn| (turn.id, Digest(turn.hash))))
+        let opened = chunk::open(first, turns, &data)?.into_iter();
+        let names: Vec<TurnNames> = opened.map(|turn| (turn.id, Digest(turn.hash))).collect();
+        let opened = (first, names);
+        let found = met(&opened);
+        self.met_names.replace(Some(opened));
+        Ok(found)
     }
 
     /// A turn that is packed.

@@ -1,11 +1,11 @@
 //! Where each host keeps its servers, and how an entry looks there.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::jsonc::{self, quoted};
+use crate::commands::host_files::jsonc::{self, quoted};
+use crate::commands::host_files::{Entry, folder, home, list, settings, zed};
 
 /// A program that starts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,13 +22,6 @@ pub(super) enum Host {
     Zed,
     /// Codex
     Codex,
-}
-
-/// How the server is started.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub command: String,
-    pub arguments: Vec<String>,
 }
 
 /// Name of the server in every host.
@@ -52,19 +45,7 @@ impl Host {
 
     /// Its file of settings; `None` where no home is known.
     pub(super) fn file(self) -> Option<PathBuf> {
-        let folder =
-            |name: &str| env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
-        let home = folder("HOME").or_else(|| folder("USERPROFILE"));
-        let settings = || {
-            if cfg!(target_os = "macos") {
-                Some(home.as_ref()?.join("Library").join("Application Support"))
-            } else if cfg!(windows) {
-                folder("APPDATA")
-            } else {
-                folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")))
-            }
-        };
-        let under_home = |path: &str| Some(home.as_ref()?.join(path));
+        let under_home = |path: &str| Some(home()?.join(path));
         match self {
             Host::ClaudeCode => match folder("CLAUDE_CONFIG_DIR") {
                 Some(folder) => Some(folder.join(".claude.json")),
@@ -75,11 +56,7 @@ impl Host {
             }
             Host::Cursor => under_home(".cursor/mcp.json"),
             Host::Vscode => Some(settings()?.join("Code").join("User").join("mcp.json")),
-            // Zed follows XDG on macOS as well.
-            Host::Zed if cfg!(target_os = "macos") => under_home(".config/zed/settings.json"),
-            Host::Zed => Some(
-                settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"),
-            ),
+            Host::Zed => zed(),
             Host::Codex => match folder("CODEX_HOME") {
                 Some(folder) => Some(folder.join("config.toml")),
                 None => under_home(".codex/config.toml"),
@@ -119,12 +96,6 @@ impl Host {
         );
         jsonc::set(text, section, NAME, &value).map_err(|error| error.to_string())
     }
-}
-
-/// A list on one line; TOML writes it as JSON does.
-fn list(items: &[String]) -> String {
-    let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
-    format!("[{}]", items.join(", "))
 }
 
 /// TOML with the entry as a table of its own, in the place of the one that is there.

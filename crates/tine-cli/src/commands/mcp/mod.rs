@@ -3,7 +3,6 @@
 
 mod hosts;
 mod install;
-mod jsonc;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -16,12 +16,12 @@ use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{Call, Engine, Pulled, SystemClock, SystemEntropy};
-use tine_store::EmbeddedStore;
-use tine_store::embedded::{Mode, OpenOptions};
+use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
-use crate::session::{Session, limits, store_folder};
+use crate::session::{Session, limits};
+use crate::store_place::StorePlace;
 use crate::terminal::Paging;
 
 #[derive(Debug, Args)]
@@ -153,15 +153,14 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
             None => client,
         }));
     }
-    let folder = Path::new(&args.remote);
-    let own = store_folder(globals)?;
-    if folder.canonicalize().is_ok_and(|folder| own.canonicalize().is_ok_and(|own| own == folder)) {
+    let place = StorePlace::named(Path::new(&args.remote))?;
+    if place.is(&StorePlace::of(globals)?) {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { Mode::Create } else { Mode::Existing };
-    let store = EmbeddedStore::open_with(folder, OpenOptions { mode, vfs: None })?;
+    let store = place.open(mode)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    Ok(Remote::Store(Engine::with(Arc::new(store), clock, entropy, limits())))
+    Ok(Remote::Store(Engine::with(store, clock, entropy, limits())))
 }
 
 fn projects(here: &Engine, remote: &Remote) -> Result<BTreeSet<ProjectId>> {

@@ -91,13 +91,18 @@ pub(super) struct Txn<'c> {
     met_conversation: Cell<Option<(i64, i64)>>,
     /// A branch's conversation, name and id that are known to be in one row.
     met_branch: RefCell<Option<(i64, Name, BranchId)>>,
+    /// What the turns of the chunk are called that was opened last, and where it begins.
+    pub(super) met_names: RefCell<Option<(i64, Vec<TurnNames>)>>,
 }
+
+/// The id and the hash of a turn.
+pub(super) type TurnNames = ([u8; 16], Digest);
 
 impl<'c> Txn<'c> {
     pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
         let (project, met_conversation) = (RefCell::default(), Cell::default());
-        let met_branch = RefCell::default();
-        Txn { connection, recent, disk_bytes, project, met_conversation, met_branch }
+        let (met_branch, met_names) = (RefCell::default(), RefCell::default());
+        Txn { connection, recent, disk_bytes, project, met_conversation, met_branch, met_names }
     }
 
     pub(super) fn one<T>(

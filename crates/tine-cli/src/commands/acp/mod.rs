@@ -1,11 +1,13 @@
 //! `tine acp`: an agent for an editor, over standard input and output; or a recorder in front of
-//! another one.
+//! another one; and the entry in an editor's settings that starts it.
+
+mod install;
 
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use tine_acp::{Agent, Recorder};
 use tine_core::{Kind, Limits, ProjectId, Reference};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy, TurnRef};
@@ -31,14 +33,21 @@ Examples:
   tine acp                                repeat what is said, to try it out
   tine acp --model claude                 let the model answer that tine.toml calls `claude`
   tine acp -- gemini --experimental-acp   record another agent
+  tine acp install zed -- codex-acp       write the entry that starts it, after showing it
   tine acp --from a9d2e63b -- codex-acp   go on from any turn of the store, with another agent")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AcpArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Who answers: a model of tine.toml, or `echo`
     #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
     model: String,
     /// The turn from which the first new session of the agent goes on
     #[arg(long, value_name = "TURN", requires = "command")]
     from: Option<String>,
+    /// Replace what has the shape of a secret in what is recorded; always so for other agents
+    #[arg(long, conflicts_with = "command")]
+    redact: bool,
     /// Record what has the shape of a secret as it is
     #[arg(long, requires = "command")]
     no_redact: bool,
@@ -50,7 +59,16 @@ pub(crate) struct AcpArgs {
     command: Vec<OsString>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write the entry into the settings of an editor
+    Install(install::InstallArgs),
+}
+
 pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
+    if let Some(Action::Install(install)) = &args.action {
+        return install::install(globals, install);
+    }
     globals.only_here("tine acp", "run it where the store is")?;
     let model = globals.settings.model(&args.model)?;
     logging::as_lines(args.log);
@@ -64,7 +82,8 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
     let engine = Engine::with(store, clock, entropy, limits);
     let call = Call::by(globals.actor()).in_project(project);
     let served = if args.command.is_empty() {
-        tine_acp::serve(&Agent::new(engine, call, model), io::stdin(), io::stdout())
+        let agent = Agent::new(engine, call, model).redacting(args.redact);
+        tine_acp::serve(&agent, io::stdin(), io::stdout())
     } else {
         let from = match &args.from {
             Some(turn) => Some(known(&engine, &call, turn)?),

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Why a text cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
-pub(super) struct Malformed {
+pub(crate) struct Malformed {
     /// Where.
     pub line: usize,
     /// What is wrong there.
@@ -16,7 +16,7 @@ pub(super) struct Malformed {
 }
 
 /// Sets `section.name` to a value, which is given as it should be written at the left margin.
-pub(super) fn set(text: &str, section: &str, name: &str, value: &str) -> Result<String, Malformed> {
+pub(crate) fn set(text: &str, section: &str, name: &str, value: &str) -> Result<String, Malformed> {
     if text.trim().is_empty() {
         let value = indented(value, 2);
         return Ok(format!(
@@ -72,7 +72,7 @@ fn indented(value: &str, level: usize) -> String {
     value.replace('\n', &format!("\n{}", "  ".repeat(level)))
 }
 
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

@@ -1,0 +1,192 @@
+//! `tine acp install`: the agent in the settings of editors.
+//!
+//! Editors whose settings are a program get it printed, to be put where it belongs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tine_core::Kind;
+
+use crate::arguments::Globals;
+use crate::commands::host_files::jsonc::{self, quoted};
+use crate::commands::host_files::{self, Change, Entry, Manner, home, list, zed};
+use crate::failure::{Failure, Result};
+use crate::settings::ECHO;
+use crate::terminal::{Paging, Screen};
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// For which editors
+    #[arg(value_name = "EDITOR", required_unless_present = "all")]
+    editors: Vec<Editor>,
+    /// For every editor that is on this machine
+    #[arg(long, conflicts_with = "editors")]
+    all: bool,
+    /// What the agent is called there [default: tine, or tine-PROGRAM for one that is recorded]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Who answers: a model of tine.toml, or `echo`
+    #[arg(long, value_name = "NAME", default_value = ECHO, conflicts_with = "command")]
+    model: String,
+    #[command(flatten)]
+    manner: Manner,
+    /// The agent to record, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// A program that starts agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Editor {
+    /// Zed
+    Zed,
+    /// The IDEs of JetBrains
+    Jetbrains,
+    /// Neovim with CodeCompanion
+    Codecompanion,
+    /// Neovim with agentic.nvim
+    Agentic,
+}
+
+/// Settings that are a program, to be put there by hand.
+#[derive(Serialize)]
+struct Printed {
+    host: &'static str,
+    settings: String,
+}
+
+pub(super) fn install(globals: &Globals, args: &InstallArgs) -> Result<()> {
+    let (name, entry) = (name(args), entry(globals, args)?);
+    let editors: &[Editor] =
+        if args.all { &[Editor::Zed, Editor::Jetbrains] } else { &args.editors };
+    let mut changes = Vec::new();
+    let mut printed = Vec::new();
+    for editor in editors {
+        if let Some(settings) = editor.lua(&name, &entry) {
+            printed.push(Printed { host: editor.name(), settings });
+            continue;
+        }
+        let file = editor.file().ok_or_else(|| {
+            Failure::invalid(format!("no home folder is known to look for {} in", editor.name()))
+        })?;
+        if !args.all || file.parent().is_some_and(Path::exists) {
+            let with_entry = |text: &str| editor.with_entry(text, &name, &entry);
+            changes.push(Change::planned(editor.name(), file, with_entry)?);
+        }
+    }
+    if changes.is_empty() && printed.is_empty() {
+        let why = "none of the editors seems to be on this machine; name one to make its file";
+        return Err(Failure::refused(Kind::NotFound, why));
+    }
+    print(globals, &printed)?;
+    match changes.is_empty() {
+        true => Ok(()),
+        false => host_files::carry_out(globals, &changes, &args.manner),
+    }
+}
+
+fn print(globals: &Globals, printed: &[Printed]) -> Result<()> {
+    let screen = Screen::new(globals);
+    if printed.is_empty() {
+        return Ok(());
+    }
+    if screen.json {
+        return screen.document(&printed);
+    }
+    screen.text(Paging::Direct, |out| {
+        for one in printed {
+            writeln!(out, "{}: put this into its settings\n\n{}", one.host, one.settings)?;
+        }
+        Ok(())
+    })
+}
+
+fn name(args: &InstallArgs) -> String {
+    let program = args.command.first().map(Path::new).and_then(Path::file_stem);
+    match (&args.name, program) {
+        (Some(name), _) => name.clone(),
+        (None, Some(program)) => format!("tine-{}", program.to_string_lossy()),
+        (None, None) => "tine".to_owned(),
+    }
+}
+
+fn entry(globals: &Globals, args: &InstallArgs) -> Result<Entry> {
+    let mut entry = Entry::of(globals, "acp")?;
+    if args.model != ECHO {
+        globals.settings.model(&args.model)?;
+        entry.arguments.extend(["--model".to_owned(), args.model.clone()]);
+    }
+    if !args.command.is_empty() {
+        entry.arguments.push("--".to_owned());
+        for argument in &args.command {
+            let argument = argument.to_str().map(str::to_owned).ok_or_else(|| {
+                Failure::invalid("an argument that is not Unicode cannot be written there")
+            })?;
+            entry.arguments.push(argument);
+        }
+    }
+    Ok(entry)
+}
+
+impl Editor {
+    fn name(self) -> &'static str {
+        match self {
+            Editor::Zed => "Zed",
+            Editor::Jetbrains => "JetBrains",
+            Editor::Codecompanion => "CodeCompanion",
+            Editor::Agentic => "agentic.nvim",
+        }
+    }
+
+    fn file(self) -> Option<PathBuf> {
+        match self {
+            Editor::Zed => zed(),
+            Editor::Jetbrains => Some(home()?.join(".jetbrains").join("acp.json")),
+            Editor::Codecompanion | Editor::Agentic => None,
+        }
+    }
+
+    fn with_entry(
+        self,
+        text: &str,
+        name: &str,
+        entry: &Entry,
+    ) -> std::result::Result<String, String> {
+        let kind = if self == Editor::Zed { "  \"type\": \"custom\",\n" } else { "" };
+        let (command, arguments) = (quoted(&entry.command), list(&entry.arguments));
+        let value = format!("{{\n{kind}  \"command\": {command},\n  \"args\": {arguments}\n}}");
+        jsonc::set(text, "agent_servers", name, &value).map_err(|error| error.to_string())
+    }
+
+    /// Settings in Lua, for plugins that have no other.
+    fn lua(self, name: &str, entry: &Entry) -> Option<String> {
+        let words = |items: &mut dyn Iterator<Item = &String>| {
+            items.map(|item| quoted(item)).collect::<Vec<_>>().join(", ")
+        };
+        let name = quoted(name);
+        match self {
+            Editor::Zed | Editor::Jetbrains => None,
+            Editor::Codecompanion => {
+                let command = words(&mut [&entry.command].into_iter().chain(&entry.arguments));
+                Some(format!(
+                    "require(\"codecompanion\").setup({{\n  adapters = {{\n    acp = {{\n      \
+                     [{name}] = function()\n        return \
+                     require(\"codecompanion.adapters\").extend(\"gemini_cli\", {{\n          \
+                     name = {name},\n          formatted_name = {name},\n          commands = {{ \
+                     default = {{ {command} }} }},\n        }})\n      end,\n    }},\n  }},\n}})\n"
+                ))
+            }
+            Editor::Agentic => {
+                let (command, arguments) =
+                    (quoted(&entry.command), words(&mut entry.arguments.iter()));
+                Some(format!(
+                    "require(\"agentic\").setup({{\n  provider = {name},\n  acp_providers = \
+                     {{\n    [{name}] = {{\n      name = {name},\n      command = {command},\n      \
+                     args = {{ {arguments} }},\n    }},\n  }},\n}})\n"
+                ))
+            }
+        }
+    }
+}

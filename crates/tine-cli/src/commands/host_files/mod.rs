@@ -1,0 +1,274 @@
+//! Entries in the files of other programs: shows what it would change, asks, keeps a copy, and
+//! changes one entry.
+//!
+//! A file that cannot be understood is left alone, and nothing is written for any host unless all
+//! the files that were named can be.
+
+pub(super) mod jsonc;
+
+use std::env;
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use tine_core::Kind;
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::store_place::StorePlace;
+use crate::terminal::{Paging, Screen};
+
+/// Whether and how a change is made.
+#[derive(Debug, Args)]
+pub(crate) struct Manner {
+    /// Only show what would be written
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// How a host starts this program.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub command: String,
+    pub arguments: Vec<String>,
+}
+
+impl Entry {
+    /// A command of this program, as it was called here, wherever the host starts it.
+    pub(super) fn of(globals: &Globals, command: &str) -> Result<Entry> {
+        let internal = |error: io::Error| Failure::refused(Kind::Internal, error.to_string());
+        let program = text(env::current_exe().map_err(internal)?)?;
+        let mut arguments = vec![command.to_owned()];
+        if let Some(store) = globals.named_store() {
+            let store = match StorePlace::named(&store)? {
+                StorePlace::Folder(folder) => std::path::absolute(folder).map_err(internal)?,
+                StorePlace::Database(_) => store,
+            };
+            arguments.extend(["--store".to_owned(), text(store)?]);
+        }
+        if let Some(project) = globals.project() {
+            arguments.extend(["--project".to_owned(), project.value]);
+        }
+        Ok(Entry { command: program, arguments })
+    }
+}
+
+fn text(path: PathBuf) -> Result<String> {
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| Failure::invalid("a path that is not Unicode cannot be written there"))
+}
+
+/// A folder that the environment names.
+pub(super) fn folder(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute())
+}
+
+pub(super) fn home() -> Option<PathBuf> {
+    folder("HOME").or_else(|| folder("USERPROFILE"))
+}
+
+/// Where programs keep their settings.
+pub(super) fn settings() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        Some(home()?.join("Library").join("Application Support"))
+    } else if cfg!(windows) {
+        folder("APPDATA")
+    } else {
+        folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+    }
+}
+
+/// The settings of Zed, which follows XDG on macOS as well.
+pub(super) fn zed() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        return Some(home()?.join(".config/zed/settings.json"));
+    }
+    Some(settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
+}
+
+/// A list on one line; TOML writes it as JSON does.
+pub(super) fn list(items: &[String]) -> String {
+    let items: Vec<String> = items.iter().map(|item| jsonc::quoted(item)).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// A file before and after.
+pub(super) struct Change {
+    host: &'static str,
+    file: PathBuf,
+    before: Option<String>,
+    after: String,
+}
+
+/// What became of a host.
+#[derive(Serialize)]
+struct Told<'a> {
+    host: &'static str,
+    file: &'a Path,
+    changed: bool,
+    written: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<PathBuf>,
+}
+
+/// Shows changes, and makes them if that is wanted.
+pub(super) fn carry_out(globals: &Globals, changes: &[Change], manner: &Manner) -> Result<()> {
+    let screen = Screen::new(globals);
+    let to_do = changes.iter().any(Change::is_any);
+    if !screen.json {
+        screen.text(Paging::Direct, |out| {
+            Ok(changes.iter().try_for_each(|change| change.show(out))?)
+        })?;
+    }
+    let write = to_do && !manner.dry_run && (manner.yes || confirmed(&screen)?);
+    let mut told = Vec::new();
+    for change in changes {
+        let backup = if write && change.is_any() { change.write()? } else { None };
+        let (changed, written) = (change.is_any(), write && change.is_any());
+        let (host, file) = (change.host, change.file.as_path());
+        told.push(Told { host, file, changed, written, backup });
+    }
+    if screen.json {
+        return screen.document(&told);
+    }
+    if to_do && !write && !manner.dry_run {
+        return Err(Failure::invalid("nothing was written; --yes writes without asking"));
+    }
+    screen.text(Paging::Direct, |out| {
+        for one in told.iter().filter(|one| one.written) {
+            write!(out, "{}: written", one.host)?;
+            match &one.backup {
+                Some(copy) => writeln!(out, "; what it was is in {}", copy.display())?,
+                None => writeln!(out)?,
+            }
+        }
+        if write {
+            writeln!(out, "Start the host again to see it.")?;
+        }
+        Ok(())
+    })
+}
+
+fn confirmed(screen: &Screen) -> Result<bool> {
+    if screen.json || !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "Write this? [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Lines around a change that are shown.
+const CONTEXT: usize = 3;
+
+impl Change {
+    /// The change of a host's file by a function of its text.
+    pub(super) fn planned(
+        host: &'static str,
+        file: PathBuf,
+        with_entry: impl FnOnce(&str) -> std::result::Result<String, String>,
+    ) -> Result<Change> {
+        let alone = |why: String| {
+            Failure::invalid(format!("{}: {why}; the file is left as it is", file.display()))
+        };
+        let before = match fs::read_to_string(&file) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(alone(error.to_string())),
+        };
+        let after = with_entry(before.as_deref().unwrap_or_default()).map_err(alone)?;
+        Ok(Change { host, file, before, after })
+    }
+
+    fn is_any(&self) -> bool {
+        self.before.as_deref() != Some(self.after.as_str())
+    }
+
+    /// The change as people read it: what goes, what comes, and a few lines around.
+    fn show(&self, out: &mut dyn Write) -> io::Result<()> {
+        let name = self.host;
+        let file = self.file.display();
+        if !self.is_any() {
+            return writeln!(out, "{name}: {file} has the entry already");
+        }
+        let old: Vec<&str> = self.before.as_deref().unwrap_or_default().lines().collect();
+        let new: Vec<&str> = self.after.lines().collect();
+        let same = |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| {
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        let first = same(&mut old.iter().zip(&new));
+        let most = old.len().min(new.len()) - first;
+        let last = same(&mut old.iter().rev().zip(new.iter().rev())).min(most);
+        writeln!(out, "{name}: {file}{}", if self.before.is_none() { " (new)" } else { "" })?;
+        let from = first.saturating_sub(CONTEXT);
+        for line in &new[from..first] {
+            writeln!(out, "  {line}")?;
+        }
+        for line in &old[first..old.len() - last] {
+            writeln!(out, "- {line}")?;
+        }
+        for line in &new[first..new.len() - last] {
+            writeln!(out, "+ {line}")?;
+        }
+        let end = new.len() - last;
+        for line in &new[end..new.len().min(end + CONTEXT)] {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)
+    }
+
+    /// Replaces the file in one step. Answers where what it was is kept.
+    fn write(&self) -> Result<Option<PathBuf>> {
+        let failed = |error: io::Error| {
+            Failure::refused(Kind::Internal, format!("{}: {error}", self.file.display()))
+        };
+        // A link stays one: what it leads to is replaced.
+        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let present = match fs::read_to_string(&file) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        if present != self.before {
+            let why = format!("{} was changed meanwhile; try again", self.file.display());
+            return Err(Failure::refused(Kind::Conflict, why));
+        }
+        let mut backup = None;
+        if self.before.is_some() {
+            let copy = free_name(&file);
+            fs::copy(&file, &copy).map_err(failed)?;
+            backup = Some(copy);
+        }
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let mut fresh = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        fresh.write_all(self.after.as_bytes()).map_err(failed)?;
+        if let Ok(known) = fs::metadata(&file) {
+            fresh.as_file().set_permissions(known.permissions()).map_err(failed)?;
+        }
+        fresh.as_file().sync_all().map_err(failed)?;
+        fresh.persist(&file).map_err(|error| failed(error.error))?;
+        Ok(backup)
+    }
+}
+
+/// A name beside a file that nothing has yet.
+fn free_name(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let numbered = |nth: usize| match nth {
+        0 => file.with_file_name(format!("{name}.before-tine")),
+        nth => file.with_file_name(format!("{name}.before-tine-{nth}")),
+    };
+    (0..).map(numbered).find(|path| !path.exists()).unwrap_or_else(|| numbered(0))
+}

@@ -1,0 +1,93 @@
+//! Imports that are interrupted, and files that are being written.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tine_engine::{Call, Engine};
+use tine_import::detect::{self, Job};
+use tine_import::land::{Landing, Settings, Summary};
+
+use crate::drawing::{draw, engine};
+
+fn begin(engine: &Engine) -> Landing<'_> {
+    Landing::begin(engine, &Call::by("tester"), Settings::default()).expect("a beginning")
+}
+
+fn jobs(path: PathBuf) -> Vec<Job> {
+    let mut jobs = detect::plan(&[path], None).expect("a plan").jobs;
+    jobs.sort_by(|a, b| a.path.cmp(&b.path));
+    jobs
+}
+
+fn fixture(name: &str) -> PathBuf {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fixtures.join(name).join("input")
+}
+
+#[test]
+fn an_import_that_ends_after_any_file_goes_on_where_it_was() {
+    for name in ["claude-code", "codex", "pi", "opencode"] {
+        let jobs = jobs(fixture(name));
+        let whole = engine();
+        let mut landing = begin(&whole);
+        jobs.iter().for_each(|job| landing.run(job).expect("a file"));
+        landing.finish().expect("an end");
+        for end in 0..jobs.len() {
+            let engine = engine();
+            let mut first = begin(&engine);
+            jobs[..end].iter().for_each(|job| first.run(job).expect("a file"));
+            // Killed here: nothing is finished.
+            let mut second = begin(&engine);
+            jobs.iter().for_each(|job| second.run(job).expect("a file"));
+            second.finish().expect("an end");
+            let turns = |engine: &Engine| {
+                draw(engine)
+                    .lines()
+                    .filter(|line| !line.starts_with('>'))
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(turns(&engine), turns(&whole), "{name} ended after {end} files");
+        }
+    }
+}
+
+fn answer(uuid: &str, parent: &str, block: &str) -> String {
+    format!(
+        "{{\"type\":\"assistant\",\"uuid\":\"{uuid}\",\"parentUuid\":\"{parent}\",\"sessionId\":\"s\",\
+         \"timestamp\":\"2026-01-01T00:00:01Z\",\"message\":{{\"id\":\"m\",\"role\":\"assistant\",\
+         \"content\":[{{\"type\":\"text\",\"text\":\"{block}\"}}]}}}}\n"
+    )
+}
+
+#[test]
+fn half_an_answer_is_held_back_while_its_file_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s.jsonl");
+    let question = "{\"type\":\"user\",\"uuid\":\"q\",\"parentUuid\":null,\"sessionId\":\"s\",\
+                    \"timestamp\":\"2026-01-01T00:00:00Z\",\"message\":{\"role\":\"user\",\"content\":\"?\"}}\n";
+    let engine = engine();
+    let mut landing = begin(&engine);
+    fs::write(&path, format!("{question}{}", answer("a", "q", "half"))).unwrap();
+    landing.run_growing(&jobs(path.clone())[0]).expect("a file");
+    assert_eq!(landing.summary.turns, 1, "the question alone");
+    fs::write(
+        &path,
+        format!("{question}{}{}", answer("a", "q", "half"), answer("b", "a", "whole")),
+    )
+    .unwrap();
+    landing.run_growing(&jobs(path.clone())[0]).expect("a file");
+    assert_eq!(landing.summary.turns, 1);
+    let job = &jobs(path)[0];
+    assert!(!landing.has_read(job), "it is read again once it is quiet");
+    landing.run(job).expect("a file");
+    assert_eq!(landing.summary.turns, 2);
+    assert!(draw(&engine).contains("half") && draw(&engine).contains("whole"));
+    assert!(!draw(&engine).contains('~'), "no half answer was left behind");
+    assert!(landing.has_read(job));
+    let Summary { unchanged_files, .. } = {
+        landing.run(job).expect("a file");
+        landing.summary.clone()
+    };
+    assert_eq!(unchanged_files, 1);
+}
