@@ -59,12 +59,6 @@ async function drag(selector) {
 }
 
 const cdp = await page.context().newCDPSession(page);
-await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
-/** What the page's thread has worked so far, in milliseconds: waiting for a busy machine is not work. */
-async function worked() {
-  const { metrics } = await cdp.send("Performance.getMetrics");
-  return metrics.find(({ name }) => name === "TaskDuration").value * 1000;
-}
 
 /** Opens the tree from the start page. */
 async function open() {
@@ -72,21 +66,18 @@ async function open() {
   await page.goto("/");
   await page.getByLabel("Search everything").waitFor();
   await page.waitForTimeout(500);
-  const before = await worked();
   await page.evaluate((id) => (location.hash = `#/c/${id}`), conversation);
   await page.waitForFunction(() => window.painted);
-  const work = (await worked()) - before;
   await page.getByRole("article").first().waitFor();
-  return page.evaluate((work) => {
+  return page.evaluate(() => {
     const [data] = performance.getEntriesByType("resource").filter(({ name }) => name.includes("/outline"));
-    return { paint: window.painted - data.responseEnd, bytes: data.encodedBodySize, work };
-  }, work);
+    return { paint: window.painted - data.responseEnd, bytes: data.encodedBodySize };
+  });
 }
 const opened = [];
 for (let i = 0; i < 5; i++) opened.push(await open());
 opened.sort((a, b) => a.paint - b.paint);
 note(`outline of ${TURNS.toLocaleString()} turns, from the data's arrival to the screen, median of 5`, opened[2].paint, BOUNDS.outline, "ms");
-note("work of the page for that, with the reading of the data", opened[2].work, undefined, "ms");
 note("its data, compressed", opened[2].bytes / 1000, undefined, "kB");
 await page.waitForTimeout(1000);
 

@@ -21,7 +21,7 @@ export async function* frames(body: ReadableStream<Uint8Array>): AsyncGenerator<
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      rest += value.replaceAll("\r\n", "\n");
+      rest += value;
       for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
         yield frame(rest.slice(0, end));
         rest = rest.slice(end + 2);
