@@ -9,25 +9,22 @@ use tine_testkit::database;
 use crate::harness::{Home, IN_DATABASES, Server, is_again, run_suite_again};
 
 /// Tests that are about the files of a store, and why.
-const ABOUT_FILES: [(&str, &str); 4] = [
-    (
-        "bad_input::a_store_of_a_newer_format_is_refused_and_left_alone",
-        "it alters the store's file; `crates/tine-postgres/tests` has the same for a database",
-    ),
-    ("exit_codes::a_damaged_store_is_corrupt", "it alters the store's file"),
-    ("learned::models::a_server_does_what_is_queued_by_itself", "it serves a folder"),
-    ("transfer::a_backup_is_a_store_of_its_own", "a database is backed up with its own tools"),
-];
+const ABOUT_FILES: [(&str, &str); 1] =
+    [("transfer::a_backup_is_a_store_of_its_own", "a database is backed up with its own tools")];
 
 /// Whole groups of tests that are about something else than the store's records, and why.
-const GROUPS_ELSEWHERE: [(&str, &str); 16] = [
+const GROUPS_ELSEWHERE: [(&str, &str); 20] = [
     ("acp::", "they look for the store in a folder"),
+    ("bad_input::", "it is refused before a store is asked"),
+    ("commits::", "their records are entries, which the contract and a copy below check"),
     ("damage::", "they alter the store's files"),
     ("demo::", "they look for the store in a folder"),
     ("documents::", "they read documents"),
     ("drawing::", "they draw rows that are made up"),
+    ("exit_codes::", "they are about errors"),
     ("formats::", "they begin with the file of an older store"),
     ("graph::", "they draw rows that are made up"),
+    ("learned::", "their records are entries, which the contract and a copy below check"),
     ("mcp::", "they look for the store in a folder"),
     ("output::", "they are about terminals and help"),
     ("redaction::", "it happens before anything is stored"),
