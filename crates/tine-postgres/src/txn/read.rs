@@ -42,12 +42,22 @@ impl Txn<'_> {
         rows::turn(row, shared)
     }
 
-    /// Numbers what others have committed, as long as this transaction has seen nothing yet.
+    /// Numbers what is committed, so that the feed holds all that was acknowledged. Who has looked
+    /// at something before and would not see the numbers begins anew: what is read from then on may
+    /// be of a later state, never of an earlier one.
     fn catch_up_with_feed(&self) -> Result<()> {
-        if self.access == Access::Read && !self.begun.get() {
-            self.told(self.shared.number_feed())?;
+        if self.access == Access::Write {
+            return Ok(());
         }
-        Ok(())
+        if self.begun.get() {
+            let waiting = self.ask_one("SELECT EXISTS (SELECT FROM unfed)", vec![])?;
+            if !waiting.is_some_and(|row| row.get(0)) {
+                return Ok(());
+            }
+            self.ask("COMMIT", vec![])?;
+            self.begun.set(false);
+        }
+        self.told(self.shared.number_feed())
     }
 
     /// Turns at places, with their conversations, in any order.
