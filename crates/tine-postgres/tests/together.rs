@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use tine_core::{ConversationId, Kind, Message, Name, Reference, Role, TurnId};
 use tine_engine::{
     Append, Call, Engine, FeedFilter, Fork, ForkPoint, NewCommit, NewConversation, OnConflict,
-    TurnRef,
+    SearchQuery, TurnRef,
 };
 use tine_postgres::PostgresStore;
 use tine_store::FeedPosition;
@@ -113,4 +113,18 @@ fn what_one_server_knows_is_not_believed_when_the_other_was_quicker() {
     assert_eq!(first.turns[0].0.id, again.turns[0].0.id);
     let other = engines[1].append(&keyed, Append::to(id.clone(), said("8"))).unwrap_err();
     assert_eq!(other.kind(), Kind::IdempotencyMismatch);
+}
+
+#[test]
+fn a_search_in_one_conversation_finds_what_was_just_acknowledged_elsewhere() {
+    let engines = engines();
+    let call = Call::by("tester");
+    let id = created(&engines[0], &call, "c");
+    for (nth, word) in ["amber", "birch", "cedar"].into_iter().enumerate() {
+        engines[nth % 2].append(&call, Append::to(id.clone(), said(word))).unwrap();
+        let query =
+            SearchQuery { conversation: Some(id.clone()), ..SearchQuery::of(word.to_owned()) };
+        let found = engines[(nth + 1) % 2].search(&call, query).unwrap();
+        assert_eq!(found.hits.len(), 1, "{word}");
+    }
 }
