@@ -9,8 +9,14 @@ use tine_testkit::database;
 use crate::harness::{Home, IN_DATABASES, Server, is_again, run_suite_again};
 
 /// Tests that are about the files of a store, and why.
-const ABOUT_FILES: [(&str, &str); 1] =
-    [("transfer::a_backup_is_a_store_of_its_own", "a database is backed up with its own tools")];
+const ABOUT_FILES: [(&str, &str); 3] = [
+    ("transfer::a_backup_is_a_store_of_its_own", "a database is backed up with its own tools"),
+    ("importing::two_stores_exchange_what_is_missing_and_keep_both_lines", "they are in folders"),
+    (
+        "importing::a_store_and_a_server_exchange_what_is_missing_and_keep_both_lines",
+        "the server's is in a folder",
+    ),
+];
 
 /// Whole groups of tests that are about something else than the store's records, and why.
 const GROUPS_ELSEWHERE: [(&str, &str); 20] = [

@@ -205,7 +205,7 @@ fn a_server_with_few_descriptors_goes_on() {
 
 #[test]
 fn a_server_answers_with_the_models_that_it_is_given_and_shows_a_page() {
-    let home = Home::new();
+    let home = Home::with_trip();
     let why = home.refused("not_found", &["serve", "--model", "none"]);
     assert!(why.contains("there is echo"), "{why}");
     let serving = Serving::start(&home, &["--listen", "127.0.0.1:0", "--model", "echo"]);
