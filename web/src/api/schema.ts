@@ -518,7 +518,10 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "text/event-stream": string;
+                        "text/event-stream": {
+                            data: string;
+                            event: string;
+                        };
                     };
                 };
             };
@@ -2524,7 +2527,10 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "text/event-stream": string;
+                        "text/event-stream": {
+                            data: string;
+                            event: string;
+                        };
                     };
                 };
             };
