@@ -75,7 +75,7 @@ fn everything_else_in_a_file_stays_as_it_is() {
     home.ok(&["mcp", "install", "codex", "--yes"]);
     let after = get(&home, ".codex/config.toml");
     assert!(after.contains("model = \"o\"") && after.contains("[mcp_servers.other]"), "{after}");
-    assert!(!after.contains("\"old\""), "{after}");
+    assert!(!after.contains("\"old\"") && after.contains("\n\n# Kept.\n[mcp"), "{after}");
 }
 
 #[test]

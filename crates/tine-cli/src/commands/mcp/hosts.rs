@@ -109,12 +109,15 @@ fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
         quoted(&entry.command),
         list(&entry.arguments)
     );
-    let mut lines = Vec::new();
+    let (mut lines, mut held) = (Vec::new(), Vec::new());
     let (mut placed, mut within) = (false, false);
     for line in text.split_inclusive('\n') {
         let bare = line.trim();
         if bare.starts_with('[') {
             within = bare == header || bare.starts_with(&format!("[mcp_servers.{NAME}."));
+            if !within {
+                lines.append(&mut held);
+            }
             if bare == header {
                 lines.push(table.clone());
                 placed = true;
@@ -123,8 +126,13 @@ fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
         // Comments and blank lines before the next table belong to that.
         if !within {
             lines.push(line.to_owned());
+        } else if bare.is_empty() || bare.starts_with('#') {
+            held.push(line.to_owned());
+        } else {
+            held.clear();
         }
     }
+    lines.append(&mut held);
     let mut out = lines.concat();
     if !placed {
         if !out.is_empty() {
