@@ -205,7 +205,7 @@ def tools():
     assert kinds == wanted + ["tool_call", "tool_call_update", "agent_message_chunk"], kinds
     assert said[1]["content"]["text"] == "I should look."
     call, result = said[4], said[5]
-    assert (call["kind"], call["rawInput"]) == ("edit", {"path": "/work/it"}), call
+    assert (call["kind"], call["rawInput"]) == ("edit", {"path": "/home/me/it"}), call
     assert (result["status"], result["content"][1]["type"]) == ("completed", "diff"), result
     forked, _ = editor.fork(session, said[3]["messageId"])
     assert texts(editor.load(forked)[1])[-1][1] == "Let me look."

@@ -120,7 +120,7 @@ async function useTool(sessionId, show, say) {
   await show({ sessionUpdate: 'plan', entries: [{ content: 'look', priority: 'high', status: 'pending' }] });
   await say('Let me look.');
   await show({ sessionUpdate: 'tool_call', toolCallId, title: 'Edit it', kind: 'edit', status: 'pending', rawInput: {} });
-  await show({ sessionUpdate: 'tool_call_update', toolCallId, rawInput: { path: '/work/it' } });
+  await show({ sessionUpdate: 'tool_call_update', toolCallId, rawInput: { path: '/home/me/it' } });
   const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
   const { outcome } = await connection.client.request(methods.client.session.requestPermission, {
     sessionId,
@@ -128,7 +128,7 @@ async function useTool(sessionId, show, say) {
     options,
   });
   await show({ sessionUpdate: 'tool_call_update', toolCallId, status: 'in_progress' });
-  const diff = { type: 'diff', path: '/work/it', oldText: 'old', newText: 'new' };
+  const diff = { type: 'diff', path: '/home/me/it', oldText: 'old', newText: 'new' };
   const content = [{ type: 'content', content: words(`was told ${outcome.outcome}`) }, diff];
   await show({ sessionUpdate: 'tool_call_update', toolCallId, status: 'completed', content });
   await say('Done.');

@@ -46,8 +46,8 @@ fn blocks_are_shown_and_kept_as_they_came() {
     let session = client.new_session();
     let blocks = json!([
         { "type": "text", "text": "read " },
-        { "type": "resource_link", "name": "notes", "uri": "file:///work/notes.md", "size": 12 },
-        { "type": "resource", "resource": { "uri": "file:///work/a.txt", "text": "inside" } },
+        { "type": "resource_link", "name": "notes", "uri": "file:///home/me/notes.md", "size": 12 },
+        { "type": "resource", "resource": { "uri": "file:///home/me/a.txt", "text": "inside" } },
         { "type": "text", "text": "please", "annotations": { "priority": 0.5 } },
     ]);
     client.ask("session/prompt", json!({ "sessionId": session, "prompt": blocks }));
@@ -64,7 +64,8 @@ fn blocks_are_shown_and_kept_as_they_came() {
     assert_eq!(replayed, shown);
     let Content::Kept(answer) = &world.turns(&session)[1].content else { panic!("erased") };
     let told = answer.text_only().expect("text");
-    let whole = "read \n\n[notes](file:///work/notes.md)\n\n[file:///work/a.txt]\ninside\n\nplease";
+    let whole =
+        "read \n\n[notes](file:///home/me/notes.md)\n\n[file:///home/me/a.txt]\ninside\n\nplease";
     assert_eq!(told, whole);
 }
 

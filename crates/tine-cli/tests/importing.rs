@@ -16,7 +16,7 @@ fn session(lines: usize) -> String {
         let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
         format!(
             "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"parentUuid\":{parent},\"sessionId\":\"s-1\",\
-             \"cwd\":\"/work/app\",\"timestamp\":\"2026-01-01T00:00:0{nth}Z\",\
+             \"cwd\":\"/home/me/app\",\"timestamp\":\"2026-01-01T00:00:0{nth}Z\",\
              \"message\":{{\"role\":\"user\",\"content\":\"{said}\"}}}}\n"
         )
     };

@@ -1,5 +1,7 @@
 //! Every bound on what a client may send, by name.
 
+use crate::json;
+
 /// The limits in force. Over a limit the answer is `too_large` and nothing is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -23,6 +25,22 @@ pub struct Limits {
     pub source_bytes: usize,
     /// Entities in one store.
     pub facts_per_store: usize,
+}
+
+impl Limits {
+    /// For reading what a store holds: what was accepted under larger limits, once, stays readable.
+    pub const STORED: Limits = Limits {
+        body_bytes: usize::MAX,
+        block_bytes: usize::MAX,
+        messages_per_append: usize::MAX,
+        json_depth: json::MAX_DEPTH,
+        name_bytes: usize::MAX,
+        page_rows: usize::MAX,
+        query_bytes: usize::MAX,
+        query_terms: usize::MAX,
+        source_bytes: usize::MAX,
+        facts_per_store: usize::MAX,
+    };
 }
 
 impl Default for Limits {

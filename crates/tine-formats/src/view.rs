@@ -35,7 +35,7 @@ mod version;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tine_core::{Json, Limits, ProjectId};
+use tine_core::{Json, ProjectId};
 use tine_engine as engine;
 
 pub use care::*;
@@ -62,22 +62,6 @@ pub fn raw(json: &Json) -> Raw {
 
 fn raw_text(canonical: String) -> Raw {
     RawValue::from_string(canonical).expect("canonical JSON is JSON")
-}
-
-/// Limits for what was checked against the limits when it was stored.
-fn unlimited() -> Limits {
-    Limits {
-        body_bytes: usize::MAX,
-        block_bytes: usize::MAX,
-        messages_per_append: usize::MAX,
-        json_depth: tine_core::json::MAX_DEPTH,
-        name_bytes: usize::MAX,
-        page_rows: usize::MAX,
-        query_bytes: usize::MAX,
-        query_terms: usize::MAX,
-        source_bytes: usize::MAX,
-        facts_per_store: usize::MAX,
-    }
 }
 
 fn text(value: impl ToString) -> String {

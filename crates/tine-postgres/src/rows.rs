@@ -1,6 +1,5 @@
 //! Between records and columns.
 
-use tine_core::facts::Slot;
 use tine_core::json::{self, Json};
 use tine_core::{
     Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
@@ -134,71 +133,12 @@ fn read_form(form: i16) -> Option<(Role, BodyForm, Status)> {
     Some((role, body, status))
 }
 
-pub(crate) fn origin_bytes(origin: &Origin) -> Option<Vec<u8>> {
-    let fields = [origin.edited_from, origin.derived_from, origin.part_of];
-    let mut bytes = vec![0];
-    for (bit, id) in fields.iter().enumerate() {
-        if let Some(id) = id {
-            bytes[0] |= 1 << bit;
-            bytes.extend_from_slice(id.as_bytes());
-        }
-    }
-    if let Some(slot) = &origin.slot {
-        bytes[0] |= SLOT_BIT;
-        bytes.extend_from_slice(&slot.part.to_le_bytes());
-        bytes.extend_from_slice(slot.turn_id.as_bytes());
-    }
-    (bytes[0] != 0).then_some(bytes)
-}
-
-/// Behind the ids, to the end: a slot, which shares role and call with its turn.
-const SLOT_BIT: u8 = 1 << 3;
-
-fn read_origin(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
-    let (flags, mut rest) = bytes.split_first()?;
-    let mut fields = [None; 3];
-    for (bit, field) in fields.iter_mut().enumerate() {
-        if flags >> bit & 1 == 1 {
-            let (id, behind) = rest.split_first_chunk::<16>()?;
-            *field = Some(TurnId::from_bytes(*id));
-            rest = behind;
-        }
-    }
-    let [edited_from, derived_from, part_of] = fields;
-    let mut slot = None;
-    if flags & SLOT_BIT != 0 {
-        let (part, turn_id) = rest.split_first_chunk::<4>()?;
-        slot = Some(Slot {
-            turn_id: String::from_utf8(turn_id.to_vec()).ok()?,
-            role,
-            tool_call_id: tool_call_id.map(str::to_owned),
-            part: u32::from_le_bytes(*part),
-        });
-        rest = &[];
-    }
-    rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
-}
-
 pub(crate) fn metadata_bytes(metadata: &Metadata) -> Option<Vec<u8>> {
     (*metadata != Metadata::default()).then(|| metadata.to_json().to_canonical().into_bytes())
 }
 
-/// What was accepted under larger limits, once, is still readable.
-const STORED_LIMITS: Limits = Limits {
-    body_bytes: usize::MAX,
-    block_bytes: usize::MAX,
-    messages_per_append: usize::MAX,
-    json_depth: json::MAX_DEPTH,
-    name_bytes: usize::MAX,
-    page_rows: usize::MAX,
-    query_bytes: usize::MAX,
-    query_terms: usize::MAX,
-    source_bytes: usize::MAX,
-    facts_per_store: usize::MAX,
-};
-
 fn stored_json(bytes: &[u8], record: impl FnOnce() -> String) -> Result<Json> {
-    json::parse(bytes, STORED_LIMITS.json_depth)
+    json::parse(bytes, Limits::STORED.json_depth)
         .map_err(|_| damaged(record(), "its JSON cannot be read"))
 }
 
@@ -239,12 +179,12 @@ pub(crate) fn turn(row: &Row, shared: Option<Vec<u8>>) -> Result<Turn> {
     let tool_call_id = tool_call_id.map(|bytes| text(bytes, record)).transpose()?;
     let metadata = match row.get::<_, Option<&[u8]>>(11) {
         None => Metadata::default(),
-        Some(bytes) => Metadata::from_json(&stored_json(bytes, record)?, &STORED_LIMITS)
+        Some(bytes) => Metadata::from_json(&stored_json(bytes, record)?, &Limits::STORED)
             .map_err(|_| damaged(record(), "its metadata cannot be read"))?,
     };
     let origin = match row.get::<_, Option<&[u8]>>(12) {
         None => Origin::default(),
-        Some(bytes) => read_origin(bytes, role, tool_call_id.as_deref())
+        Some(bytes) => Origin::from_bytes(bytes, role, tool_call_id.as_deref())
             .ok_or_else(|| damaged(record(), "its origin cannot be read"))?,
     };
     Ok(Turn {

@@ -198,7 +198,7 @@ fn command(operation: &Operation, added: &Added) -> Command {
             columns.iter().map(|it| it.shared.clone()).collect::<Vec<Option<Vec<u8>>>>(),
             turns(added, |turn| turn.tool_call_id.as_ref().map(|id| id.as_bytes().to_vec())),
             turns(added, |turn| rows::metadata_bytes(&turn.metadata)),
-            turns(added, |turn| rows::origin_bytes(&turn.origin)),
+            turns(added, |turn| turn.origin.to_bytes()),
             branches(added, |branch| branch.id.as_bytes().to_vec()),
             branches(added, |branch| branch.name.as_str().to_owned()),
             tips,

@@ -154,6 +154,55 @@ pub struct Origin {
     pub slot: Option<Slot>,
 }
 
+/// Behind the ids, to the end: a slot, which shares role and call with its turn.
+const SLOT_BIT: u8 = 1 << 3;
+
+impl Origin {
+    /// A short form for stores; nothing for a turn that was simply said.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let fields = [self.edited_from, self.derived_from, self.part_of];
+        let mut bytes = vec![0];
+        for (bit, id) in fields.iter().enumerate() {
+            if let Some(id) = id {
+                bytes[0] |= 1 << bit;
+                bytes.extend_from_slice(id.as_bytes());
+            }
+        }
+        if let Some(slot) = &self.slot {
+            bytes[0] |= SLOT_BIT;
+            bytes.extend_from_slice(&slot.part.to_le_bytes());
+            bytes.extend_from_slice(slot.turn_id.as_bytes());
+        }
+        (bytes[0] != 0).then_some(bytes)
+    }
+
+    /// Reads the short form, for the turn that has it.
+    pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
+        let (flags, mut rest) = bytes.split_first()?;
+        let mut fields = [None; 3];
+        for (bit, field) in fields.iter_mut().enumerate() {
+            if flags >> bit & 1 == 1 {
+                let (id, behind) = rest.split_first_chunk::<16>()?;
+                *field = Some(TurnId::from_bytes(*id));
+                rest = behind;
+            }
+        }
+        let [edited_from, derived_from, part_of] = fields;
+        let mut slot = None;
+        if flags & SLOT_BIT != 0 {
+            let (part, turn_id) = rest.split_first_chunk::<4>()?;
+            slot = Some(Slot {
+                turn_id: String::from_utf8(turn_id.to_vec()).ok()?,
+                role,
+                tool_call_id: tool_call_id.map(str::to_owned),
+                part: u32::from_le_bytes(*part),
+            });
+            rest = &[];
+        }
+        rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
+    }
+}
+
 /// One message, one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {

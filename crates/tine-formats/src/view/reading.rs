@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use tine_core::json::{self, Json};
-use tine_core::{Metadata, Role, Status};
+use tine_core::{Limits, Metadata, Role, Status};
 use tine_engine as engine;
 
 use super::Raw;
@@ -66,8 +66,7 @@ pub(super) fn json(field: &'static str, raw: &Raw) -> Result<Json, Unreadable> {
 
 pub(super) fn metadata(raw: &Raw) -> Result<Metadata, Unreadable> {
     // It was checked against the limits when it was stored.
-    let limits = super::unlimited();
-    Metadata::from_json(&json("metadata", raw)?, &limits)
+    Metadata::from_json(&json("metadata", raw)?, &Limits::STORED)
         .map_err(|error| Unreadable::new("metadata", error))
 }
 

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::facts::Slot;
-use tine_core::{Body, ConversationId};
+use tine_core::{Body, ConversationId, Limits};
 use tine_engine as engine;
 use tine_store::{Content, Origin};
 
 use super::reading::{self, Unreadable, parse, parse_option};
-use super::{Raw, raw, raw_text, text, unlimited};
+use super::{Raw, raw, raw_text, text};
 
 /// A turn.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -122,7 +122,7 @@ impl TryFrom<Turn> for engine::TurnView {
         let content = match (&view.content, &view.message_digest) {
             (Some(raw), _) => {
                 let content = reading::json("content", raw)?;
-                let body = Body::from_content(content, role, &unlimited());
+                let body = Body::from_content(content, role, &Limits::STORED);
                 Content::Kept(body.map_err(|error| Unreadable::new("content", error))?)
             }
             (None, Some(digest)) => Content::Purged(parse("message_digest", digest)?),

@@ -197,7 +197,7 @@ impl Write for Txn<'_> {
                 shared,
                 turn.tool_call_id.as_ref().map(|id| id.as_bytes().to_vec()),
                 rows::metadata_bytes(&turn.metadata),
-                rows::origin_bytes(&turn.origin),
+                turn.origin.to_bytes(),
             ],
         )?;
         self.changes(conversation);

@@ -7,7 +7,7 @@ use std::io::{BufReader, Cursor};
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, Message, OperationHash, Reference, TurnHash};
 use tine_engine::{
-    Append, BundleRecord, Call, Engine, OnConflict, Operations, Page, PathQuery, Pulled,
+    Append, BundleRecord, Call, Engine, Imported, OnConflict, Operations, Page, PathQuery, Pulled,
 };
 use tine_formats::bundle::{Reader, read_bundle, write_bundle};
 use tine_formats::render::whole_path;
@@ -61,13 +61,7 @@ pub(super) fn exchange(
         let bundle = fetched(there, call, id)?;
         match read_bundle(here, Some(&call.project), &mut Cursor::new(&bundle)) {
             Ok(done) => {
-                report.pulled.add(Pulled {
-                    new: done.conversations > 0,
-                    diverged: false,
-                    turns: done.turns,
-                    operations: done.operations,
-                    bytes: bundle.len() as u64,
-                });
+                report.pulled.add(taken(&done, bundle.len()));
                 return Ok(());
             }
             Err(error) if error.kind() == Kind::Conflict => {}
@@ -81,13 +75,7 @@ pub(super) fn exchange(
         write_bundle(here, call, std::slice::from_ref(id), &mut bundle)?;
         match there.import(Some(&call.project), &mut Cursor::new(&bundle)) {
             Ok(done) => {
-                report.pushed.add(Pulled {
-                    new: done.conversations > 0,
-                    diverged: false,
-                    turns: done.turns,
-                    operations: done.operations,
-                    bytes: bundle.len() as u64,
-                });
+                report.pushed.add(taken(&done, bundle.len()));
                 return Ok(());
             }
             Err(error) if error.kind() == Kind::Conflict => {}
@@ -95,6 +83,17 @@ pub(super) fn exchange(
         }
     }
     diverged(here, there, call, id, args, report)
+}
+
+/// A bundle that was taken in.
+fn taken(done: &Imported, bytes: usize) -> Pulled {
+    Pulled {
+        new: done.conversations > 0,
+        diverged: false,
+        turns: done.turns,
+        operations: done.operations,
+        bytes: bytes as u64,
+    }
 }
 
 fn log_end(

@@ -97,7 +97,7 @@ impl Write for Txn<'_> {
             body,
             tool_call_id: turn.tool_call_id.clone(),
             metadata,
-            origin: rows::origin_bytes(&turn.origin),
+            origin: turn.origin.to_bytes(),
         };
         let fresh = self.insert_new_row(&raw)?;
         let (conversation, prefix) = (conversation.0, rows::prefix(&turn.hash.0));
