@@ -366,7 +366,7 @@ impl IdSource {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
         let mut bits = fresh.as_u128();
-        if bits <= self.last {
+        if bits >> 64 <= self.last >> 64 {
             bits = successor(self.last, &random);
         }
         self.last = bits;
@@ -384,17 +384,17 @@ impl IdSource {
     }
 }
 
-/// The same timestamp and version with a larger tail: the 62 random bits go up by a random
-/// step, carrying into the 12 bits above the variant.
+/// The id that follows within the same millisecond: the 12 bits behind the time count on, into the
+/// next millisecond when they are used up, and the 62 bits behind them are drawn anew.
+///
+/// So the first eight bytes tell the ids of one source apart, however quickly they are made, and
+/// look-ups by them find one turn.
 fn successor(last: u128, random: &[u8; 10]) -> u128 {
     const TAIL: u128 = (1 << 62) - 1;
-    let step = u128::from(u32::from_be_bytes([random[0], random[1], random[2], random[3]])) + 1;
-    let tail = (last & TAIL) + step;
-    if tail <= TAIL {
-        return (last & !TAIL) | tail;
-    }
-    // Carry over the two variant bits and the four version bits into time and counter.
     let counter = (last >> 64 & 0xfff) + 1;
     let time = (last >> 80) + (counter >> 12);
-    time << 80 | 0x7 << 76 | (counter & 0xfff) << 64 | 0b10 << 62 | (tail & TAIL)
+    let mut tail = [0; 16];
+    tail[6..].copy_from_slice(random);
+    let tail = u128::from_be_bytes(tail) & TAIL;
+    time << 80 | 0x7 << 76 | (counter & 0xfff) << 64 | 0b10 << 62 | tail
 }

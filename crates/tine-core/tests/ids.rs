@@ -52,6 +52,24 @@ fn ids_increase_within_a_millisecond_and_when_the_clock_goes_back() {
 }
 
 #[test]
+fn the_first_eight_bytes_tell_ids_apart_however_quickly_they_are_made() {
+    let mut source = IdSource::default();
+    let now = 1_700_000_000_000;
+    let mut seen = std::collections::HashSet::new();
+    let mut last = 0;
+    for number in 0..100_000_u64 {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        let id = source.turn(Timestamp::from_millis(now), random);
+        let beginning = u64::from_be_bytes(id.as_bytes()[..8].try_into().unwrap());
+        assert!(seen.insert(beginning), "{id}");
+        last = beginning >> 16;
+    }
+    let ahead = last - u64::try_from(now).unwrap();
+    assert!(ahead <= 100_000 / 4_096 + 1, "{ahead} ms ahead of the clock");
+}
+
+#[test]
 fn an_id_is_read_back_from_its_text() {
     let id = IdSource::default().turn(Timestamp::from_millis(1), [3; 10]);
     assert_eq!(id.to_string().parse::<TurnId>().unwrap(), id);
