@@ -133,7 +133,8 @@ fn generated(chance: &mut Chance, session: &str, bytes: usize) -> String {
     let mut nth = 0_u32;
     let mut line = |out: &mut String, kind: &str, message: &str, more: &str| {
         let (minute, second) = (nth / 60 % 60, nth % 60);
-        let uuid = format!("{nth:08x}-{}", &session[9..]);
+        // No two sessions share an id: those that do are taken for forks of one another.
+        let uuid = format!("{nth:08x}-0000-4000-8000-0000{}", &session[..8]);
         let _ = writeln!(
             out,
             "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\

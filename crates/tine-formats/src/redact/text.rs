@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::names::{distinct, is_placeholder, is_random, is_secret};
-use super::shapes::SHAPES;
+use super::shapes::{SHAPES, may_begin};
 use super::{Redacted, marker};
 
 /// Different characters that a key has at least; fewer are somebody's `xxxxxxxx`.
@@ -44,6 +44,11 @@ fn pass(text: &str, found: &mut Redacted) -> Option<String> {
     let mut out: Option<String> = None;
     let (mut copied, mut at) = (0, 0);
     while at < bytes.len() {
+        let word = is_word(bytes[at]);
+        if !word && !matches!(bytes[at], b'[' | b';' | b':' | b'-') {
+            at += 1;
+            continue;
+        }
         if let Some(end) = skipped(text, at) {
             at = end;
             continue;
@@ -56,6 +61,8 @@ fn pass(text: &str, found: &mut Redacted) -> Option<String> {
                 *found.entry(kind.to_owned()).or_default() += 1;
                 (copied, at) = (range.end, range.end);
             }
+            // Nothing begins within a word.
+            None if word => at += run(&bytes[at..], is_word),
             None => at += 1,
         }
     }
@@ -67,10 +74,6 @@ fn pass(text: &str, found: &mut Redacted) -> Option<String> {
 /// Behind what is left alone: a marker, or data in a URL.
 fn skipped(text: &str, at: usize) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
-    // Nearly every byte begins neither: that is seen at once.
-    if !matches!(rest.first(), Some(b'[' | b';')) {
-        return None;
-    }
     if let Some(kind) = rest.strip_prefix(b"[redacted:") {
         let length = run(kind, |byte| byte.is_ascii_lowercase() || byte == b'_');
         return (kind.get(length) == Some(&b']')).then_some(at + "[redacted:".len() + length + 1);
@@ -88,17 +91,31 @@ fn secret(text: &str, at: usize) -> Option<Secret> {
     match bytes[at] {
         b':' => return url_password(text, at),
         b'-' => return private_key(text, at),
-        byte if !byte.is_ascii_alphanumeric() && byte != b'_' => return None,
+        byte if !is_word(byte) => return None,
         _ => {}
     }
-    let before = at.checked_sub(1).map(|before| bytes[before]);
-    if before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+    if at > 0 && is_word(bytes[at - 1]) {
         return None;
     }
     shaped(bytes, at)
         .or_else(|| web_token(bytes, at))
         .or_else(|| authorization(text, at))
         .or_else(|| assigned(text, at))
+}
+
+/// What words are made of, for [`is_word`].
+static WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    word
+};
+
+fn is_word(byte: u8) -> bool {
+    WORD[usize::from(byte)]
 }
 
 fn run(bytes: &[u8], holds: impl Fn(u8) -> bool) -> usize {
@@ -108,12 +125,10 @@ fn run(bytes: &[u8], holds: impl Fn(u8) -> bool) -> usize {
 /// A key with a known prefix.
 fn shaped(bytes: &[u8], at: usize) -> Option<Secret> {
     let rest = &bytes[at..];
-    let first = rest.first_chunk::<2>()?;
+    if !may_begin(*rest.first_chunk()?) {
+        return None;
+    }
     for shape in SHAPES {
-        // Two bytes compared here spare a call for nearly every shape.
-        if shape.prefix.as_bytes().first_chunk::<2>() != Some(first) {
-            continue;
-        }
         let Some(key) = rest.strip_prefix(shape.prefix.as_bytes()) else { continue };
         let key = &key[..key.len().min(shape.most + 1)];
         let length = run(key, |byte| shape.alphabet.holds(byte));
