@@ -49,8 +49,21 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Whether a name ends like one of a secret. Nearly none does, and that is seen without taking it
+/// apart.
+fn ends_secretly(name: &str) -> bool {
+    let name = name.trim_end_matches(|letter: char| !letter.is_alphanumeric()).as_bytes();
+    SECRET.iter().chain(&["key"]).any(|word| {
+        let end = name.len().checked_sub(word.len()).map(|start| &name[start..]);
+        end.is_some_and(|end| end.eq_ignore_ascii_case(word.as_bytes()))
+    })
+}
+
 /// Whether a name says that its value is a secret.
 pub(super) fn is_secret(name: &str) -> bool {
+    if name.is_ascii() && !ends_secretly(name) {
+        return false;
+    }
     let words = words(name);
     let mut back = words.iter().rev().map(String::as_str);
     match (back.next(), back.next()) {
@@ -130,10 +143,14 @@ mod tests {
 
     #[test]
     fn names_are_read_word_by_word() {
-        for name in ["api_key", "apiKey", "X-Api-Key", "DB_PASSWORD", "clientSecret", "token"] {
+        for name in
+            ["api_key", "apiKey", "X-Api-Key", "DB_PASSWORD", "clientSecret", "token", "TOKEN_"]
+        {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["max_tokens", "key", "next_page_token", "tokenizer", "secretary", "monkey"] {
+        for name in
+            ["max_tokens", "key", "next_page_token", "tokenizer", "secretary", "monkey", "result"]
+        {
             assert!(!is_secret(name), "{name}");
         }
         for name in ["id", "turn_id", "callId", "message_digest", "signature"] {
