@@ -9,7 +9,7 @@ use tine_core::{Kind, Limits, Reference};
 
 use crate::commands::{
     acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
-    drift, edits, entities, finding, history, import, interpret, keys, marks, mcp, merging,
+    drift, edits, entities, finding, history, import, interpret, keys, manual, marks, mcp, merging,
     migrate, moves, observations, pack, purge, reading, relations, repl, resolving, search, serve,
     show, sources, store, sync, timeline, token, tree, watch,
 };
@@ -488,4 +488,6 @@ pub(crate) enum Command {
     Config(config::ConfigArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Write manual pages into a folder
+    Manual(manual::ManualArgs),
 }

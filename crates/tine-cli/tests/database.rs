@@ -19,7 +19,9 @@ const ABOUT_FILES: [(&str, &str); 3] = [
 ];
 
 /// Whole groups of tests that are about something else than the store's records, and why.
-const GROUPS_ELSEWHERE: [(&str, &str); 20] = [
+const GROUPS_ELSEWHERE: [(&str, &str); 22] = [
+    ("guides::", "they name their stores and servers themselves"),
+    ("reference::", "it is about what the command understands"),
     ("acp::", "they look for the store in a folder"),
     ("bad_input::", "it is refused before a store is asked"),
     ("commits::", "their records are entries, which the contract and a copy below check"),

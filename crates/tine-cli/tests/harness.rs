@@ -253,33 +253,6 @@ pub fn finish(command: &mut Command, input: &[u8]) -> Ran {
     }
 }
 
-/// Runs the commands of a guide, as they stand in its blocks of `sh`: at least so many.
-pub fn run_guide(home: &Home, guide: &str, least: usize) {
-    let mut script = "set -eu\n".to_owned();
-    let mut inside = false;
-    for line in guide.lines() {
-        match line {
-            "```sh" => inside = true,
-            "```" => inside = false,
-            line if inside => script.push_str(&format!("{line}\n")),
-            _ => {}
-        }
-    }
-    assert!(script.matches("tine ").count() > least, "{script}");
-    let file = home.write("guide.sh", &script);
-    let command = home.command(&[]);
-    let mut shell = Command::new("sh");
-    shell.env_clear().current_dir(home.path("")).arg("-x").arg(file);
-    for (name, value) in command.get_envs() {
-        shell.env(name, value.unwrap_or_default());
-    }
-    let folder = Path::new(env!("CARGO_BIN_EXE_tine")).parent().expect("a folder");
-    let path = std::env::var("PATH").expect("a path");
-    shell.env("PATH", format!("{}:{path}", folder.display()));
-    let ran = finish(&mut shell, b"");
-    assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
-}
-
 /// The hash of a turn by reference.
 pub fn hash_of(home: &Home, reference: &str) -> String {
     let turn = home.json(&["show", reference]);

@@ -112,6 +112,21 @@ fn completions_are_made_for_every_shell() {
 }
 
 #[test]
+fn there_is_a_manual_page_for_every_command() {
+    let home = Home::new();
+    home.ok(&["manual", "man/man1"]);
+    let page = |name: &str| std::fs::read_to_string(home.path(&format!("man/man1/{name}.1")));
+    for command in tine_cli::command().get_subcommands() {
+        let page = page(&format!("tine-{}", command.get_name())).unwrap();
+        assert!(page.contains(".SH OPTIONS"), "{}", command.get_name());
+    }
+    assert!(page("tine").unwrap().contains("conversations"));
+    home.write("file", "");
+    let ran = home.run(&["manual", "file"]);
+    assert!(ran.code != 0 && ran.err.contains("cannot be written"), "{ran:?}");
+}
+
+#[test]
 fn bytes_that_steer_a_terminal_are_not_plain() {
     use tine_cli::terminal::text::is_plain;
     assert!(is_plain("Grüße,\r\n\tKyoto 京都".as_bytes()));

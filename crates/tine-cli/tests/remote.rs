@@ -8,7 +8,7 @@ use tine_core::Kind;
 use crate::harness::{Home, Ran, Server, THROUGH_SERVERS, finish, is_again, run_suite_again};
 
 /// Tests that make no sense over a server, and why.
-const ONLY_HERE: [(&str, &str); 14] = [
+const ONLY_HERE: [(&str, &str); 13] = [
     ("bad_input::a_bad_call_makes_no_store", "a server has made its store before the first call"),
     (
         "bad_input::a_store_of_a_newer_format_is_refused_and_left_alone",
@@ -49,14 +49,12 @@ const ONLY_HERE: [(&str, &str); 14] = [
         "a server does what is queued by itself",
     ),
     ("learned::runs::a_run_that_fails_is_counted", "a server does what is queued by itself"),
-    (
-        "learned::guide::every_command_of_the_guide_works_as_shown",
-        "it does what is queued with `tine interpret --run`, and replays",
-    ),
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 8] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 10] = [
+    ("guides::", "they name their stores and servers themselves"),
+    ("reference::", "it is about what the command understands"),
     ("acp::", "an editor starts the command beside the store"),
     ("formats::", "they begin with the file of an older store, and pack it"),
     ("damage::", "they alter the store's files, which a server holds open"),

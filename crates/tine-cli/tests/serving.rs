@@ -213,3 +213,15 @@ fn a_server_answers_with_the_models_that_it_is_given_and_shows_a_page() {
     assert_eq!((status, &models["items"][0]["name"]), (200, &Value::from("echo")));
     assert_eq!(serving.ask("GET / HTTP/1.1", "").0, 200);
 }
+
+#[test]
+fn a_token_can_be_made_before_anything_else() {
+    let home = Home::new();
+    home.ok(&["token", "create", "phone"]);
+    home.ok(&["new", "trip"]);
+    std::fs::create_dir(home.path("other")).unwrap();
+    home.write("other/letter.txt", "Dear all");
+    let ran = home.run(&["token", "create", "phone", "--store", "other"]);
+    assert!(ran.code != 0 && ran.err.contains("not a Tine store"), "{ran:?}");
+    assert!(!home.path("other/tokens.json").exists());
+}

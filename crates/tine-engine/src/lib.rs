@@ -7,19 +7,22 @@
 //!
 //! There is no wire form here: no HTTP, no JSON-RPC, no terminal.
 //!
-//! ```
+//! ```standalone_crate
 //! use tine_core::{Message, Role};
 //! use tine_engine::{Append, Call, Engine, NewConversation, PathQuery};
-//! use tine_store::MemoryStore;
 //!
-//! let engine = Engine::new(MemoryStore::new());
-//! let call = Call::by("somebody");
+//! # let folder = std::env::temp_dir().join(format!("tine-engine-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # std::env::set_current_dir(&folder)?;
+//! let engine = Engine::new(tine_store::EmbeddedStore::open("conversations".as_ref())?);
+//! let call = Call::by("my-agent");
 //! let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
-//! let question = Message::text(Role::User, "What's the best time to visit Tokyo?");
-//! engine.append(&call, Append::to(trip.clone(), vec![question]))?;
+//! engine.append(&call, Append::to(trip.clone(), vec![Message::text(Role::User, "Hello")]))?;
 //! let path = engine.path(&call, PathQuery::of(trip))?;
-//! assert_eq!(path.turns.len(), 1);
-//! # Ok::<(), tine_engine::Error>(())
+//! # assert_eq!(path.turns.len(), 1);
+//! # drop(engine);
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod answers;

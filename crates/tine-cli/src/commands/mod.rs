@@ -20,6 +20,7 @@ mod host_files;
 pub(crate) mod import;
 pub(crate) mod interpret;
 pub(crate) mod keys;
+pub(crate) mod manual;
 pub(crate) mod marks;
 pub(crate) mod mcp;
 pub(crate) mod merging;
@@ -124,5 +125,6 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Token(args) => token::token(globals, args),
         Command::Config(_) => config::show(globals),
         Command::Completions(args) => completions::completions(globals, &args),
+        Command::Manual(args) => manual::manual(globals, &args),
     }
 }

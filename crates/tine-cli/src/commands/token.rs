@@ -5,6 +5,7 @@ use serde::Serialize;
 use tine_core::{Digest, Kind, Limits, Name, ProjectId};
 use tine_engine::{Clock, Entropy, SystemClock, SystemEntropy};
 use tine_server::{Token, TokenFile, token_digest};
+use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -70,7 +71,8 @@ impl<'a> Shown<'a> {
 
 pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
     globals.only_here("tine token", "make the token there, with --store PATH")?;
-    let path = StorePlace::of(globals)?.token_file()?;
+    let place = StorePlace::of(globals)?;
+    let path = place.token_file()?;
     let failed = |error: std::io::Error| {
         Failure::refused(Kind::Internal, format!("{}: {error}", path.display()))
     };
@@ -95,8 +97,13 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             let made =
                 Token { name, digest: token_digest(&word), project, write: !read, created_at };
             file.tokens.push(made.clone());
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(failed)?;
+            // A token belongs to a store: in a folder the store comes first, whoever makes it.
+            match &place {
+                StorePlace::Folder(_) => drop(place.open(Mode::Create)?),
+                StorePlace::Database(_) => {
+                    let folder = path.parent().unwrap_or(&path);
+                    std::fs::create_dir_all(folder).map_err(failed)?;
+                }
             }
             file.write(&path).map_err(failed)?;
             if screen.json {

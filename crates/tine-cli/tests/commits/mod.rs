@@ -16,12 +16,7 @@ mod keys;
 mod making;
 mod merging;
 
-use crate::harness::{Home, run_guide};
-
-#[test]
-fn every_command_of_the_guide_to_commits_works_as_shown() {
-    run_guide(&Home::new(), include_str!("../../../../docs/commits.md"), 30);
-}
+use crate::harness::Home;
 
 /// The conversation `trip`: a commit on `main`, from whose end the branch `osaka` was forked; one
 /// turn more on `main` and two on `osaka`; and what each side knows of the trip.

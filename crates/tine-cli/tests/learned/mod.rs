@@ -1,7 +1,6 @@
 //! What was learned, from outside: stored, read, put right, traced back to its bytes.
 
 mod entities;
-mod guide;
 mod models;
 mod relations;
 mod runs;

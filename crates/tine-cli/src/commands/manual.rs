@@ -1,0 +1,32 @@
+//! `tine manual`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::arguments::Globals;
+use crate::failure::{Failure, Result};
+use crate::terminal::{Paging, Screen};
+
+const EXAMPLES: &str = "\
+Examples:
+  tine manual ~/.local/share/man/man1      # then: man tine, man tine-fork";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ManualArgs {
+    /// The folder; it is made if need be
+    folder: PathBuf,
+}
+
+/// Writes `tine.1` and a page for every command.
+pub(crate) fn manual(globals: &Globals, args: &ManualArgs) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Failure::invalid(format!("{} cannot be written: {error}", args.folder.display()))
+    };
+    fs::create_dir_all(&args.folder).map_err(failed)?;
+    clap_mangen::generate_to(crate::command(), &args.folder).map_err(failed)?;
+    let written = format!("manual pages are in {}\n", args.folder.display());
+    Screen::new(globals).text(Paging::Direct, |out| Ok(out.write_all(written.as_bytes())?))
+}

@@ -1,0 +1,275 @@
+//! The commands of the documentation, as they stand there.
+//!
+//! The blocks of a page run one after the other in one folder, in the order in which they are
+//! read. What cannot stand in a test (an address, a drive, something that waits for ever) is
+//! replaced by what is named here; a replacement that no longer fits fails. A page with commands
+//! has to be in one of the lists.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{Home, Server, finish};
+
+/// Pages that are run by other tests, or not, and why.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("CONTRIBUTING.md", "the commands are those of the test run itself"),
+    ("docs/acp-conformance.md", "scripts/test-acp runs the suite"),
+    ("docs/interpretation.md", "the judge is a test: crates/tine-interpret/tests/judge"),
+    ("docs/performance.md", "measurements take minutes"),
+    ("docs/rings.md", "the judge is a test: crates/tine-rings/tests"),
+    ("fuzz/README.md", "the long form; the short one is part of cargo test"),
+];
+
+/// Pages that stand for themselves, by how many commands they have at least.
+const PAGES: &[(&str, usize)] = &[
+    ("docs/concepts.md", 10),
+    ("docs/for-builders.md", 9),
+    ("docs/for-operators.md", 6),
+    ("docs/configuration.md", 2),
+    ("docs/provenance.md", 30),
+    ("docs/commits.md", 30),
+    ("docs/rendering.md", 5),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The blocks of a language, one behind the other.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let start = format!("```{language}");
+    let mut blocks: Vec<String> = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        match line.trim_end() {
+            line if line == start => {
+                inside = true;
+                blocks.push(String::new());
+            }
+            "```" => inside = false,
+            line if inside => {
+                let block = blocks.last_mut().expect("there is one inside of it");
+                block.push_str(line);
+                block.push('\n');
+            }
+            _ => {}
+        }
+    }
+    blocks
+}
+
+/// Runs the commands of a page, at least so many, with what is replaced.
+fn run_page(home: &Home, name: &str, least: usize, changes: &[(&str, &str)]) {
+    let mut script = blocks(&page(name), "sh").concat();
+    for (stands, runs) in changes {
+        assert!(script.contains(stands), "{name} no longer has `{stands}`");
+        script = script.replace(stands, runs);
+    }
+    let commands = script.matches("tine ").count();
+    assert!(commands >= least, "only {commands} commands in {name}");
+    let file = home.write("guide.sh", format!("set -eu\n{script}"));
+    let command = home.command(&[]);
+    let mut shell = Command::new("sh");
+    shell.env_clear().current_dir(home.path("")).arg("-x").arg(file);
+    for (name, value) in command.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    let folder = Path::new(env!("CARGO_BIN_EXE_tine")).parent().expect("a folder");
+    let path = std::env::var("PATH").expect("a path");
+    shell.env("PATH", format!("{}:{path}", folder.display()));
+    let ran = finish(&mut shell, b"");
+    assert_eq!(ran.code, 0, "{name}\n{}\n{}", ran.out, ran.err);
+}
+
+/// Puts the logs of two agents and an export where their programs put them.
+fn with_logs() -> Home {
+    let home = Home::new();
+    let fixtures = root().join("crates/tine-import/tests/fixtures");
+    let copy = |from: &str, to: &str| {
+        let to = home.path(to);
+        std::fs::create_dir_all(to.parent().expect("a folder")).unwrap();
+        let copied = Command::new("cp").arg("-r").arg(fixtures.join(from)).arg(&to).status();
+        assert!(copied.expect("cp runs").success(), "{from}");
+    };
+    copy("claude-code/input", ".claude/projects");
+    copy("codex/input/sessions", ".codex/sessions");
+    copy("chatgpt/input/export.zip", "chatgpt-export.zip");
+    home
+}
+
+/// Something that waits for ever, given two seconds.
+fn for_a_while(command: &str) -> String {
+    format!("timeout 2 {command} || test $? = 124")
+}
+
+#[test]
+fn every_command_of_the_guides_works_as_shown() {
+    for (name, least) in PAGES {
+        let home = if *name == "docs/rendering.md" { Home::with_trip() } else { Home::new() };
+        run_page(&home, name, *least, &[]);
+    }
+}
+
+#[test]
+fn every_command_of_the_readme_works_as_shown() {
+    let home = with_logs();
+    home.ok(&["new", "trip", "--system", "You are a travel agent.", "--store", "other"]);
+    let server = Server::start(&home.path("other"), "127.0.0.1:0", &[]);
+    let script = root().join("docs/verify_bundle.py").display().to_string();
+    let url = format!("unset TINE_STORE; export TINE_SERVER={}", server.url);
+    let empty = Server::start(&home.path("empty"), "127.0.0.1:0", &[]);
+    let address = empty.url.trim_start_matches("http://");
+    let events = "curl -N 'localhost:8000/api/v1/events?after=0'";
+    let changes: &[(&str, &str)] = &[
+        // The run that this is a part of, and what it measures.
+        ("bash scripts/serve ", ": "),
+        ("bash scripts/test ", ": "),
+        ("docs/verify_bundle.py", &script),
+        ("tine sync /media/stick/tine", "tine sync stick --create"),
+        ("tine serve --model claude", &for_a_while("tine serve --listen 127.0.0.1:0 --model echo")),
+        ("tine serve      ", &for_a_while("tine serve --listen 127.0.0.1:0 --redact")),
+        ("export TINE_SERVER=http://127.0.0.1:8000", &url),
+        ("tine watch", &for_a_while("tine watch")),
+        ("tine mcp install", "unset TINE_SERVER; tine mcp install --yes --store store"),
+        (events, &for_a_while(events)),
+        ("curl ", "curl -fsS "),
+        ("localhost:8000", address),
+    ];
+    run_page(&home, "README.md", 30, changes);
+}
+
+#[test]
+fn every_command_of_the_pages_on_imports_works_as_shown() {
+    let home = with_logs();
+    home.ok(&["new", "trip"]);
+    let watch = for_a_while("tine import --watch");
+    let changes = [("tine import --watch", watch.as_str())];
+    run_page(&home, "docs/import.md", 5, &changes);
+    let changes = [
+        changes[0],
+        ("/media/stick/tine", "stick"),
+        ("tine mcp install", "tine mcp install --yes"),
+        ("tine acp install", "tine acp install --yes"),
+    ];
+    run_page(&with_logs(), "docs/for-users.md", 10, &changes);
+}
+
+#[test]
+fn every_command_of_the_guide_to_rest_works_as_shown() {
+    let home = Home::new();
+    home.write("report.pdf", "%PDF-1.4");
+    let text = "Anna Berg will pay 3000 euros by Friday.";
+    home.ok(&["store", "turn", "trip", "--turn-id", "1", "--interpret", "wait", text]);
+    let server = Server::start(&home.path("store"), "127.0.0.1:0", &["--model", "echo"]);
+    let first = "curl \"http://127.0.0.1:8000/api/v1/entities/$ENTITY/provenance";
+    let names = format!(
+        "ENTITY=$(tine entity list --type person | cut -d' ' -f1)\n\
+         SOURCE=$(tine source list | cut -d' ' -f1)\n\
+         tine interpret \"$SOURCE\" --wait\n\
+         RUN=$(tine interpret --of \"$SOURCE\" | head -1 | cut -d' ' -f1)\n\
+         OTHER=$(tine interpret --of \"$SOURCE\" | tail -1 | cut -d' ' -f1)\n{first}"
+    );
+    let events = for_a_while("curl -N http://127.0.0.1:8000/api/v1/events");
+    let changes = [
+        (first, names.as_str()),
+        ("curl -N http://127.0.0.1:8000/api/v1/events", events.as_str()),
+        // It runs already.
+        ("tine serve --model echo", ":"),
+        // Of a run that failed, and of one by a model: neither is here.
+        ("curl -X POST \"http://127.0.0.1:8000/api/v1/interpretations/$RUN/retry\"", ":"),
+        ("curl \"http://127.0.0.1:8000/api/v1/prompts/$HASH\"", ":"),
+        ("curl ", "curl -fsS "),
+        ("http://127.0.0.1:8000", server.url.as_str()),
+    ];
+    run_page(&home, "docs/rest.md", 5, &changes);
+}
+
+#[test]
+fn every_command_of_the_page_on_sync_works_as_shown() {
+    let home = Home::with_trip();
+    let server = Server::start(&home.path("other"), "127.0.0.1:0", &[]);
+    let changes = [("/media/stick/tine", "stick"), ("http://127.0.0.1:8000", server.url.as_str())];
+    run_page(&home, "docs/sync.md", 3, &changes);
+}
+
+#[test]
+fn every_command_of_the_page_on_search_works_as_shown() {
+    let home = Home::with_trip();
+    home.ok(&["fork", "main", "--name", "autumn"]);
+    run_page(&home, "docs/search.md", 4, &[]);
+}
+
+#[test]
+fn every_command_of_the_page_on_repair_works_as_shown() {
+    run_page(&Home::with_trip(), "docs/reliability.md", 1, &[("NEW_FOLDER", "new-store")]);
+}
+
+#[test]
+fn every_command_of_the_pages_on_hosts_works_as_shown() {
+    let changes = &[("tine mcp install", "tine mcp install --yes")];
+    run_page(&Home::new(), "docs/mcp.md", 1, changes);
+    let settings = "[models.claude]\nkind = \"anthropic\"\nmodel = \"claude-opus-4-6\"\n";
+    let home = Home::new();
+    std::fs::create_dir_all(home.path(".config/tine")).unwrap();
+    home.write(".config/tine/tine.toml", settings);
+    let changes = &[
+        ("tine acp install", "tine acp install --yes"),
+        // Agents that are not here; scripts/test-acp records others.
+        ("tine acp -- ", ": "),
+        ("tine acp --from ", ": "),
+    ];
+    run_page(&home, "docs/acp.md", 3, changes);
+}
+
+#[test]
+fn the_rust_of_the_readme_is_an_example_that_runs() {
+    let example = include_str!("../../tine-engine/src/lib.rs");
+    for line in blocks(&page("README.md"), "rust").concat().lines() {
+        let runs = example.lines().any(|it| it.trim_start_matches("//!").trim_start() == line);
+        assert!(runs, "the example of tine-engine has no line `{line}`");
+    }
+}
+
+#[test]
+fn blocks_of_json_are_json() {
+    for (name, text) in pages() {
+        for block in blocks(&text, "json") {
+            // What is left out there stands for something.
+            let block = block.replace("{…}", "{}").replace("[…]", "[]");
+            let read = serde_json::from_str::<serde_json::Value>(&block);
+            assert!(read.is_ok(), "{name}: {read:?} in {block}");
+        }
+    }
+}
+
+#[test]
+fn every_page_with_commands_is_run_somewhere() {
+    let source = include_str!("guides.rs");
+    for (name, text) in pages() {
+        let known = ELSEWHERE.iter().any(|(page, _)| *page == name)
+            || source.contains(&format!("\"{name}\","));
+        assert!(blocks(&text, "sh").is_empty() || known, "the commands of {name} are not run");
+    }
+    for (name, why) in ELSEWHERE {
+        assert!(!blocks(&page(name), "sh").is_empty(), "{name} ({why}) has no commands");
+    }
+}
+
+/// Every page of the documentation, by its name.
+fn pages() -> Vec<(String, String)> {
+    let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
+    names.push("fuzz/README.md".to_owned());
+    names.push("deploy/README.md".to_owned());
+    for entry in std::fs::read_dir(root().join("docs")).expect("there is documentation") {
+        let name = entry.expect("a readable folder").file_name();
+        let name = name.to_str().expect("a plain name");
+        if name.ends_with(".md") {
+            names.push(format!("docs/{name}"));
+        }
+    }
+    names.into_iter().map(|name| (name.clone(), page(&name))).collect()
+}
