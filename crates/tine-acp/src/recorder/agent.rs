@@ -68,7 +68,13 @@ fn hear(relay: &Arc<Relay>, link: &Link, message: Value) {
     }
     if let Some((session, message)) = relay.sessions.heard(&id, message) {
         let mut state = session.lock();
-        let passed_over = state.hushed && is_history(&message);
+        let passed_over = match &mut state.hushed {
+            Some(questions) if is_history(&message) => {
+                questions.push_str(question_in(&message));
+                true
+            }
+            _ => false,
+        };
         // What the agent asks for is not held back: it may need the answer to begin at all.
         let asks = message.get("id").is_some();
         match &mut state.held {
@@ -84,10 +90,20 @@ fn is_update(message: &Value) -> bool {
 }
 
 /// Whether an update tells what was said, and not how the session stands.
-fn is_history(message: &Value) -> bool {
-    let kind = message.pointer("/params/update/sessionUpdate").and_then(Value::as_str);
+pub(super) fn is_history(message: &Value) -> bool {
     let said = [show::USER, show::AGENT, show::THINKING, "tool_call", "tool_call_update", "plan"];
-    kind.is_some_and(|kind| said.contains(&kind))
+    message.pointer("/params/update").is_some_and(|update| said.contains(&kind_of(update)))
+}
+
+fn kind_of(update: &Value) -> &str {
+    update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What an update says of a question.
+fn question_in(message: &Value) -> &str {
+    let update = message.pointer("/params/update").unwrap_or(&Value::Null);
+    let text = update.pointer("/content/text").and_then(Value::as_str);
+    text.filter(|_| kind_of(update) == show::USER).unwrap_or_default()
 }
 
 /// An answer: ours, or the client's.
@@ -132,6 +148,10 @@ impl Relay {
     fn hear_update(&self, session: &Session, state: &mut State, message: Value, mut shown: Value) {
         let update = &message["params"]["update"];
         if self.passes_over(state, update) {
+            if let Some(asked) = state.asked.as_mut().filter(|_| kind_of(update) == show::USER) {
+                let theirs = update.get("messageId").and_then(Value::as_str).map(str::to_owned);
+                asked.theirs = asked.theirs.take().or(theirs);
+            }
             state.events.add(SystemClock.now(), From::Agent, message);
             return;
         }
@@ -157,8 +177,7 @@ impl Relay {
 
     /// Whether the client is not shown an update: what it said itself, and what tells a seed.
     fn passes_over(&self, state: &State, update: &Value) -> bool {
-        let kind = update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default();
-        match kind {
+        match kind_of(update) {
             show::USER => {
                 let content = update.get("content").unwrap_or(&Value::Null);
                 state.asked.as_ref().is_some_and(|asked| asked.is_echo(content))
@@ -197,7 +216,7 @@ impl Relay {
             if let Some(said) = state.said {
                 told["messageId"] = said.to_string().into();
             }
-            if state.branch.id.to_string() != session.id {
+            if state.branch.id != session.branch {
                 told["sessionId"] = state.branch.id.to_string().into();
             }
             wire::note(&mut message["result"], told);
