@@ -88,8 +88,9 @@ pub(crate) fn page(
 ) -> Result<(Vec<Value>, Option<String>)> {
     let mut sessions = Vec::new();
     let mut cursor = cursor.map(str::to_owned);
+    let mut limit = CONVERSATIONS;
     loop {
-        let page = Page { cursor, limit: Some(CONVERSATIONS) };
+        let page = Page { cursor, limit: Some(limit) };
         let found = engine.recent_conversations(call, &RecentQuery::default(), page)?;
         for conversation in &found.items {
             add(engine, call, conversation, (cwd, agent), &mut sessions)?;
@@ -99,6 +100,8 @@ pub(crate) fn page(
         if !sessions.is_empty() || cursor.is_none() {
             return Ok((sessions, cursor));
         }
+        // Each page looks once, if shortly, at all there are: so the next one is longer.
+        limit = engine.limits().page_rows.min(limit * 2);
     }
 }
 

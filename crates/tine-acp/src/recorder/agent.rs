@@ -8,11 +8,12 @@ use tine_core::{Kind, Status};
 use tine_engine::{Clock as _, SystemClock};
 
 use super::events::From;
-use super::keep::unstored;
+use super::gap;
+use super::keep::{settled, unstored};
 use super::link::{Link, Waiting};
 use super::relay::Relay;
 use super::session::{Session, State};
-use crate::lines::{self, LINE_BYTES, Line};
+use crate::lines::{self, Line};
 use crate::show;
 use crate::wire::{self, Refusal};
 
@@ -23,13 +24,22 @@ const READ_BYTES: usize = 64 << 10;
 pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
     let mut output = BufReader::with_capacity(READ_BYTES, output);
     loop {
-        match lines::read(&mut output, LINE_BYTES) {
+        match lines::read(&mut output, relay.recorder.line_bytes) {
             Ok(Line::Whole(line)) => match serde_json::from_slice(&line) {
                 Ok(message @ Value::Object(_)) => hear(relay, link, message),
                 _ if line.iter().all(u8::is_ascii_whitespace) => {}
                 _ => tracing::warn!("the agent wrote a line that is no message; it is dropped"),
             },
-            Ok(Line::TooLong) => tracing::warn!("the agent wrote a line that is too long"),
+            Ok(Line::TooLong { bytes, outline }) => {
+                let most = relay.recorder.line_bytes;
+                tracing::warn!(bytes, most, "the agent wrote a line that is too long");
+                if let Some(asked) = gap::asked(&outline) {
+                    link.send(&wire::answer(asked, Err(Refusal::too_long(bytes, most))));
+                }
+                if let Some(message) = gap::instead(outline, bytes, most) {
+                    hear(relay, link, message);
+                }
+            }
             Ok(Line::End) => break,
             Err(error) => {
                 tracing::warn!(%error, "the agent cannot be heard");
@@ -48,7 +58,11 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
             let told = "what it said is kept: load the session again to go on";
             let mut refusal = Refusal::of(Kind::Internal, format!("{why}; {told}"));
             if let Some(session) = prompt {
-                let asked = session.lock().asked.as_ref().map(|asked| asked.turn.to_string());
+                let state = session.lock();
+                if let Err(unstored) = settled(&state) {
+                    refusal = unstored.put(format!("{why}; {unstored}"));
+                }
+                let asked = state.asked.as_ref().map(|asked| asked.turn.to_string());
                 let data = json!({ "sessionId": session.id, "userMessageId": asked });
                 refusal = refusal.with(data);
             }
@@ -164,13 +178,14 @@ impl Relay {
         self.out.send(&shown);
         let calls = state.derivation.under_way(update);
         let result = state.derivation.result(update, &promise);
+        let from = if gap::is_one(&message) { From::Recorder } else { From::Agent };
         // The line of a result belongs to the result; that of a whole call in one to the call.
         if state.events.is_empty() || calls.is_empty() {
-            state.events.add(SystemClock.now(), From::Agent, message);
+            state.events.add(SystemClock.now(), from, message);
             self.store(session, state, calls);
         } else {
             self.store(session, state, calls);
-            state.events.add(SystemClock.now(), From::Agent, message);
+            state.events.add(SystemClock.now(), from, message);
         }
         self.store(session, state, result.into_iter().collect());
     }

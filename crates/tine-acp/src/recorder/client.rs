@@ -20,7 +20,7 @@ use super::link::Waiting;
 use super::policy::Opened;
 use super::relay::{Relay, refusal};
 use super::session::{Session, State, Wanted};
-use crate::lines::{self, LINE_BYTES, Line};
+use crate::lines::{self, Line};
 use crate::wire::{self, Incoming, NO_REQUEST, Refusal};
 use crate::{anchor, branches, listing, show};
 
@@ -32,13 +32,17 @@ pub(super) fn listen(relay: &Arc<Relay>, input: impl Read) -> io::Result<()> {
     let mut input = BufReader::with_capacity(READ_BYTES, input);
     let mut working = Vec::new();
     let ended = loop {
-        let line = match lines::read(&mut input, LINE_BYTES) {
+        let most = relay.recorder.line_bytes;
+        let line = match lines::read(&mut input, most) {
             Ok(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Line::Whole(line)) => line,
-            Ok(Line::TooLong) => {
-                let why = format!("a line has at most {LINE_BYTES} bytes");
-                let refusal = Refusal::new(NO_REQUEST, why);
-                relay.out.send(&wire::answer(&Value::Null, Err(refusal)));
+            Ok(Line::TooLong { bytes, outline }) => {
+                let answer = wire::answer(&outline["id"], Err(Refusal::too_long(bytes, most)));
+                match (outline.get("method"), relay.running()) {
+                    // The agent waits for it.
+                    (None, Some(link)) if !outline["id"].is_null() => link.send(&answer),
+                    _ => relay.out.send(&answer),
+                }
                 continue;
             }
             Ok(Line::End) => break Ok(()),

@@ -66,7 +66,7 @@ impl Relay {
                 Ok(()) => {}
                 Err(refusal) => {
                     state.unstored.insert(0, ready);
-                    return self.failed(session, state, &refusal);
+                    return self.failed(session, state, refusal);
                 }
             }
         }
@@ -85,18 +85,18 @@ impl Relay {
                 state.events.clear();
                 self.recovered(session, state);
             }
-            Err(error) => self.failed(session, state, &error.into()),
+            Err(error) => self.failed(session, state, error.into()),
         }
     }
 
     /// Tells the client that what it is shown is not recorded from here on.
-    fn failed(&self, session: &Session, state: &mut State, why: &Refusal) {
+    fn failed(&self, session: &Session, state: &mut State, why: Refusal) {
         tracing::error!(session = session.id, "what was said could not be stored: {why}");
-        if state.fault.replace(why.to_string()).is_none() {
-            let told = format!(
-                "Not recorded: {why}. What the agent says is still shown and kept in memory, and \
-                 is recorded as soon as it can be; until then a crash would lose it.\n"
-            );
+        let told = format!(
+            "Not recorded: {why}. What the agent says is still shown and held in memory, and is \
+             recorded as soon as it can be; until then a crash would lose it.\n"
+        );
+        if state.fault.replace(why).is_none() {
             self.tell(session, &told, true);
         }
     }
@@ -383,10 +383,9 @@ pub(super) fn settled(state: &State) -> Result<(), Refusal> {
 }
 
 /// Why a session takes no more.
-pub(super) fn unstored(fault: &str) -> Refusal {
-    let why =
-        format!("what was said could not be recorded: {fault}; it is kept here and tried again");
-    Refusal::of(tine_core::Kind::Internal, why)
+pub(super) fn unstored(fault: &Refusal) -> Refusal {
+    let why = "it is held in memory, and recorded as soon as it can be";
+    fault.put(format!("what was said could not be recorded: {fault}; {why}"))
 }
 
 fn lines(bytes: Vec<u8>, session: &Session) -> NewSource {

@@ -10,6 +10,7 @@
 //! - `link`: the agent as a process, and who waits for which of its answers.
 //! - `session`: an open session: its branch, and the agent's own id of it.
 //! - `derive`: turns out of updates; pure. `events`: the lines behind them. `keep`: storing both.
+//! - `gap`: what stands for a line that is too long.
 //! - `policy`: how a session of the agent comes to hold what a branch holds: natively, or by a
 //!   `seed`, which is a record of the conversation in front of the first question.
 //! - `roster`: which sessions of the agent are known here; `adopt`: those that it had before.
@@ -37,6 +38,7 @@ mod capabilities;
 mod client;
 mod derive;
 mod events;
+mod gap;
 mod keep;
 mod link;
 mod policy;
@@ -64,6 +66,8 @@ pub struct Recorder {
     pub redact: bool,
     /// The turn from which the first new session goes on.
     pub from: Option<Reference>,
+    /// The longest line that is taken from either side; [`LINE_BYTES`](crate::LINE_BYTES).
+    pub line_bytes: usize,
 }
 
 impl Recorder {

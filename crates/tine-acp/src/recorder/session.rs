@@ -14,6 +14,7 @@ use super::events::Events;
 use super::link::Link;
 use super::roster::Theirs;
 use super::seed::Seed;
+use crate::wire::Refusal;
 
 /// Messages that are held back for sessions that nobody knows yet.
 const EARLY: usize = 1_000;
@@ -61,7 +62,7 @@ pub(super) struct State {
     /// Turns that are whole and could not be stored yet.
     pub unstored: Vec<Ready>,
     /// Why not.
-    pub fault: Option<String>,
+    pub fault: Option<Refusal>,
     /// What goes in front of the next question.
     pub seed: Option<Seed>,
     /// Whether the agent was told a seed: its titles may tell it again.
