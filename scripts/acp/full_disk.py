@@ -7,6 +7,7 @@ again everything that was shown is there, under the ids under which it was shown
 
 import os
 import signal
+import subprocess
 import sys
 
 from agent_process import AgentProcess, Refused
@@ -102,7 +103,7 @@ def in_the_middle(editor):
     held = editor.replay()
     assert editor.notices(since)[:2] == [True, False], editor.notices(since)
     for key, text in wanted:
-        assert held.get(key) == text, f"{key} is {held.get(key)!r}, not {text!r}"
+        assert held.get(key) == text, f"{key} is {str(held.get(key))[:80]!r}, not {text[:80]!r}"
     editor.prompt("and on")
 
 
@@ -124,7 +125,7 @@ def at_the_end(editor):
     empty()
     held = editor.replay()
     for key, text in wanted:
-        assert held.get(key) == text, f"{key} is {held.get(key)!r}, not {text!r}"
+        assert held.get(key) == text, f"{key} is {str(held.get(key))[:80]!r}, not {text[:80]!r}"
     editor.prompt("and on")
 
 
@@ -133,3 +134,5 @@ for story in (a_question, in_the_middle, at_the_end):
     story(editor)
     print(f"  {story.__doc__}")
 editor.end()
+branches = subprocess.run([TINE, "--store", STORE, "branch"], capture_output=True, text=True, check=True)
+assert len(branches.stdout.splitlines()) == 1, f"the session is in pieces:\n{branches.stdout}"

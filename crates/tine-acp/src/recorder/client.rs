@@ -277,13 +277,12 @@ impl Relay {
     /// others have written to its branch: the agent knows nothing of that.
     fn opened(self: &Arc<Self>, params: &Value) -> Result<Opened, Refusal> {
         let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
-        self.settle_left()?;
+        let open = self.settled(text)?;
         let branch = match self.branch_of(text) {
             Ok(branch) => branch,
             Err(unknown) => return self.adopted(cwd, params, unknown),
         };
-        if let Some(session) = self.sessions.ours(text) {
-            self.settle(&session)?;
+        if let Some(session) = open {
             let kept = {
                 let state = session.lock();
                 state.running > 0 || state.holds(&branch)
@@ -297,14 +296,21 @@ impl Relay {
         self.open(Wanted { id: text.to_owned(), branch, cwd: cwd.to_owned() }, params)
     }
 
-    fn fork(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
-        let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
-        let (engine, call) = (&self.recorder.engine, &self.recorder.call);
+    /// The open session with that id, once all that was said is stored: its branch is then where
+    /// the session is.
+    fn settled(&self, id: &str) -> Result<Option<Arc<Session>>, Refusal> {
         self.settle_left()?;
-        let open = self.sessions.ours(text);
+        let open = self.sessions.ours(id);
         if let Some(session) = &open {
             self.settle(session)?;
         }
+        Ok(open)
+    }
+
+    fn fork(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
+        let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
+        let (engine, call) = (&self.recorder.engine, &self.recorder.call);
+        let open = self.settled(text)?;
         let parent = self.branch_of(text)?;
         let at = match anchor::read(params)? {
             Some(message) => Some(branches::message_of(engine, call, &parent, message)?),
