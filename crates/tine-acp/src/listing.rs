@@ -5,12 +5,14 @@
 //! that were begun elsewhere. A conversation that did not begin here is listed when its last turn
 //! tells where it was said.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tine_core::json::{Json, Object, object};
 use tine_core::{BranchId, Reference};
 use tine_engine::{
     BranchView, Call, ConversationPatch, ConversationView, Engine, Page, PathQuery, RecentQuery,
-    Result, TurnRef, TurnView,
+    Result, TurnRef, TurnView, WantedMetadata,
 };
 use tine_store::Content;
 
@@ -88,10 +90,12 @@ pub(crate) fn page(
 ) -> Result<(Vec<Value>, Option<String>)> {
     let mut sessions = Vec::new();
     let mut cursor = cursor.map(str::to_owned);
+    let metadata = Some(may_have(cwd, agent));
+    let query = RecentQuery { metadata, ..RecentQuery::default() };
     let mut limit = CONVERSATIONS;
     loop {
         let page = Page { cursor, limit: Some(limit) };
-        let found = engine.recent_conversations(call, &RecentQuery::default(), page)?;
+        let found = engine.recent_conversations(call, &query, page)?;
         for conversation in &found.items {
             add(engine, call, conversation, (cwd, agent), &mut sessions)?;
         }
@@ -103,6 +107,26 @@ pub(crate) fn page(
         // Each page looks once, if shortly, at all there are: so the next one is longer.
         limit = engine.limits().page_rows.min(limit * 2);
     }
+}
+
+/// Whether a conversation may have sessions of that folder and that agent, by its metadata alone.
+/// What says nothing of folders may have been said anywhere, but by no agent that was recorded.
+fn may_have(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
+    let wanted = [("cwd", cwd.map(str::to_owned)), ("agent", agent.map(str::to_owned))];
+    let recorded = agent.is_some();
+    WantedMetadata(Arc::new(move |metadata| {
+        let Some(acp) = metadata.get("acp") else { return !recorded };
+        let forks = acp.get("forks").and_then(Json::as_object);
+        let notes: Vec<&Json> = match forks {
+            Some(forks) => forks.iter().map(|(_, fork)| fork).chain([acp]).collect(),
+            None => vec![acp],
+        };
+        notes.iter().any(|note| {
+            wanted.iter().all(|(name, wanted)| {
+                wanted.is_none() || note.get(name).and_then(Json::as_str) == wanted.as_deref()
+            })
+        })
+    }))
 }
 
 /// A page as clients get it.
@@ -122,9 +146,6 @@ fn add(
     (cwd, agent): (Option<&str>, Option<&str>),
     sessions: &mut Vec<Value>,
 ) -> Result<()> {
-    if agent.is_some() && conversation.metadata.get("acp").is_none() {
-        return Ok(());
-    }
     let id = &conversation.id;
     for branch in engine.branches(call, id)? {
         if agent.is_some() && noted(conversation, branch.id, "agent") != agent {
