@@ -13,6 +13,7 @@
  *   TINE_RIG_JOURNAL      where the journal is written
  *   TINE_RIG_MARKS        a file whose writes enter the journal as marks
  *   TINE_RIG_FAULT        <n>:<eio|full|short|kill>:<once|forever>
+ *   TINE_RIG_FULL         a file: as long as it is there, the disk is full
  *   TINE_RIG_READS        1: reads are calls too (for faults)
  *   TINE_RIG_SYNC_IGNORE  `*`, `/` (the folder itself) or the end of a file's name: these syncs
  *                         say that they are done and are not
@@ -51,7 +52,7 @@ static size_t root_length;
 static int journal = -1;
 static long fault_at, fault_forever, sync_free, count_reads, sync_delay;
 static enum fault fault_kind;
-static const char *sync_ignore;
+static const char *sync_ignore, *full_while;
 static long calls;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t started = PTHREAD_ONCE_INIT;
@@ -94,6 +95,7 @@ static void start(void) {
         if (strstr(value, ":kill")) fault_kind = KILL;
     }
     sync_ignore = getenv("TINE_RIG_SYNC_IGNORE");
+    full_while = getenv("TINE_RIG_FULL");
     if ((value = getenv("TINE_RIG_SYNC_FREE"))) sync_free = atol(value);
     if ((value = getenv("TINE_RIG_SYNC_DELAY"))) sync_delay = atol(value);
     if ((value = getenv("TINE_RIG_READS"))) count_reads = atol(value);
@@ -171,6 +173,7 @@ static void note(enum kind kind, int failed, const char *name, const void *data,
 /* Counts a call and says what is to become of it. Does not return from KILL. */
 static enum fault decide(int is_write) {
     calls++;
+    if (is_write && full_while && access(full_while, F_OK) == 0) return FULL;
     if (fault_kind == NONE || calls < fault_at) return NONE;
     if (fault_kind == SHORT) {
         if (calls == fault_at) return is_write ? SHORT : NONE;

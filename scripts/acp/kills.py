@@ -14,7 +14,7 @@ import time
 
 from agent_process import AgentProcess, Gone, Refused
 
-SEED, ROUNDS, TINE, *AGENT = sys.argv[1:]
+SEED, ROUNDS, TINE, *AGENT = sys.argv[1:] if __name__ == "__main__" else [None] * 3
 CWD = os.getcwd()
 CHUNKS = ("user_message_chunk", "agent_message_chunk")
 
@@ -119,4 +119,5 @@ def main():
     print(f"seed {SEED}: {killed['recorder']} recorders and {killed['agent']} agents killed, nothing lost")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -160,6 +160,42 @@ def native_loads():
     editor.end()
 
 
+def recounts():
+    """An id that the agent gives out again is not taken for the session that had it before."""
+    state = ["fork", "recount", "--state", os.path.join(FOLDER, "recount.json")]
+    sessions = []
+    for word in ("alpha", "bravo"):
+        editor = Editor(*state)
+        sessions.append(editor.new())
+        editor.prompt(sessions[-1], word)
+        editor.end()
+    first, second = sessions
+    editor = Editor(*state)
+    assert editor.load(second)[0]["kind"] == "native"
+    editor.end()
+    editor = Editor(*state)
+    assert editor.load(first)[0]["kind"] == "seed", "its id means another session by now"
+    held = json.dumps(editor.context(first))
+    assert "alpha" in held and "bravo" not in held, held
+    editor.end()
+    # Also when the other session was made while nobody recorded the agent.
+    file = os.path.join(FOLDER, "unrecorded.json")
+    state = ["load", "--state", file]
+    editor = Editor(*state)
+    session = editor.new()
+    editor.prompt(session, "alpha")
+    editor.end()
+    with open(file) as kept:
+        ((theirs, _),) = json.load(kept)
+    with open(file, "w") as kept:
+        json.dump([[theirs, ["charlie", "charlie"]]], kept)
+    editor = Editor(*state)
+    context, said = editor.load(session)
+    assert context["kind"] == "seed" and "charlie" not in json.dumps(said), (context, said)
+    assert "charlie" not in json.dumps(editor.context(session))
+    editor.end()
+
+
 def echoes():
     """What the agent says again of a question is shown and recorded once, with and without seed."""
     editor = Editor("echo")
@@ -280,7 +316,7 @@ def passes():
     editor.end()
 
 
-STORIES = [seeds, native_forks, native_loads, echoes, crashes, tools, secrets, elsewhere, passes]
+STORIES = [seeds, native_forks, native_loads, recounts, echoes, crashes, tools, secrets, elsewhere, passes]
 wanted = os.environ.get("STORIES", "").split()
 for story in STORIES:
     if not wanted or story.__name__ in wanted:

@@ -8,6 +8,7 @@
 //
 //   fork    forks whole sessions, and resumes them from a file beside it (--state FILE)
 //   load    loads sessions from that file, and replays them
+//   recount begins to count its sessions anew whenever it starts
 //   echo    says again what it is asked, as user messages
 //   crash   ends without a word in the middle of an answer to `crash`
 //   tools   uses a tool, with leave, when asked `tool`; thinks and plans before
@@ -35,8 +36,11 @@ function save() {
   if (keeps) writeFileSync(stateFile, JSON.stringify([...sessions]));
 }
 
+let count = 0;
 function begun(sent) {
-  const sessionId = `native-${sessions.size}-${Math.random().toString(36).slice(2)}`;
+  count += 1;
+  const chance = Math.random().toString(36).slice(2);
+  const sessionId = traits.has('recount') ? `native-${count}` : `native-${sessions.size}-${chance}`;
   sessions.set(sessionId, sent);
   save();
   return { sessionId };

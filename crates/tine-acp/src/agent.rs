@@ -180,7 +180,8 @@ impl Agent {
     fn list(&self, params: &Value) -> Answer {
         let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
         let cursor = wire::optional_text(params, "cursor")?;
-        listing::page(&self.engine, &self.call, cwd, cursor, None)
+        let (sessions, next) = listing::page(&self.engine, &self.call, cwd, cursor, None)?;
+        Ok(listing::told(sessions, next))
     }
 
     fn fork(&self, params: &Value) -> Answer {

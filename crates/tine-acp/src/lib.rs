@@ -5,7 +5,8 @@
 //! branch's id, a message's id is its turn's id; so forking at a message is the engine's own
 //! fork, costs the same anywhere, and every id stays valid in every descendant.
 //!
-//! - `wire`, `lines`, `serve`: JSON-RPC; lines in and out; one loop that hands requests out.
+//! - `wire`, `lines`, `skim`, `serve`: JSON-RPC; lines in and out, and what those are about that
+//!   are too long; one loop that hands requests out.
 //! - `agent`: the methods, each a few lines over the rest.
 //! - `anchor`: where a fork is cut, in the dialects that clients speak.
 //! - `sessions`, `listing`: sessions as branches; which are open here and what runs in them.
@@ -46,9 +47,11 @@ mod recorder;
 mod serve;
 mod sessions;
 mod show;
+mod skim;
 mod wire;
 
 pub use agent::Agent;
+pub use lines::LINE_BYTES;
 pub use recorder::Recorder;
 pub use serve::serve;
 pub use tine_reply::Model;

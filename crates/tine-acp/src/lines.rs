@@ -6,17 +6,19 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
+use crate::skim::Skim;
+
 /// The longest line that is read. Larger than anything that is stored, so that whoever sends too
 /// much is told by the limit that it is over, and which request it was.
-pub(crate) const LINE_BYTES: usize = 64 << 20;
+pub const LINE_BYTES: usize = 64 << 20;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
-    /// A line that was longer than any may be; it was passed over.
-    TooLong,
+    /// A line that was longer than any may be; it was passed over, but for what it is about.
+    TooLong { bytes: usize, outline: Value },
     /// There are no more.
     End,
 }
@@ -25,6 +27,7 @@ pub(crate) enum Line {
 pub(crate) fn read(input: &mut impl BufRead, most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     let mut bytes = 0_usize;
+    let mut skim: Option<Skim> = None;
     loop {
         let piece = match input.fill_buf() {
             Ok(piece) => piece,
@@ -40,12 +43,17 @@ pub(crate) fn read(input: &mut impl BufRead, most: usize) -> io::Result<Line> {
         if bytes <= most {
             line.extend_from_slice(part);
         } else {
-            line = Vec::new();
+            let skim = skim.get_or_insert_default();
+            skim.read(&std::mem::take(&mut line));
+            skim.read(part);
         }
         let (used, ended) = (part.len() + usize::from(end.is_some()), piece.is_empty());
         input.consume(used);
         if end.is_some() || ended {
-            return Ok(if bytes <= most { Line::Whole(line) } else { Line::TooLong });
+            return Ok(match skim {
+                None => Line::Whole(line),
+                Some(skim) => Line::TooLong { bytes, outline: skim.outline() },
+            });
         }
     }
 }
@@ -91,6 +99,8 @@ impl Out {
 mod tests {
     use std::io::BufReader;
 
+    use serde_json::json;
+
     use super::*;
 
     fn lines(bytes: &[u8], most: usize) -> Vec<Line> {
@@ -118,8 +128,14 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_passed_over_and_the_next_is_read() {
-        let bytes = b"0123456789\nabc\n01234567890123456789";
-        assert_eq!(lines(bytes, 9), [Line::TooLong, whole("abc"), Line::TooLong]);
+        let bytes = b"0123456789\nabc\n{\"id\":1,\"x\":\"01234567890123456789\"}";
+        let too_long = |bytes: usize, outline| Line::TooLong { bytes, outline };
+        let wanted = [
+            too_long(10, json!({})),
+            whole("abc"),
+            too_long(35, json!({ "id": 1, "x": "01234567890123456789" })),
+        ];
+        assert_eq!(lines(bytes, 9), wanted);
         assert_eq!(lines(b"0123456789\n", 10), [whole("0123456789")]);
     }
 }

@@ -5,28 +5,22 @@
 //! that were begun elsewhere. A conversation that did not begin here is listed when its last turn
 //! tells where it was said.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tine_core::json::{Json, Object, object};
-use tine_core::{BranchId, ConversationId, Reference, Timestamp};
+use tine_core::{BranchId, Reference};
 use tine_engine::{
-    BranchView, Call, ConversationPatch, ConversationView, Engine, Page, PathQuery, Result,
-    TurnRef, TurnView,
+    BranchView, Call, ConversationPatch, ConversationView, Engine, Page, PathQuery, RecentQuery,
+    Result, TurnRef, TurnView, WantedMetadata,
 };
 use tine_store::Content;
-
-use crate::wire::Refusal;
 
 /// Conversations whose sessions make a page.
 const CONVERSATIONS: usize = 50;
 
-/// Conversations whose places are held at once.
-const PLACES: usize = 1_000;
-
 /// Characters of a title that is taken from the first message.
-const TITLE: usize = 80;
+pub(crate) const TITLE: usize = 80;
 
 /// What is kept of a session that begins.
 pub(crate) fn began(cwd: &str, client: Json, agent: Option<&str>) -> Json {
@@ -93,72 +87,68 @@ pub(crate) fn page(
     cwd: Option<&str>,
     cursor: Option<&str>,
     agent: Option<&str>,
-) -> std::result::Result<Value, Refusal> {
-    let mut last = cursor.map(read_cursor).transpose()?;
+) -> Result<(Vec<Value>, Option<String>)> {
     let mut sessions = Vec::new();
-    let mut read = 0;
-    let mut places = newest_first(engine, call, last.as_ref())?;
-    // A page that holds nothing would look like the end to whoever only looks at that.
-    while read < CONVERSATIONS || sessions.is_empty() {
-        let Some(place) = places.pop_first() else { break };
-        add(engine, call, &place.1, (cwd, agent), &mut sessions)?;
-        read += 1;
-        if places.is_empty() {
-            places = newest_first(engine, call, Some(&place))?;
-        }
-        last = Some(place);
-    }
-    let mut page = json!({ "sessions": sessions });
-    if !places.is_empty()
-        && let Some((Reverse(changed), id)) = last
-    {
-        page["nextCursor"] = format!("{}:{id}", changed.as_millis()).into();
-    }
-    Ok(page)
-}
-
-/// A conversation's place: later changes first, and among equal ones by id.
-type Place = (Reverse<Timestamp>, ConversationId);
-
-/// The places behind one, or from the first; no more than are ever looked at together.
-fn newest_first(engine: &Engine, call: &Call, behind: Option<&Place>) -> Result<BTreeSet<Place>> {
-    let mut found = BTreeSet::new();
-    let mut cursor = None;
+    let mut cursor = cursor.map(str::to_owned);
+    let metadata = Some(may_have(cwd, agent));
+    let query = RecentQuery { metadata, ..RecentQuery::default() };
+    let mut limit = CONVERSATIONS;
     loop {
-        let page = engine.conversations(call, false, Page { cursor, limit: None })?;
-        let places = page.items.into_iter().map(|it| (Reverse(it.changed_at), it.id));
-        for place in places.filter(|place| behind.is_none_or(|behind| place > behind)) {
-            found.insert(place);
-            if found.len() > PLACES {
-                found.pop_last();
-            }
+        let page = Page { cursor, limit: Some(limit) };
+        let found = engine.recent_conversations(call, &query, page)?;
+        for conversation in &found.items {
+            add(engine, call, conversation, (cwd, agent), &mut sessions)?;
         }
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(found);
+        cursor = found.next;
+        // A page that holds nothing would look like the end to whoever only looks at that.
+        if !sessions.is_empty() || cursor.is_none() {
+            return Ok((sessions, cursor));
         }
+        // Each page looks once, if shortly, at all there are: so the next one is longer.
+        limit = engine.limits().page_rows.min(limit * 2);
     }
 }
 
-fn read_cursor(cursor: &str) -> std::result::Result<Place, Refusal> {
-    let (changed, id) = cursor.split_once(':').unwrap_or_default();
-    match (changed.parse(), ConversationId::new(id, &tine_core::Limits::default())) {
-        (Ok(changed), Ok(id)) => Ok((Reverse(Timestamp::from_millis(changed)), id)),
-        _ => Err(Refusal::invalid("`cursor` is none that was given out; begin without one")),
+/// Whether a conversation may have sessions of that folder and that agent, by its metadata alone.
+/// What says nothing of folders may have been said anywhere, but by no agent that was recorded.
+fn may_have(cwd: Option<&str>, agent: Option<&str>) -> WantedMetadata {
+    let wanted = [("cwd", cwd.map(str::to_owned)), ("agent", agent.map(str::to_owned))];
+    let recorded = agent.is_some();
+    WantedMetadata(Arc::new(move |metadata| {
+        let Some(acp) = metadata.get("acp") else { return !recorded };
+        let forks = acp.get("forks").and_then(Json::as_object);
+        let notes: Vec<&Json> = match forks {
+            Some(forks) => forks.iter().map(|(_, fork)| fork).chain([acp]).collect(),
+            None => vec![acp],
+        };
+        notes.iter().any(|note| {
+            wanted.iter().all(|(name, wanted)| {
+                wanted.is_none() || note.get(name).and_then(Json::as_str) == wanted.as_deref()
+            })
+        })
+    }))
+}
+
+/// A page as clients get it.
+pub(crate) fn told(sessions: Vec<Value>, next: Option<String>) -> Value {
+    let mut page = json!({ "sessions": sessions });
+    if let Some(next) = next {
+        page["nextCursor"] = next.into();
     }
+    page
 }
 
 /// Adds the sessions of one conversation.
 fn add(
     engine: &Engine,
     call: &Call,
-    id: &ConversationId,
+    conversation: &ConversationView,
     (cwd, agent): (Option<&str>, Option<&str>),
     sessions: &mut Vec<Value>,
 ) -> Result<()> {
-    let conversation = engine.conversation(call, id)?;
+    let id = &conversation.id;
     for branch in engine.branches(call, id)? {
-        if agent.is_some() && noted(&conversation, branch.id, "agent") != agent {
+        if agent.is_some() && noted(conversation, branch.id, "agent") != agent {
             continue;
         }
         let tip = match branch.tip {
@@ -166,7 +156,7 @@ fn add(
             None => None,
         };
         let told = || tip.as_ref().and_then(said_in);
-        let noted = noted(&conversation, branch.id, "cwd");
+        let noted = noted(conversation, branch.id, "cwd");
         let Some(folder) = noted.or_else(told) else { continue };
         if cwd.is_some_and(|wanted| wanted != folder) {
             continue;
@@ -175,7 +165,7 @@ fn add(
         sessions.push(json!({
             "sessionId": branch.id.to_string(),
             "cwd": folder,
-            "title": title(engine, call, &conversation, &branch)?,
+            "title": title(engine, call, conversation, &branch)?,
             "updatedAt": updated.max(branch.created_at).to_string(),
         }));
     }

@@ -13,7 +13,7 @@ use tine_core::Kind;
 
 use crate::agent::{Agent, Task};
 use crate::lines::{self, LINE_BYTES, Line, Out};
-use crate::wire::{self, Incoming, NO_REQUEST, Refusal};
+use crate::wire::{self, Incoming, Refusal};
 
 /// Requests that are worked on at once.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -35,10 +35,9 @@ pub fn serve(
         let ended = loop {
             let line = match lines::read(&mut input, LINE_BYTES) {
                 Ok(Line::Whole(line)) => line,
-                Ok(Line::TooLong) => {
-                    let why = format!("a line has at most {LINE_BYTES} bytes");
-                    let refusal = Refusal::new(NO_REQUEST, why);
-                    out.send(&wire::answer(&Value::Null, Err(refusal)));
+                Ok(Line::TooLong { bytes, outline }) => {
+                    let refusal = Refusal::too_long(bytes, LINE_BYTES);
+                    out.send(&wire::answer(&outline["id"], Err(refusal)));
                     continue;
                 }
                 Ok(Line::End) => break Ok(()),

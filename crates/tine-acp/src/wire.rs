@@ -103,6 +103,18 @@ impl Refusal {
         Refusal::invalid(why).with(json!({ "messageId": id }))
     }
 
+    /// A line had more bytes than any may have.
+    pub(crate) fn too_long(bytes: usize, most: usize) -> Self {
+        let why =
+            format!("a line has at most {most} bytes, and this one had {bytes}; it is dropped");
+        Refusal::new(NO_REQUEST, why)
+    }
+
+    /// The same in other words.
+    pub(crate) fn put(&self, message: String) -> Self {
+        Refusal { message, ..self.clone() }
+    }
+
     pub(crate) fn with(self, data: Value) -> Self {
         Refusal { data: Some(data), ..self }
     }

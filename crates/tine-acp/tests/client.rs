@@ -1,13 +1,13 @@
 //! A client over pipes, and a world of one store for several of them.
 
-use std::io::{self, BufRead, BufReader, PipeWriter, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tine_acp::{Agent, Model};
+use tine_acp::{Agent, Model, Recorder};
 use tine_core::{BranchId, ConversationId, TurnId};
 use tine_engine::{BranchView, Call, Engine, PathQuery, TurnRef, TurnView};
 use tine_store::EmbeddedStore;
@@ -47,7 +47,21 @@ impl World {
 
     /// A client that has not said hello.
     pub fn stranger(&self, model: Model) -> Client {
-        Client::of(Agent::new(engine(&self.folder), self.call.clone(), model))
+        let agent = Agent::new(engine(&self.folder), self.call.clone(), model);
+        Client::of(move |input, output| tine_acp::serve(&agent, input, output))
+    }
+
+    /// A client of a command that is recorded.
+    pub fn recorded(&self, command: &[&str], line_bytes: usize) -> Client {
+        let recorder = Recorder {
+            engine: engine(&self.folder),
+            call: self.call.clone(),
+            command: command.iter().map(Into::into).collect(),
+            redact: true,
+            from: None,
+            line_bytes,
+        };
+        Client::of(|input, output| recorder.record(input, output))
     }
 
     pub fn branch(&self, session: &str) -> BranchView {
@@ -97,10 +111,10 @@ pub struct Client {
 }
 
 impl Client {
-    fn of(agent: Agent) -> Self {
+    fn of(serve: impl FnOnce(PipeReader, PipeWriter) -> io::Result<()> + Send + 'static) -> Self {
         let (agent_reads, input) = io::pipe().expect("a pipe");
         let (we_read, agent_writes) = io::pipe().expect("a pipe");
-        let serving = thread::spawn(move || tine_acp::serve(&agent, agent_reads, agent_writes));
+        let serving = thread::spawn(move || serve(agent_reads, agent_writes));
         let (sender, output) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(we_read).lines() {

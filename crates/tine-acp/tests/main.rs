@@ -7,4 +7,5 @@ mod forking;
 mod hostile;
 mod lifecycle;
 mod models;
+mod recording;
 mod remembering;

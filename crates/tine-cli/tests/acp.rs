@@ -260,11 +260,18 @@ fn an_agent_that_forks_at_messages_itself_is_let_do_so_and_taken_up_again() {
     let mut editor = recorded(&home, &["--actor", "ada"]);
     let session = editor.new_session();
     let [_, answer] = editor.prompt(&session, "Where to in March?");
-    editor.prompt(&session, "And in April?");
-    let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": answer });
-    let forked = editor.ask("session/fork", fork);
-    assert_eq!(forked["_meta"]["tine"]["context"]["kind"], "native", "{forked}");
-    let fork = forked["sessionId"].as_str().unwrap().to_owned();
+    let [question, _] = editor.prompt(&session, "And in April?");
+    let mut fork_at = |message: &str| {
+        let fork = json!({ "sessionId": session, "cwd": "/work", "messageId": message });
+        let forked = editor.ask("session/fork", fork);
+        assert_eq!(forked["_meta"]["tine"]["context"]["kind"], "native", "{forked}");
+        forked["sessionId"].as_str().unwrap().to_owned()
+    };
+    let (fork, open) = (fork_at(&answer), fork_at(&question));
+    editor.prompt(&open, "I mean the second half.");
+    let said = home.ok(&["path", &open]);
+    assert!(said.contains("in April") && said.contains("second half"), "{said}");
+    assert_eq!(said.matches("And in April?").count(), 1, "the answer is not in the fork: {said}");
     editor.prompt(&fork, "And in May?");
     editor.end();
     let said = home.ok(&["path", &fork]);
@@ -279,6 +286,100 @@ fn an_agent_that_forks_at_messages_itself_is_let_do_so_and_taken_up_again() {
     home.ok(&["append", "--role", "user", "Aside."]);
     assert_eq!(context(&mut editor, "session/load", &session), "seed");
     editor.end();
+    home.ok(&["verify"]);
+}
+
+/// Every session that a list tells of, page by page.
+fn listed(editor: &mut Editor, mut params: Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    for _ in 0..100 {
+        let mut page = editor.ask("session/list", params.clone());
+        found.append(page["sessions"].as_array_mut().unwrap());
+        match page.get("nextCursor") {
+            Some(cursor) => params["cursor"] = cursor.clone(),
+            None => return found,
+        }
+    }
+    panic!("a list without an end")
+}
+
+/// Loads a session; what is replayed, and the context that is told.
+fn loaded(editor: &mut Editor, session: &str) -> (Vec<Value>, Value) {
+    let params = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
+    let id = editor.send("session/load", params);
+    let mut replayed = Vec::new();
+    loop {
+        let mut message = editor.hear();
+        if message["id"] == id {
+            assert!(message["error"].is_null(), "{message}");
+            return (replayed, message["result"]["_meta"]["tine"]["context"].take());
+        }
+        assert_eq!(message["params"]["sessionId"], session, "{message}");
+        replayed.push(message["params"]["update"].take());
+    }
+}
+
+#[test]
+fn sessions_that_an_agent_had_before_are_listed_once_and_taken_in_with_their_history() {
+    let home = Home::new();
+    let own = home.path("own");
+    let mut alone = Editor::start(&home, &["--store", own.to_str().unwrap()]);
+    let [early, other] = [alone.new_session(), alone.new_session()];
+    alone.prompt(&early, "Where to in March?");
+    alone.prompt(&other, "Something else.");
+    let elsewhere = json!({ "cwd": "/elsewhere", "mcpServers": [] });
+    let elsewhere = alone.session("session/new", elsewhere);
+    alone.end();
+
+    let mut editor = recorded(&home, &[]);
+    let ours = editor.new_session();
+    editor.prompt(&ours, "Said here.");
+    let ids = |sessions: &[Value]| {
+        let ids = sessions.iter().map(|it| it["sessionId"].as_str().unwrap().to_owned());
+        ids.collect::<std::collections::BTreeSet<_>>()
+    };
+    let everything = listed(&mut editor, json!({}));
+    assert_eq!(everything.len(), 4, "the agent's own copy of ours is not shown: {everything:?}");
+    assert_eq!(ids(&everything), [&early, &other, &elsewhere, &ours].map(String::clone).into());
+    assert_eq!(everything[0]["sessionId"], ours, "the last changed is first");
+    let here = listed(&mut editor, json!({ "cwd": "/work" }));
+    assert_eq!(ids(&here), [&early, &other, &ours].map(String::clone).into());
+    assert!(here[1]["_meta"]["tine"]["recorded"] == false, "{here:?}");
+
+    let (replayed, context) = loaded(&mut editor, &early);
+    let texts: Vec<_> = replayed.iter().map(|it| it["content"]["text"].clone()).collect();
+    assert_eq!(texts, ["Where to in March?", "Where to in March?"]);
+    assert_eq!((&context["kind"], &context["history"]["turns"]), (&json!("native"), &json!(2)));
+    let fork = json!({ "sessionId": early, "cwd": "/work", "messageId": replayed[0]["messageId"] });
+    let fork = editor.ask("session/fork", fork);
+    assert_eq!(fork["_meta"]["tine"]["context"]["kind"], "native", "its ids are known: {fork}");
+    editor.prompt(&early, "And in April?");
+    // A resume shows nothing; what was said is known all the same.
+    let resume = json!({ "sessionId": other, "cwd": "/work" });
+    let resumed = editor.ask("session/resume", resume);
+    assert_eq!(resumed["_meta"]["tine"]["context"]["history"]["turns"], 2, "{resumed}");
+    let all = listed(&mut editor, json!({ "cwd": "/work" }));
+    assert_eq!(all.len(), 4, "each once, and the fork: {all:?}");
+    assert!(all.iter().all(|it| it["sessionId"] != early && it["sessionId"] != other), "{all:?}");
+    editor.end();
+
+    let branch = all.iter().find(|it| it["title"] == "Where to in March?").unwrap();
+    let turns = home.json(&["path", branch["sessionId"].as_str().unwrap()])["turns"].take();
+    let labels = turns.as_array().unwrap().iter();
+    let labels = labels.map(|turn| turn["metadata"]["source_info"]["acp"]["history"].clone());
+    let [history, said] = [json!(true), Value::Null];
+    assert_eq!(labels.collect::<Vec<_>>(), [&history, &history, &said, &said].map(Value::clone));
+    let mut editor = recorded(&home, &[]);
+    let (replayed, context) = loaded(&mut editor, &early);
+    assert_eq!((replayed.len(), &context["kind"]), (4, &json!("native")), "by the agent's id too");
+    let unknown = json!({ "sessionId": "nowhere", "cwd": "/work", "mcpServers": [] });
+    let error = editor.refused("session/load", unknown);
+    assert_eq!((&error["code"], &error["data"]["sessionId"]), (&json!(-32002), &json!("nowhere")));
+    let error = editor.refused("session/list", json!({ "cursor": "nonsense" }));
+    assert_eq!(error["code"], -32602, "{error}");
+    editor.end();
+    let turns = home.json(&["search", "March"]);
+    assert!(turns.to_string().contains("Where to in March?"), "{turns}");
     home.ok(&["verify"]);
 }
 

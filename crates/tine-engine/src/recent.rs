@@ -74,7 +74,11 @@ fn is_wanted(conversation: &Conversation, query: &RecentQuery, words: &[String])
         Visibility::Archived => query.include_archived,
         Visibility::Undone | Visibility::ProjectLog => false,
     };
-    shown && has_tag(conversation, query.tag.as_deref()) && has_words(conversation, words)
+    let as_wanted = query.metadata.as_ref().is_none_or(|wanted| wanted.0(&conversation.metadata));
+    shown
+        && as_wanted
+        && has_tag(conversation, query.tag.as_deref())
+        && has_words(conversation, words)
 }
 
 fn has_tag(conversation: &Conversation, tag: Option<&str>) -> bool {

@@ -1,6 +1,8 @@
 //! What a caller asks for.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use tine_core::ids::NameError;
 use tine_core::{
@@ -433,6 +435,18 @@ pub struct RecentQuery {
     pub words: Option<String>,
     /// Only those whose metadata has this among its `tags`.
     pub tag: Option<String>,
+    /// Only those whose metadata is as wanted.
+    pub metadata: Option<WantedMetadata>,
+}
+
+/// What a listing wants of metadata.
+#[derive(Clone)]
+pub struct WantedMetadata(pub Arc<dyn Fn(&Json) -> bool + Send + Sync>);
+
+impl fmt::Debug for WantedMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WantedMetadata")
+    }
 }
 
 /// A page of a listing.

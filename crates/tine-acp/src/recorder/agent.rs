@@ -8,11 +8,12 @@ use tine_core::{Kind, Status};
 use tine_engine::{Clock as _, SystemClock};
 
 use super::events::From;
-use super::keep::unstored;
+use super::gap;
+use super::keep::{settled, unstored};
 use super::link::{Link, Waiting};
 use super::relay::Relay;
 use super::session::{Session, State};
-use crate::lines::{self, LINE_BYTES, Line};
+use crate::lines::{self, Line};
 use crate::show;
 use crate::wire::{self, Refusal};
 
@@ -23,13 +24,22 @@ const READ_BYTES: usize = 64 << 10;
 pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
     let mut output = BufReader::with_capacity(READ_BYTES, output);
     loop {
-        match lines::read(&mut output, LINE_BYTES) {
+        match lines::read(&mut output, relay.recorder.line_bytes) {
             Ok(Line::Whole(line)) => match serde_json::from_slice(&line) {
                 Ok(message @ Value::Object(_)) => hear(relay, link, message),
                 _ if line.iter().all(u8::is_ascii_whitespace) => {}
                 _ => tracing::warn!("the agent wrote a line that is no message; it is dropped"),
             },
-            Ok(Line::TooLong) => tracing::warn!("the agent wrote a line that is too long"),
+            Ok(Line::TooLong { bytes, outline }) => {
+                let most = relay.recorder.line_bytes;
+                tracing::warn!(bytes, most, "the agent wrote a line that is too long");
+                if let Some(asked) = gap::asked(&outline) {
+                    link.send(&wire::answer(asked, Err(Refusal::too_long(bytes, most))));
+                }
+                if let Some(message) = gap::instead(outline, bytes, most) {
+                    hear(relay, link, message);
+                }
+            }
             Ok(Line::End) => break,
             Err(error) => {
                 tracing::warn!(%error, "the agent cannot be heard");
@@ -48,7 +58,11 @@ pub(super) fn listen(relay: &Arc<Relay>, link: &Arc<Link>, output: impl Read) {
             let told = "what it said is kept: load the session again to go on";
             let mut refusal = Refusal::of(Kind::Internal, format!("{why}; {told}"));
             if let Some(session) = prompt {
-                let asked = session.lock().asked.as_ref().map(|asked| asked.turn.to_string());
+                let state = session.lock();
+                if let Err(unstored) = settled(&state) {
+                    refusal = unstored.put(format!("{why}; {unstored}"));
+                }
+                let asked = state.asked.as_ref().map(|asked| asked.turn.to_string());
                 let data = json!({ "sessionId": session.id, "userMessageId": asked });
                 refusal = refusal.with(data);
             }
@@ -68,7 +82,13 @@ fn hear(relay: &Arc<Relay>, link: &Link, message: Value) {
     }
     if let Some((session, message)) = relay.sessions.heard(&id, message) {
         let mut state = session.lock();
-        let passed_over = state.hushed && is_history(&message);
+        let passed_over = match &mut state.hushed {
+            Some(questions) if is_history(&message) => {
+                questions.push_str(question_in(&message));
+                true
+            }
+            _ => false,
+        };
         // What the agent asks for is not held back: it may need the answer to begin at all.
         let asks = message.get("id").is_some();
         match &mut state.held {
@@ -84,10 +104,20 @@ fn is_update(message: &Value) -> bool {
 }
 
 /// Whether an update tells what was said, and not how the session stands.
-fn is_history(message: &Value) -> bool {
-    let kind = message.pointer("/params/update/sessionUpdate").and_then(Value::as_str);
+pub(super) fn is_history(message: &Value) -> bool {
     let said = [show::USER, show::AGENT, show::THINKING, "tool_call", "tool_call_update", "plan"];
-    kind.is_some_and(|kind| said.contains(&kind))
+    message.pointer("/params/update").is_some_and(|update| said.contains(&kind_of(update)))
+}
+
+fn kind_of(update: &Value) -> &str {
+    update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What an update says of a question.
+fn question_in(message: &Value) -> &str {
+    let update = message.pointer("/params/update").unwrap_or(&Value::Null);
+    let text = update.pointer("/content/text").and_then(Value::as_str);
+    text.filter(|_| kind_of(update) == show::USER).unwrap_or_default()
 }
 
 /// An answer: ours, or the client's.
@@ -132,6 +162,10 @@ impl Relay {
     fn hear_update(&self, session: &Session, state: &mut State, message: Value, mut shown: Value) {
         let update = &message["params"]["update"];
         if self.passes_over(state, update) {
+            if let Some(asked) = state.asked.as_mut().filter(|_| kind_of(update) == show::USER) {
+                let theirs = update.get("messageId").and_then(Value::as_str).map(str::to_owned);
+                asked.theirs = asked.theirs.take().or(theirs);
+            }
             state.events.add(SystemClock.now(), From::Agent, message);
             return;
         }
@@ -144,21 +178,21 @@ impl Relay {
         self.out.send(&shown);
         let calls = state.derivation.under_way(update);
         let result = state.derivation.result(update, &promise);
+        let from = if gap::is_one(&message) { From::Recorder } else { From::Agent };
         // The line of a result belongs to the result; that of a whole call in one to the call.
         if state.events.is_empty() || calls.is_empty() {
-            state.events.add(SystemClock.now(), From::Agent, message);
+            state.events.add(SystemClock.now(), from, message);
             self.store(session, state, calls);
         } else {
             self.store(session, state, calls);
-            state.events.add(SystemClock.now(), From::Agent, message);
+            state.events.add(SystemClock.now(), from, message);
         }
         self.store(session, state, result.into_iter().collect());
     }
 
     /// Whether the client is not shown an update: what it said itself, and what tells a seed.
     fn passes_over(&self, state: &State, update: &Value) -> bool {
-        let kind = update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default();
-        match kind {
+        match kind_of(update) {
             show::USER => {
                 let content = update.get("content").unwrap_or(&Value::Null);
                 state.asked.as_ref().is_some_and(|asked| asked.is_echo(content))
@@ -197,7 +231,7 @@ impl Relay {
             if let Some(said) = state.said {
                 told["messageId"] = said.to_string().into();
             }
-            if state.branch.id.to_string() != session.id {
+            if state.branch.id != session.branch {
                 told["sessionId"] = state.branch.id.to_string().into();
             }
             wire::note(&mut message["result"], told);

@@ -22,6 +22,7 @@ pub(super) enum Dialect {
 pub(super) struct Native {
     pub load: bool,
     pub resume: bool,
+    pub list: bool,
     pub close: bool,
     pub delete: bool,
     pub fork: bool,
@@ -46,6 +47,7 @@ impl Native {
         Native {
             load: can.get("loadSession") == Some(&true.into()),
             resume: session("resume").is_some(),
+            list: session("list").is_some(),
             close: session("close").is_some(),
             delete: session("delete").is_some(),
             fork: fork.is_some(),

@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::thread;
 
 use serde_json::{Value, json};
-use tine_core::{BranchId, Json, Reference, Status};
+use tine_core::{Json, Reference, Status};
 use tine_engine::{
     BranchView, Clock as _, Error, Fork, ForkPoint, NewConversation, SystemClock, TurnRef,
 };
 
 use super::capabilities;
 use super::events::From;
+use super::keep::settled;
 use super::link::Waiting;
 use super::policy::Opened;
 use super::relay::{Relay, refusal};
-use super::session::{Session, State};
-use crate::lines::{self, LINE_BYTES, Line};
+use super::session::{Session, State, Wanted};
+use crate::lines::{self, Line};
 use crate::wire::{self, Incoming, NO_REQUEST, Refusal};
 use crate::{anchor, branches, listing, show};
 
@@ -31,13 +32,17 @@ pub(super) fn listen(relay: &Arc<Relay>, input: impl Read) -> io::Result<()> {
     let mut input = BufReader::with_capacity(READ_BYTES, input);
     let mut working = Vec::new();
     let ended = loop {
-        let line = match lines::read(&mut input, LINE_BYTES) {
+        let most = relay.recorder.line_bytes;
+        let line = match lines::read(&mut input, most) {
             Ok(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Line::Whole(line)) => line,
-            Ok(Line::TooLong) => {
-                let why = format!("a line has at most {LINE_BYTES} bytes");
-                let refusal = Refusal::new(NO_REQUEST, why);
-                relay.out.send(&wire::answer(&Value::Null, Err(refusal)));
+            Ok(Line::TooLong { bytes, outline }) => {
+                let answer = wire::answer(&outline["id"], Err(Refusal::too_long(bytes, most)));
+                match (outline.get("method"), relay.running()) {
+                    // The agent waits for it.
+                    (None, Some(link)) if !outline["id"].is_null() => link.send(&answer),
+                    _ => relay.out.send(&answer),
+                }
                 continue;
             }
             Ok(Line::End) => break Ok(()),
@@ -140,7 +145,7 @@ fn pass_request(relay: &Arc<Relay>, id: Value, mut message: Value) {
 fn to_theirs(relay: &Relay, message: &mut Value) -> Option<Arc<Session>> {
     let id = message.pointer_mut("/params/sessionId")?;
     let session = relay.sessions.ours(id.as_str()?)?;
-    *id = session.theirs.as_str().into();
+    *id = session.theirs.id.as_str().into();
     Some(session)
 }
 
@@ -157,6 +162,7 @@ impl Relay {
             let mut state = session.lock();
             let before = state.derivation.close(Status::Complete);
             self.store(&session, &mut state, before);
+            settled(&state)?;
             state.events.add(SystemClock.now(), From::Client, message.clone());
             let first = state.branch.tip.is_none();
             let turn = self.store_question(&session, &mut state, &question)?;
@@ -174,7 +180,7 @@ impl Relay {
             }
             blocks
         };
-        message["params"]["sessionId"] = session.theirs.as_str().into();
+        message["params"]["sessionId"] = session.theirs.id.as_str().into();
         message["params"]["prompt"] = sent.into();
         let link = Arc::clone(&session.link);
         let waiting = Waiting::Client { id: id.clone(), prompt: Some(session) };
@@ -221,7 +227,7 @@ impl Relay {
         let new = NewConversation { metadata, ..NewConversation::default() };
         let made = engine.create_conversation(call, new)?;
         let main = engine.branch(call, &made.id, "main")?;
-        let opened = self.as_it_is(&main, begun, cwd, "new")?;
+        let opened = self.as_it_is(Wanted::of(main, cwd), begun, "new")?;
         self.announce(id, opened.named())
     }
 
@@ -240,7 +246,7 @@ impl Relay {
             name: None,
         };
         let branch = engine.fork(call, fork)?;
-        let opened = self.open(&branch, cwd, params);
+        let opened = self.open(Wanted::of(branch.clone(), cwd), params);
         match opened {
             Ok(_) => self.note_fork(&branch, cwd)?,
             Err(_) => branches::delete(engine, call, branch.id)?,
@@ -271,8 +277,12 @@ impl Relay {
     /// others have written to its branch: the agent knows nothing of that.
     fn opened(self: &Arc<Self>, params: &Value) -> Result<Opened, Refusal> {
         let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
-        let branch = branches::named(&self.recorder.engine, &self.recorder.call, text)?;
-        if let Some(session) = self.sessions.ours(text) {
+        let open = self.settled(text)?;
+        let branch = match self.branch_of(text) {
+            Ok(branch) => branch,
+            Err(unknown) => return self.adopted(cwd, params, unknown),
+        };
+        if let Some(session) = open {
             let kept = {
                 let state = session.lock();
                 state.running > 0 || state.holds(&branch)
@@ -281,21 +291,33 @@ impl Relay {
                 let context = json!({ "context": { "kind": "open" } });
                 return Ok(Opened { session, answer: json!({ "_meta": { "tine": context } }) });
             }
-            self.shut(&session);
+            self.shut(&session)?;
         }
-        self.open(&branch, cwd, params)
+        self.open(Wanted { id: text.to_owned(), branch, cwd: cwd.to_owned() }, params)
+    }
+
+    /// The open session with that id, once all that was said is stored: its branch is then where
+    /// the session is.
+    fn settled(&self, id: &str) -> Result<Option<Arc<Session>>, Refusal> {
+        self.settle_left()?;
+        let open = self.sessions.ours(id);
+        if let Some(session) = &open {
+            self.settle(session)?;
+        }
+        Ok(open)
     }
 
     fn fork(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
         let (text, cwd) = (wire::text(params, "sessionId")?, wire::folder(params)?);
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
-        let parent = branches::named(engine, call, text)?;
+        let open = self.settled(text)?;
+        let parent = self.branch_of(text)?;
         let at = match anchor::read(params)? {
             Some(message) => Some(branches::message_of(engine, call, &parent, message)?),
             None => None,
         };
         // The agent first: what it refuses leaves nothing in the store.
-        let natively = match self.sessions.ours(text) {
+        let natively = match open {
             Some(open) => self.fork_natively(&open, &parent, at, params)?,
             None => None,
         };
@@ -313,17 +335,14 @@ impl Relay {
         let branch = engine.fork(call, fork)?;
         self.note_fork(&branch, cwd)?;
         let opened = match is_native {
-            true => self.as_it_is(&branch, begun, cwd, "native")?,
-            false => self.reconstructed(&branch, begun, cwd)?,
+            true => self.as_it_is(Wanted::of(branch, cwd), begun, "native")?,
+            false => self.reconstructed(Wanted::of(branch, cwd), begun)?,
         };
         self.announce(id, opened.named())
     }
 
     fn list(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
-        let cwd = wire::optional_text(params, "cwd")?.map(wire::absolute).transpose()?;
-        let cursor = wire::optional_text(params, "cursor")?;
-        let (engine, call) = (&self.recorder.engine, &self.recorder.call);
-        let page = listing::page(engine, call, cwd, cursor, Some(&self.agent()))?;
+        let page = self.all_sessions(params)?;
         self.out.send(&wire::answer(id, Ok(page)));
         Ok(())
     }
@@ -331,10 +350,8 @@ impl Relay {
     fn close(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
         let text = wire::text(params, "sessionId")?;
         match self.sessions.ours(text) {
-            Some(session) => self.shut(&session),
-            None => {
-                branches::named(&self.recorder.engine, &self.recorder.call, text)?;
-            }
+            Some(session) => self.shut(&session)?,
+            None => drop(self.branch_of(text)?),
         }
         self.out.send(&wire::answer(id, Ok(json!({}))));
         Ok(())
@@ -342,26 +359,34 @@ impl Relay {
 
     fn delete(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Refusal> {
         let text = wire::text(params, "sessionId")?;
-        if let Some(session) = self.sessions.ours(text) {
-            self.shut(&session);
-            if self.native().delete {
-                let gone =
-                    session.link.ask("session/delete", &json!({ "sessionId": session.theirs }));
-                if let Err(fault) = gone {
-                    tracing::info!(?fault, "the agent did not delete its session");
-                }
+        let branch = self.branch_of(text).ok();
+        let theirs = match self.sessions.ours(text) {
+            Some(session) => {
+                self.shut(&session)?;
+                Some(session.theirs.id.clone())
+            }
+            // One that only the agent has.
+            None if branch.is_none() && self.last_of(text)?.is_none() => Some(text.to_owned()),
+            None => None,
+        };
+        if let Some(theirs) = theirs.filter(|_| self.native().delete) {
+            let gone = self.link()?.ask("session/delete", &json!({ "sessionId": theirs }));
+            if let Err(fault) = gone {
+                tracing::info!(?fault, "the agent did not delete its session");
             }
         }
-        if let Ok(branch) = text.parse::<BranchId>() {
-            branches::delete(&self.recorder.engine, &self.recorder.call, branch)?;
+        if let Some(branch) = branch {
+            branches::delete(&self.recorder.engine, &self.recorder.call, branch.id)?;
         }
         self.out.send(&wire::answer(id, Ok(json!({}))));
         Ok(())
     }
 
-    /// Ends what runs in a session, stores what it said, and forgets it.
-    fn shut(&self, session: &Arc<Session>) {
-        let named = json!({ "sessionId": session.theirs });
+    /// Ends what runs in a session, stores what it said, and forgets it. One that holds what cannot
+    /// be stored stays open.
+    fn shut(&self, session: &Arc<Session>) -> Result<(), Refusal> {
+        self.settle(session)?;
+        let named = json!({ "sessionId": session.theirs.id });
         if session.lock().running > 0 {
             let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": named });
             session.link.send(&cancel);
@@ -371,6 +396,7 @@ impl Relay {
         }
         self.sessions.close(session);
         self.finish(session, "the session was closed");
+        Ok(())
     }
 
     /// Answers with a session, and then lets it speak.

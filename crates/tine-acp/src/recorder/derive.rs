@@ -95,6 +95,20 @@ fn member<'v>(update: &'v Value, name: &str) -> Option<&'v str> {
 }
 
 impl Derivation {
+    /// The turns of a session that is told as a whole.
+    pub(super) fn of(updates: &[Value], promise: &dyn Fn() -> TurnId) -> Vec<Ready> {
+        let mut derivation = Derivation::default();
+        let mut ready = Vec::new();
+        for update in updates {
+            ready.extend(derivation.due(update));
+            derivation.take(update, promise);
+            ready.extend(derivation.under_way(update));
+            ready.extend(derivation.result(update, promise));
+        }
+        ready.extend(derivation.close(Status::Complete));
+        ready
+    }
+
     /// What has ended when this update begins.
     pub(super) fn due(&mut self, update: &Value) -> Vec<Ready> {
         let Some(open) = &self.open else { return Vec::new() };
@@ -370,20 +384,12 @@ mod tests {
 
     /// What becomes of updates: each turn as its role and its blocks, in short.
     fn derived(updates: &[Value]) -> Vec<String> {
-        let (mut derivation, minted) = (Derivation::default(), Cell::new(0));
+        let minted = Cell::new(0);
         let promise = || {
             minted.set(minted.get() + 1);
             TurnId::from_bytes([minted.get(); 16])
         };
-        let mut ready = Vec::new();
-        for update in updates {
-            ready.extend(derivation.due(update));
-            derivation.take(update, &promise);
-            ready.extend(derivation.under_way(update));
-            ready.extend(derivation.result(update, &promise));
-        }
-        ready.extend(derivation.close(Status::Complete));
-        ready.iter().map(told).collect()
+        Derivation::of(updates, &promise).iter().map(told).collect()
     }
 
     fn told(turn: &Ready) -> String {

@@ -17,8 +17,8 @@ use super::derive::Ready;
 use super::events::{From, MIME};
 use super::relay::Relay;
 use super::session::{Asked, Session, State};
-use crate::open_calls;
 use crate::wire::{self, Refusal};
+use crate::{open_calls, show};
 
 /// What stands for a turn that is too large or otherwise cannot be stored.
 const NOT_STORABLE: &str = "[this could not be stored as it came; the recorded lines have it]";
@@ -26,14 +26,25 @@ const NOT_STORABLE: &str = "[this could not be stored as it came; the recorded l
 /// What is known of a turn besides what it says.
 #[derive(Default)]
 struct About<'a> {
+    /// The agent's own id of the message.
     theirs: Option<&'a str>,
+    /// How a call ended.
     outcome: Option<&'a str>,
     context: Option<Value>,
     usage: Option<&'a Value>,
+    /// Whether it was said before the session was recorded, and the agent told it again.
+    history: bool,
+}
+
+impl<'a> About<'a> {
+    fn of(ready: &'a Ready) -> Self {
+        let (theirs, outcome) = (ready.theirs.as_deref(), ready.outcome.as_deref());
+        About { theirs, outcome, ..About::default() }
+    }
 }
 
 impl Relay {
-    /// Stores turns that are whole. What fails is told with the answer to the prompt.
+    /// Stores turns that are whole. What fails is told at once, and with the answer to the prompt.
     pub(super) fn store(&self, session: &Session, state: &mut State, turns: Vec<Ready>) {
         self.store_with(session, state, turns, None);
     }
@@ -51,12 +62,11 @@ impl Relay {
             let ready = state.unstored.remove(0);
             let last = state.unstored.is_empty();
             match self.store_one(session, state, &ready, usage.filter(|_| last)) {
-                Ok(()) => state.fault = None,
+                Ok(()) if last => self.recovered(session, state),
+                Ok(()) => {}
                 Err(refusal) => {
-                    tracing::error!(session = session.id, "{refusal}");
-                    state.fault = Some(refusal.to_string());
                     state.unstored.insert(0, ready);
-                    return;
+                    return self.failed(session, state, refusal);
                 }
             }
         }
@@ -71,12 +81,49 @@ impl Relay {
         let (bytes, redacted) = state.events.bytes(self.recorder.redact, false);
         let call = self.recorder.call.clone().with_redacted(redacted);
         match self.recorder.engine.keep_beside(&call, TurnRef::of(tip), lines(bytes, session)) {
-            Ok(_) => state.events.clear(),
-            Err(error) => {
-                tracing::error!(session = session.id, %error, "lines could not be stored");
-                state.fault = Some(error.to_string());
+            Ok(_) => {
+                state.events.clear();
+                self.recovered(session, state);
             }
+            Err(error) => self.failed(session, state, error.into()),
         }
+    }
+
+    /// Tells the client that what it is shown is not recorded from here on.
+    fn failed(&self, session: &Session, state: &mut State, why: Refusal) {
+        tracing::error!(session = session.id, "what was said could not be stored: {why}");
+        let told = format!(
+            "Not recorded: {why}. What the agent says is still shown and held in memory, and is \
+             recorded as soon as it can be; until then a crash would lose it.\n"
+        );
+        if state.fault.replace(why).is_none() {
+            self.tell(session, &told, true);
+        }
+    }
+
+    /// Takes it back: everything is recorded again.
+    fn recovered(&self, session: &Session, state: &mut State) {
+        if state.fault.take().is_some() {
+            self.tell(
+                session,
+                "Recorded again: nothing that was said until here is missing.\n",
+                false,
+            );
+        }
+    }
+
+    fn tell(&self, session: &Session, words: &str, unrecorded: bool) {
+        let id = format!("record-{}", session.branch);
+        let mut notice = show::chunk(show::THINKING, &id, show::text(words));
+        notice["_meta"] = json!({ "tine": { "unrecorded": unrecorded } });
+        self.out.send(&wire::update(&session.id, notice));
+    }
+
+    /// Stores what could not be stored before, and refuses while that still fails.
+    pub(super) fn settle(&self, session: &Session) -> Result<(), Refusal> {
+        let mut state = session.lock();
+        self.store(session, &mut state, Vec::new());
+        settled(&state)
     }
 
     fn store_one(
@@ -86,33 +133,43 @@ impl Relay {
         ready: &Ready,
         usage: Option<&Value>,
     ) -> Result<(), Refusal> {
-        let empty = |block: &Value| {
-            let text = block.get("text").and_then(Value::as_str);
-            block.get("type") == Some(&"text".into()) && text == Some("")
-        };
-        if ready.role != Role::Tool && ready.content.iter().all(empty) {
+        if !says_something(ready) {
             return Ok(());
         }
-        let body = self.body(&ready.content, ready.role);
-        let about = About {
-            theirs: ready.theirs.as_deref(),
-            outcome: ready.outcome.as_deref(),
-            usage,
-            context: None,
-        };
-        let message = Message {
-            role: ready.role,
-            body,
-            tool_call_id: ready.tool_call.clone(),
-            created_at: None,
-            status: ready.status,
-            metadata: Metadata::default(),
-        };
-        self.append(session, state, Some(ready.id), vec![message], &about)?;
+        let about = About { usage, ..About::of(ready) };
+        self.append(session, state, Some(ready.id), vec![(self.message(ready), Some(about))])?;
         if ready.role == Role::Assistant {
             state.said = Some(ready.id);
         }
         Ok(())
+    }
+
+    /// Stores what an agent tells again of a session that it had before us, as far as it may be
+    /// in one append all of it or nothing.
+    pub(super) fn store_history(
+        &self,
+        session: &Session,
+        state: &mut State,
+        turns: &[Ready],
+    ) -> Result<(), Refusal> {
+        let turns: Vec<&Ready> = turns.iter().filter(|ready| says_something(ready)).collect();
+        for turns in turns.chunks(self.recorder.engine.limits().messages_per_append) {
+            let about = |ready| Some(About { history: true, ..About::of(ready) });
+            let messages = turns.iter().map(|ready| (self.message(ready), about(*ready)));
+            self.append(session, state, None, messages.collect())?;
+        }
+        Ok(())
+    }
+
+    fn message(&self, ready: &Ready) -> Message {
+        Message {
+            role: ready.role,
+            body: self.body(&ready.content, ready.role),
+            tool_call_id: ready.tool_call.clone(),
+            created_at: None,
+            status: ready.status,
+            metadata: Metadata::default(),
+        }
     }
 
     /// Stores a question, and before it results for calls that were left open.
@@ -122,10 +179,6 @@ impl Relay {
         state: &mut State,
         blocks: &[Value],
     ) -> Result<TurnId, Refusal> {
-        self.store(session, state, Vec::new());
-        if let Some(fault) = state.fault.as_ref().filter(|_| !state.unstored.is_empty()) {
-            return Err(unstored(fault));
-        }
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let limits = engine.limits();
         let exact = blocks.iter().map(|block| wire::exact(block, limits));
@@ -140,26 +193,29 @@ impl Relay {
             status: Status::Complete,
             metadata: Metadata::default(),
         };
-        let mut messages = open_calls::answered(engine, call, &state.branch)?;
-        messages.push(question);
-        let before = state.branch.tip;
+        let answered = open_calls::answered(engine, call, &state.branch)?;
         let context = state.seed.as_ref().map(|seed| seed.told());
         let about = About { context, ..About::default() };
-        let turn = self.append(session, state, None, messages, &about)?;
-        state.asked = Some(Asked { turn, before, blocks: Vec::new() });
+        let mut messages: Vec<_> = answered.into_iter().map(|result| (result, None)).collect();
+        messages.push((question, Some(about)));
+        let before = state.branch.tip;
+        let turn = self.append(session, state, None, messages)?;
+        state.asked = Some(Asked { turn, before, blocks: Vec::new(), theirs: None });
         state.said = None;
+        self.recovered(session, state);
         Ok(turn)
     }
 
-    /// Appends messages to the session's branch; the last of them is what the lines led to.
+    /// Appends messages to the session's branch; those that something is known about are what the
+    /// lines led to.
     fn append(
         &self,
         session: &Session,
         state: &mut State,
         promised: Option<TurnId>,
-        mut messages: Vec<Message>,
-        about: &About<'_>,
+        messages: Vec<(Message, Option<About<'_>>)>,
     ) -> Result<TurnId, Refusal> {
+        let (mut messages, known): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
         let (engine, redacts) = (&self.recorder.engine, self.recorder.redact);
         let mut redacted = match redacts {
             true => redact::messages(&mut messages),
@@ -172,9 +228,10 @@ impl Relay {
             let source = engine.source_id_of(&call, &bytes).to_string();
             state.part = json!({ "source_id": source, "lines": state.events.len() });
         }
-        let lines_of = state.part.clone();
-        if let Some(last) = messages.last_mut() {
-            last.metadata = self.metadata(session, last.role, lines_of, about)?;
+        for (message, about) in messages.iter_mut().zip(&known) {
+            if let Some(about) = about {
+                message.metadata = self.metadata(session, state, message.role, about)?;
+            }
         }
         let request = Append {
             branch: Some(state.branch.id.to_string()),
@@ -203,23 +260,30 @@ impl Relay {
     fn metadata(
         &self,
         session: &Session,
+        state: &State,
         role: Role,
-        lines_of: Value,
         about: &About<'_>,
     ) -> Result<Metadata, Refusal> {
         let mut acp = json!({
             "agent": self.agent(),
-            "session": session.theirs,
-            "opened_at": session.opened_at.to_string(),
+            "session": session.theirs.id,
+            "uses_before": session.theirs.uses_before,
         });
         if let Some(theirs) = about.theirs {
             acp["message"] = theirs.into();
+        }
+        let asked = state.asked.as_ref().filter(|_| role != Role::User);
+        if let Some(question) = asked.and_then(|asked| asked.theirs.as_deref()) {
+            acp["question"] = question.into();
+        }
+        if about.history {
+            acp["history"] = true.into();
         }
         let mut known = json!({
             "workspace": { "cwd": session.cwd },
             "client": self.client_info(),
             "acp": acp,
-            "events": lines_of,
+            "events": state.part,
         });
         if role == Role::Assistant {
             known["provider"] = self.agent().into();
@@ -274,7 +338,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Stores all that a session has said, at its end.
+    /// Stores all that a session has said, at its end; what cannot be stored is left for later.
     pub(super) fn finish(&self, session: &Arc<Session>, why: &str) {
         let mut state = session.lock();
         let status = if state.running > 0 { Status::Partial } else { Status::Complete };
@@ -285,21 +349,50 @@ impl Relay {
         }
         self.store(session, &mut state, turns);
         self.store_events(session, &mut state);
+        if !state.unstored.is_empty() {
+            self.left().push(Arc::clone(session));
+        }
+    }
+
+    /// Stores what sessions left that have ended meanwhile.
+    pub(super) fn settle_left(&self) -> Result<(), Refusal> {
+        let mut left = self.left();
+        while let Some(session) = left.last() {
+            self.settle(session)?;
+            left.pop();
+        }
+        Ok(())
+    }
+}
+
+/// Whether a turn is worth storing: an agent may begin one and say nothing.
+fn says_something(ready: &Ready) -> bool {
+    let empty = |block: &Value| {
+        let text = block.get("text").and_then(Value::as_str);
+        block.get("type") == Some(&"text".into()) && text == Some("")
+    };
+    ready.role == Role::Tool || !ready.content.iter().all(empty)
+}
+
+/// Refuses while turns of a session are not stored.
+pub(super) fn settled(state: &State) -> Result<(), Refusal> {
+    match state.fault.as_ref().filter(|_| !state.unstored.is_empty()) {
+        Some(fault) => Err(unstored(fault)),
+        None => Ok(()),
     }
 }
 
 /// Why a session takes no more.
-pub(super) fn unstored(fault: &str) -> Refusal {
-    let why =
-        format!("what was said could not be recorded: {fault}; it is kept here and tried again");
-    Refusal::of(tine_core::Kind::Internal, why)
+pub(super) fn unstored(fault: &Refusal) -> Refusal {
+    let why = "it is held in memory, and recorded as soon as it can be";
+    fault.put(format!("what was said could not be recorded: {fault}; {why}"))
 }
 
 fn lines(bytes: Vec<u8>, session: &Session) -> NewSource {
     NewSource {
         content: Arc::new(bytes),
         mime_type: MIME.to_owned(),
-        original_filename: Some(format!("{}.jsonl", session.id)),
+        original_filename: Some(format!("{}.jsonl", session.branch)),
         interpret: Interpret::None,
         interpreter: None,
     }

@@ -10,8 +10,10 @@
 //! - `link`: the agent as a process, and who waits for which of its answers.
 //! - `session`: an open session: its branch, and the agent's own id of it.
 //! - `derive`: turns out of updates; pure. `events`: the lines behind them. `keep`: storing both.
+//! - `gap`: what stands for a line that is too long.
 //! - `policy`: how a session of the agent comes to hold what a branch holds: natively, or by a
 //!   `seed`, which is a record of the conversation in front of the first question.
+//! - `roster`: which sessions of the agent are known here; `adopt`: those that it had before.
 //! - `capabilities`: what the agent cannot do and the recorder does for it.
 //!
 //! Invariants:
@@ -20,7 +22,8 @@
 //!   message or a call has ended is, before that is on disk. The same holds for the answer to a
 //!   prompt, and a question is on disk before the agent sees it.
 //! - An agent's session is only gone on with where it holds exactly what the branch holds. Which
-//!   one does is told by the last turn of the branch, and by no record that could be stale.
+//!   one does is told by the last turn of the branch; the roster tells whether its id still means
+//!   that session.
 //! - A whole native fork is never used for an earlier message.
 //! - A seed is nobody's words: it is in no turn, no title and no list. What a context that was made
 //!   from one lacks is told to the client and noted with the question.
@@ -29,15 +32,18 @@
 //! Deliberately absent: anything that the agent says between the lines. What has no place in a turn
 //! (modes, commands, configuration) is in the recorded lines alone.
 
+mod adopt;
 mod agent;
 mod capabilities;
 mod client;
 mod derive;
 mod events;
+mod gap;
 mod keep;
 mod link;
 mod policy;
 mod relay;
+mod roster;
 mod seed;
 mod session;
 
@@ -60,6 +66,8 @@ pub struct Recorder {
     pub redact: bool,
     /// The turn from which the first new session goes on.
     pub from: Option<Reference>,
+    /// The longest line that is taken from either side; [`LINE_BYTES`](crate::LINE_BYTES).
+    pub line_bytes: usize,
 }
 
 impl Recorder {

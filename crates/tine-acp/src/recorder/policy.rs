@@ -8,14 +8,16 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tine_core::{Json, TurnId};
-use tine_engine::{BranchView, Presence, TopologyQuery, TurnRef, TurnView};
+use tine_core::{Json, Reference, Role, TurnId};
+use tine_engine::{BranchView, PathQuery, Presence, Selection, TopologyQuery, TurnRef, TurnView};
+use tine_store::Content;
 
 use super::capabilities::Dialect;
 use super::link::{Fault, Link};
 use super::relay::{Relay, refusal};
+use super::roster::Theirs;
 use super::seed::Seed;
-use super::session::Session;
+use super::session::{Session, Wanted};
 use crate::anchor;
 use crate::wire::Refusal;
 
@@ -25,10 +27,16 @@ const STARTS: usize = 2;
 /// Children of a turn that are looked at; where there are more, nothing is certain.
 const CHILDREN: usize = 256;
 
+/// Turns among which the last question is looked for.
+const LOOKED_BACK: usize = 256;
+
+/// How what was taken out of a text begins.
+const REDACTED: &str = "[redacted:";
+
 /// What the agent answered when it began a session.
 pub(super) struct Begun {
-    link: Arc<Link>,
-    answer: Value,
+    pub link: Arc<Link>,
+    pub answer: Value,
 }
 
 /// A session of the agent, and what the client is told of it.
@@ -69,78 +77,96 @@ impl Relay {
     /// Opens a branch for the client: a session of the agent that holds it.
     pub(super) fn open(
         self: &Arc<Self>,
-        branch: &BranchView,
-        cwd: &str,
+        wanted: Wanted,
         params: &Value,
     ) -> Result<Opened, Refusal> {
-        if let Some(theirs) = self.holder(branch)?
-            && let Some(opened) = self.take_up(branch, &theirs, cwd, params)?
-        {
-            return Ok(opened);
-        }
-        self.reconstructed(branch, self.begin_session(params)?, cwd)
+        let wanted = match self.holder(&wanted.branch)? {
+            None => wanted,
+            Some(theirs) => match self.take_up(wanted, theirs, params)? {
+                Ok(opened) => return Ok(opened),
+                Err(wanted) => wanted,
+            },
+        };
+        self.reconstructed(wanted, self.begin_session(params)?)
     }
 
     /// A new session of the agent, and a seed for it if anything was said.
-    pub(super) fn reconstructed(
-        &self,
-        branch: &BranchView,
-        begun: Begun,
-        cwd: &str,
-    ) -> Result<Opened, Refusal> {
-        let theirs = session_of(&begun.answer)?;
+    pub(super) fn reconstructed(&self, wanted: Wanted, begun: Begun) -> Result<Opened, Refusal> {
+        let theirs = self.enrol(session_of(&begun.answer)?, wanted.branch.id)?;
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
-        let seed = branch.tip.map(|tip| Seed::of(engine, call, tip)).transpose()?;
+        let seed = wanted.branch.tip.map(|tip| Seed::of(engine, call, tip)).transpose()?;
         let context = match &seed {
             Some(seed) => seed.told(),
             None => json!({ "kind": "new" }),
         };
-        let session = Session::new(&begun.link, &theirs, branch.clone(), cwd, seed);
-        let session = self.sessions.open(session);
+        let session = self.sessions.open(Session::new(&begun.link, theirs, wanted, seed));
         Ok(Opened { session, answer: told(begun.answer, context) })
     }
 
-    /// Takes the agent's own session up; `None` if the agent will not.
+    /// Takes the agent's own session up; what is wanted comes back if the agent will not.
     fn take_up(
         self: &Arc<Self>,
-        branch: &BranchView,
-        theirs: &str,
-        cwd: &str,
+        wanted: Wanted,
+        theirs: Theirs,
         params: &Value,
-    ) -> Result<Option<Opened>, Refusal> {
+    ) -> Result<Result<Opened, Wanted>, Refusal> {
         let link = self.link()?;
         let native = self.native();
         let method = match (native.resume, native.load) {
             (true, _) => "session/resume",
             (false, true) => "session/load",
-            (false, false) => return Ok(None),
+            (false, false) => return Ok(Err(wanted)),
         };
-        let session = Session::new(&link, theirs, branch.clone(), cwd, None);
-        let session = self.sessions.open(session);
-        session.lock().hushed = true;
         let mut asked = params.clone();
-        asked["sessionId"] = theirs.into();
-        match link.ask(method, &asked) {
-            Ok(answer) => {
-                session.lock().hushed = false;
-                Ok(Some(Opened { session, answer: told(answer, json!({ "kind": "native" })) }))
+        asked["sessionId"] = theirs.id.as_str().into();
+        let session = self.sessions.open(Session::new(&link, theirs, wanted, None));
+        session.lock().hushed = Some(String::new());
+        let taken = link.ask(method, &asked);
+        let questions = session.lock().hushed.take().unwrap_or_default();
+        match taken {
+            Ok(answer) if self.is_the_one(&session, &questions)? => {
+                Ok(Ok(Opened { session, answer: told(answer, json!({ "kind": "native" })) }))
             }
-            Err(fault) => {
+            taken => {
                 self.sessions.close(&session);
-                tracing::info!(?fault, method, "the agent does not take that session up");
-                Ok(None)
+                tracing::info!(?taken, method, "the agent does not take that session up");
+                let branch = session.lock().branch.clone();
+                Ok(Err(Wanted { id: session.id.clone(), branch, cwd: session.cwd.clone() }))
             }
         }
     }
 
+    /// Whether a session that the agent replayed can be the one that is wanted: the agent may have
+    /// given the id to another one while nobody recorded it. If it replays questions at all, the
+    /// last that was asked in the branch is among them.
+    fn is_the_one(&self, session: &Session, questions: &str) -> Result<bool, Refusal> {
+        if questions.is_empty() {
+            return Ok(true);
+        }
+        let branch = session.lock().branch.clone();
+        let to = branch.tip.map(Reference::from);
+        let selection = Selection::Last(LOOKED_BACK);
+        let query = PathQuery { to, selection, ..PathQuery::of(branch.conversation) };
+        let turns = self.recorder.engine.path(&self.recorder.call, query)?.turns;
+        let mut asked = turns.iter().rev().filter(|turn| turn.role == Role::User);
+        let Some(Content::Kept(body)) = asked.next().map(|turn| &turn.content) else {
+            return Ok(true);
+        };
+        let texts = body.blocks().unwrap_or_default();
+        let mut texts = texts.iter().filter_map(|block| block.get("text")?.as_str());
+        Ok(texts.all(|text| text.contains(REDACTED) || questions.contains(text.trim())))
+    }
+
     /// The agent's session that holds exactly what a branch holds: the one in which its last turn
-    /// was said, unless that has gone on since, or is open for another branch.
-    fn holder(&self, branch: &BranchView) -> Result<Option<String>, Refusal> {
+    /// was said, unless that has gone on since, is open for another branch, or has lost its id to
+    /// another session.
+    fn holder(&self, branch: &BranchView) -> Result<Option<Theirs>, Refusal> {
         let Some(tip) = branch.tip else { return Ok(None) };
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let turn = engine.turn(call, TurnRef::within(branch.conversation.clone(), tip))?;
         let Some(theirs) = said_in(&turn, &self.agent()) else { return Ok(None) };
-        if self.sessions.theirs(&theirs).is_some() {
+        let is_last = self.last_of(&theirs.id)?.is_some_and(|(last, _)| last == theirs);
+        if !is_last || self.sessions.theirs(&theirs.id).is_some() {
             return Ok(None);
         }
         let below = TopologyQuery {
@@ -180,7 +206,7 @@ impl Relay {
             (at.unwrap_or(tip), at.is_none_or(|at| at == tip))
         };
         let mut asked = anchor::without(params);
-        asked["sessionId"] = parent.theirs.as_str().into();
+        asked["sessionId"] = parent.theirs.id.as_str().into();
         if !whole {
             let Some((dialect, message)) = self.their_message(parent, at)? else { return Ok(None) };
             match dialect {
@@ -200,7 +226,8 @@ impl Relay {
         }
     }
 
-    /// How the agent itself names a turn, if it forks at messages and said it in that session.
+    /// How the agent itself names a turn, if it forks at messages and said it in that session, or
+    /// was asked it there.
     fn their_message(
         &self,
         session: &Session,
@@ -208,26 +235,56 @@ impl Relay {
     ) -> Result<Option<(Dialect, String)>, Refusal> {
         let Some(dialect) = self.native().at_message else { return Ok(None) };
         let turn = self.recorder.engine.turn(&self.recorder.call, TurnRef::of(at))?;
-        if said_in(&turn, &self.agent()).as_deref() != Some(session.theirs.as_str()) {
+        if said_in(&turn, &self.agent()).as_ref() != Some(&session.theirs) {
             return Ok(None);
         }
-        let message = acp(&turn).and_then(|acp| acp.get("message")?.as_str().map(str::to_owned));
+        let message = match (turn.role, dialect) {
+            (Role::User, Dialect::Proposed) => self.their_question(session, &turn)?,
+            // Whether the other dialect cuts behind a question is nowhere said.
+            (Role::User, Dialect::Air) => None,
+            _ => named(&turn, "message"),
+        };
         Ok(message.map(|message| (dialect, message)))
+    }
+
+    /// How the agent names a question: as its echo told, which came before the answer.
+    fn their_question(
+        &self,
+        session: &Session,
+        asked: &TurnView,
+    ) -> Result<Option<String>, Refusal> {
+        let (engine, call) = (&self.recorder.engine, &self.recorder.call);
+        let below = TopologyQuery {
+            under: Some(asked.id.into()),
+            limit: Some(CHILDREN),
+            ..TopologyQuery::of(asked.conversation.clone())
+        };
+        let rows = engine.topology(call, below)?.rows;
+        for row in rows.iter().filter(|row| row.parent == Some(asked.id)) {
+            let answer = engine.turn(call, TurnRef::within(asked.conversation.clone(), row.id))?;
+            if said_in(&answer, &self.agent()).as_ref() == Some(&session.theirs) {
+                return Ok(named(&answer, "question").or_else(|| named(asked, "message")));
+            }
+        }
+        Ok(named(asked, "message"))
     }
 
     /// A session of the agent that holds what the branch holds as it is.
     pub(super) fn as_it_is(
         &self,
-        branch: &BranchView,
+        wanted: Wanted,
         begun: Begun,
-        cwd: &str,
         kind: &str,
     ) -> Result<Opened, Refusal> {
-        let theirs = session_of(&begun.answer)?;
-        let session = Session::new(&begun.link, &theirs, branch.clone(), cwd, None);
-        let session = self.sessions.open(session);
+        let theirs = self.enrol(session_of(&begun.answer)?, wanted.branch.id)?;
+        let session = self.sessions.open(Session::new(&begun.link, theirs, wanted, None));
         Ok(Opened { session, answer: told(begun.answer, json!({ "kind": kind })) })
     }
+}
+
+/// An id of the agent's that a turn tells.
+fn named(turn: &TurnView, name: &str) -> Option<String> {
+    acp(turn)?.get(name)?.as_str().map(str::to_owned)
 }
 
 fn acp(turn: &TurnView) -> Option<&Json> {
@@ -235,21 +292,22 @@ fn acp(turn: &TurnView) -> Option<&Json> {
 }
 
 /// The session of that agent in which a turn was said.
-fn said_in(turn: &TurnView, agent: &str) -> Option<String> {
+fn said_in(turn: &TurnView, agent: &str) -> Option<Theirs> {
     let acp = acp(turn)?;
     let text = |name: &str| acp.get(name).and_then(Json::as_str);
-    text("session").filter(|_| text("agent") == Some(agent)).map(str::to_owned)
+    let id = text("session").filter(|_| text("agent") == Some(agent))?.to_owned();
+    Some(Theirs { id, uses_before: acp.get("uses_before")?.as_u64()? })
 }
 
-fn session_of(answer: &Value) -> Result<String, Refusal> {
-    let id = answer.get("sessionId").and_then(Value::as_str).map(str::to_owned);
+fn session_of(answer: &Value) -> Result<&str, Refusal> {
+    let id = answer.get("sessionId").and_then(Value::as_str);
     id.ok_or_else(|| {
         Refusal::of(tine_core::Kind::Internal, "the agent made a session and told no `sessionId`")
     })
 }
 
 /// An answer that tells how the agent came to its context.
-fn told(mut answer: Value, context: Value) -> Value {
+pub(super) fn told(mut answer: Value, context: Value) -> Value {
     match answer.as_object_mut() {
         Some(members) => drop(members.remove("sessionId")),
         None => answer = json!({}),

@@ -10,7 +10,7 @@ use tine_core::{Kind, Reference};
 
 use super::capabilities::Native;
 use super::link::{Fault, Link};
-use super::session::Sessions;
+use super::session::{Session, Sessions};
 use super::{Recorder, agent};
 use crate::lines::Out;
 use crate::wire::{NO_REQUEST, Refusal};
@@ -26,6 +26,8 @@ pub(super) struct Relay {
     link: Mutex<Option<(Arc<Link>, JoinHandle<()>)>>,
     /// Where the first new session begins.
     from: Mutex<Option<Reference>>,
+    /// Sessions that have ended before all they said could be stored.
+    left: Mutex<Vec<Arc<Session>>>,
     /// Held while the metadata of a conversation is read and written.
     pub noting: Mutex<()>,
 }
@@ -33,8 +35,8 @@ pub(super) struct Relay {
 impl Relay {
     pub(super) fn new(mut recorder: Recorder, output: impl Write + Send + 'static) -> Self {
         let from = Mutex::new(recorder.from.take());
-        let (sessions, hello, link, noting) = Default::default();
-        Relay { recorder, out: Out::new(output), sessions, hello, link, from, noting }
+        let (sessions, hello, link, left, noting) = Default::default();
+        Relay { recorder, out: Out::new(output), sessions, hello, link, from, left, noting }
     }
 
     /// Where the next new session begins; only the first begins anywhere.
@@ -45,6 +47,10 @@ impl Relay {
     /// Gives it back, for a session that did not come to be.
     pub(super) fn give_back_from(&self, from: Reference) {
         *self.from.lock().unwrap_or_else(PoisonError::into_inner) = Some(from);
+    }
+
+    pub(super) fn left(&self) -> MutexGuard<'_, Vec<Arc<Session>>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn links(&self) -> MutexGuard<'_, Option<(Arc<Link>, JoinHandle<()>)>> {
@@ -105,6 +111,9 @@ impl Relay {
             if listening.join().is_err() {
                 tracing::error!("listening to the agent broke off");
             }
+        }
+        if let Err(refusal) = self.settle_left() {
+            tracing::error!("the end of what was said is lost: {refusal}");
         }
     }
 

@@ -6,25 +6,45 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tine_core::{Timestamp, TurnId};
-use tine_engine::{BranchView, Clock as _, SystemClock};
+use tine_core::{BranchId, TurnId};
+use tine_engine::BranchView;
 
 use super::derive::{Derivation, Ready};
 use super::events::Events;
 use super::link::Link;
+use super::roster::Theirs;
 use super::seed::Seed;
+use crate::wire::Refusal;
 
 /// Messages that are held back for sessions that nobody knows yet.
 const EARLY: usize = 1_000;
+
+/// Messages that are gathered of one session which is taken in.
+pub(super) const GATHERED: usize = 1_000_000;
+
+/// What a client wants to have open.
+pub(super) struct Wanted {
+    /// The client's id of it: the branch's, or the agent's where the agent had it before us.
+    pub id: String,
+    pub branch: BranchView,
+    pub cwd: String,
+}
+
+impl Wanted {
+    /// A branch under its own id.
+    pub(super) fn of(branch: BranchView, cwd: &str) -> Self {
+        Wanted { id: branch.id.to_string(), branch, cwd: cwd.to_owned() }
+    }
+}
 
 /// An open session.
 pub(super) struct Session {
     /// The client's id.
     pub id: String,
-    /// The agent's id.
-    pub theirs: String,
-    /// When the agent's session was made or taken up again by us.
-    pub opened_at: Timestamp,
+    /// The branch that it was opened for.
+    pub branch: BranchId,
+    /// The agent's session.
+    pub theirs: Theirs,
     pub cwd: String,
     /// The agent that has it.
     pub link: Arc<Link>,
@@ -42,7 +62,7 @@ pub(super) struct State {
     /// Turns that are whole and could not be stored yet.
     pub unstored: Vec<Ready>,
     /// Why not.
-    pub fault: Option<String>,
+    pub fault: Option<Refusal>,
     /// What goes in front of the next question.
     pub seed: Option<Seed>,
     /// Whether the agent was told a seed: its titles may tell it again.
@@ -55,8 +75,8 @@ pub(super) struct State {
     pub said: Option<TurnId>,
     /// Whether the client knows of the session; else what is held back for it.
     pub held: Option<Vec<Value>>,
-    /// Whether the agent's replay is to be passed over.
-    pub hushed: bool,
+    /// Whether the agent's replay is to be passed over; what it says of questions meanwhile.
+    pub hushed: Option<String>,
 }
 
 impl State {
@@ -73,6 +93,8 @@ pub(super) struct Asked {
     pub before: Option<TurnId>,
     /// The blocks as the agent got them: what it says again of these is an echo.
     pub blocks: Vec<Value>,
+    /// The agent's own id of it, where an echo told one.
+    pub theirs: Option<String>,
 }
 
 impl Asked {
@@ -92,11 +114,12 @@ impl Asked {
 impl Session {
     pub(super) fn new(
         link: &Arc<Link>,
-        theirs: &str,
-        branch: BranchView,
-        cwd: &str,
+        theirs: Theirs,
+        wanted: Wanted,
         seed: Option<Seed>,
     ) -> Self {
+        let Wanted { id, branch, cwd } = wanted;
+        let (link, opened_for) = (Arc::clone(link), branch.id);
         let state = State {
             seeded: seed.is_some(),
             seed,
@@ -109,17 +132,10 @@ impl Session {
             asked: None,
             said: None,
             held: Some(Vec::new()),
-            hushed: false,
+            hushed: None,
             branch,
         };
-        Session {
-            id: state.branch.id.to_string(),
-            theirs: theirs.to_owned(),
-            opened_at: SystemClock.now(),
-            cwd: cwd.to_owned(),
-            link: Arc::clone(link),
-            state: Mutex::new(state),
-        }
+        Session { id, branch: opened_for, theirs, cwd, link, state: Mutex::new(state) }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,6 +153,8 @@ struct Known {
     theirs: HashMap<String, Arc<Session>>,
     /// What the agent says of sessions that are being made.
     early: Vec<(String, Value)>,
+    /// What it says of sessions that are taken in.
+    gathering: HashMap<String, Vec<Value>>,
 }
 
 impl Sessions {
@@ -161,6 +179,12 @@ impl Sessions {
         if let Some(session) = known.theirs.get(id) {
             return Some((Arc::clone(session), message));
         }
+        if let Some(gathered) = known.gathering.get_mut(id) {
+            if gathered.len() < GATHERED {
+                gathered.push(message);
+            }
+            return None;
+        }
         if known.early.len() < EARLY {
             known.early.push((id.to_owned(), message));
         }
@@ -174,16 +198,30 @@ impl Sessions {
         let mut known = self.lock();
         let early = std::mem::take(&mut known.early);
         let (mine, others): (Vec<_>, Vec<_>) =
-            early.into_iter().partition(|(id, _)| *id == session.theirs);
+            early.into_iter().partition(|(id, _)| *id == session.theirs.id);
         known.early = others;
-        session.lock().held = Some(mine.into_iter().map(|(_, message)| message).collect());
-        if let Some(before) = known.theirs.insert(session.theirs.clone(), Arc::clone(&session)) {
+        let mine = mine.into_iter().map(|(_, message)| message);
+        session.lock().held.get_or_insert_default().extend(mine);
+        if let Some(before) = known.theirs.insert(session.theirs.id.clone(), Arc::clone(&session)) {
             known.ours.retain(|_, known| !Arc::ptr_eq(known, &before));
         }
         if let Some(before) = known.ours.insert(session.id.clone(), Arc::clone(&session)) {
             known.theirs.retain(|_, known| !Arc::ptr_eq(known, &before));
         }
         session
+    }
+
+    /// From now on all that the agent says of a session is gathered; `false` if it is already.
+    pub(super) fn gather(&self, theirs: &str) -> bool {
+        let mut known = self.lock();
+        let free = !known.gathering.contains_key(theirs);
+        known.gathering.entry(theirs.to_owned()).or_default();
+        free
+    }
+
+    /// What was gathered.
+    pub(super) fn gathered(&self, theirs: &str) -> Vec<Value> {
+        self.lock().gathering.remove(theirs).unwrap_or_default()
     }
 
     pub(super) fn close(&self, session: &Arc<Session>) {

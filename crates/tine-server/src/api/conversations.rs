@@ -170,7 +170,7 @@ fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<view::C
         Order::Made => asked.engine().conversations(&asked.call, archived, page)?,
         Order::Activity => {
             let (words, tag) = (query.q, query.tag);
-            let recent = RecentQuery { include_archived: archived, words, tag };
+            let recent = RecentQuery { include_archived: archived, words, tag, metadata: None };
             asked.engine().recent_conversations(&asked.call, &recent, page)?
         }
     };

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tine_acp::{Agent, Recorder};
+use tine_acp::{Agent, LINE_BYTES, Recorder};
 use tine_core::{Kind, Limits, ProjectId, Reference};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy, TurnRef};
 use tine_store::embedded::Mode;
@@ -89,8 +89,14 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
             Some(turn) => Some(known(&engine, &call, turn)?),
             None => None,
         };
-        let recorder =
-            Recorder { engine, call, command: args.command, redact: !args.no_redact, from };
+        let recorder = Recorder {
+            engine,
+            call,
+            command: args.command,
+            redact: !args.no_redact,
+            from,
+            line_bytes: LINE_BYTES,
+        };
         recorder.record(io::stdin(), io::stdout())
     };
     served.map_err(|error| Failure::refused(Kind::Internal, format!("serving broke off: {error}")))
