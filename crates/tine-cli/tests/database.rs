@@ -19,7 +19,7 @@ const ABOUT_FILES: [(&str, &str); 3] = [
 ];
 
 /// Whole groups of tests that are about something else than the store's records, and why.
-const GROUPS_ELSEWHERE: [(&str, &str); 20] = [
+const GROUPS_ELSEWHERE: [(&str, &str); 21] = [
     ("acp::", "they look for the store in a folder"),
     ("bad_input::", "it is refused before a store is asked"),
     ("commits::", "their records are entries, which the contract and a copy below check"),
@@ -38,6 +38,7 @@ const GROUPS_ELSEWHERE: [(&str, &str); 20] = [
     ("rendering::", "they are about what is made of a path that was read"),
     ("repl::", "it runs the commands that the rest tests"),
     ("serving::", "they start servers over a folder"),
+    ("syncing::", "the server's store is in a folder"),
     ("settings::", "they are about where a store is named"),
     ("watching::", "they start servers over a folder"),
 ];

@@ -28,5 +28,6 @@ mod repl;
 mod search;
 mod serving;
 mod settings;
+mod syncing;
 mod transfer;
 mod watching;

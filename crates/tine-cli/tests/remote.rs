@@ -56,7 +56,7 @@ const ONLY_HERE: [(&str, &str); 14] = [
 ];
 
 /// Whole groups of tests that make no sense over a server, and why.
-const GROUPS_ONLY_HERE: [(&str, &str); 8] = [
+const GROUPS_ONLY_HERE: [(&str, &str); 9] = [
     ("acp::", "an editor starts the command beside the store"),
     ("formats::", "they begin with the file of an older store, and pack it"),
     ("damage::", "they alter the store's files, which a server holds open"),
@@ -64,6 +64,7 @@ const GROUPS_ONLY_HERE: [(&str, &str); 8] = [
     ("mcp::", "a host starts the command beside the store, or connects to /mcp itself"),
     ("serving::", "they start and end servers of their own"),
     ("settings::", "they are about where a store or a server is named"),
+    ("syncing::", "a store here is one of the two sides"),
     ("learned::models::", "they are about models of the tine.toml here, or start a server"),
 ];
 
