@@ -42,6 +42,14 @@ pub struct Graft {
     pub merged: Option<LogMark>,
 }
 
+impl Graft {
+    /// Where what follows a turn goes. Turns that keep their hashes stay below the very turn, also
+    /// when it is shown no more or as two; everything else goes where it shows.
+    fn below(&self, turn: TurnLoc, land: Option<TurnLoc>) -> Option<TurnLoc> {
+        if self.merged.is_some() { Some(turn) } else { land }
+    }
+}
+
 /// One turn of a tree that is brought in.
 #[derive(Clone, Debug)]
 pub struct GraftTurn {
@@ -322,8 +330,8 @@ fn bases(
     let mut bases = HashMap::new();
     let named = request.turns.iter().enumerate().filter(|(_, turn)| turn.below.is_some());
     for (index, turn) in named {
-        if let Place::Here { land, .. } = base(steps, &tree, turn)? {
-            bases.insert(index, land);
+        if let Place::Here { turn, land, .. } = base(steps, &tree, turn)? {
+            bases.insert(index, request.below(turn, land));
         }
     }
     Ok(bases)
@@ -393,7 +401,7 @@ fn lay(
             break work.bases.get(fresh.last().unwrap_or(&0)).copied().flatten();
         };
         match work.places[index] {
-            Place::Here { land, .. } => break land,
+            Place::Here { turn, land, .. } => break request.below(turn, land),
             Place::Withheld => return Ok(()),
             Place::Same(_) | Place::New => fresh.push(index),
         }
