@@ -30,5 +30,6 @@ mod repl;
 mod search;
 mod serving;
 mod settings;
+mod syncing;
 mod transfer;
 mod watching;

@@ -274,6 +274,23 @@ impl Exchange {
         read_json(&body.read_to_vec().map_err(broken)?)
     }
 
+    /// Sends lines that can be sent again: taken in twice, they add nothing.
+    pub(crate) fn send_again<T: DeserializeOwned>(
+        &self,
+        address: &Address,
+        call: &Call,
+        content_type: &'static str,
+        lines: &[u8],
+    ) -> Result<T> {
+        let (_, answer) = self.persist(true, &[], || {
+            let request = self.request(&Method::POST, address, Some(call))?;
+            let request =
+                request.header(CONTENT_TYPE, content_type).header(ACCEPT, "application/json");
+            self.run(request, lines, Patience::Long)
+        })?;
+        read_json(&answer)
+    }
+
     /// Sends bytes as they are, and reads the answer once all of them were sent.
     pub(crate) fn upload<T: DeserializeOwned>(&self, upload: &Upload<'_>) -> Result<T> {
         let again = upload.call.idempotency_key.is_some();

@@ -32,6 +32,7 @@ mod follow;
 mod knowledge;
 mod operations;
 mod pages;
+mod sync;
 mod transfer;
 mod versions;
 

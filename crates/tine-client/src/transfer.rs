@@ -11,13 +11,13 @@ use crate::address::Address;
 use crate::{Client, refusal};
 
 /// How long a stream may stand still: the other end may look through a large conversation.
-const SILENCE: Duration = Duration::from_secs(600);
+pub(crate) const SILENCE: Duration = Duration::from_secs(600);
 
 /// Bytes that are passed on at once.
 const PIECE: usize = 64 * 1024;
 
 /// The media type of a bundle.
-const MEDIA_TYPE: &str = "application/x-ndjson";
+pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// A bundle as it comes from a server.
 pub struct Bundle {

@@ -15,14 +15,14 @@ use std::collections::{HashMap, HashSet};
 
 use tine_core::json::{Json, Object};
 use tine_core::{Body, ConversationId, Message, Name, Role, Timestamp, TurnHash, TurnId};
-use tine_store::{Branch, Conversation, Origin, Root, Turn, TurnLoc};
+use tine_store::{Branch, Conversation, Origin, Root, Turn, TurnLoc, required};
 
 use crate::append::{make_turn, says_the_same};
 use crate::change::{Change, text};
 use crate::conversation::{check_root_parts, create, patch_fields};
 use crate::log::{Mutation, Steps};
 use crate::tree::{State, Tree};
-use crate::{Call, ConversationPatch, Engine, Error, NewConversation, Result};
+use crate::{Call, ConversationPatch, Engine, Error, LogMark, NewConversation, Result};
 
 /// A tree to be brought in.
 #[derive(Clone, Debug)]
@@ -38,6 +38,16 @@ pub struct Graft {
     /// Whether a branch may leave turns of the tree behind, as after a rewind; otherwise it only
     /// moves forward.
     pub rewinds: bool,
+    /// How far the log had come from which the turns are, where they come from another store.
+    pub merged: Option<LogMark>,
+}
+
+impl Graft {
+    /// Where what follows a turn goes. Turns that keep their hashes stay below the very turn, also
+    /// when it is shown no more or as two; everything else goes where it shows.
+    fn below(&self, turn: TurnLoc, land: Option<TurnLoc>) -> Option<TurnLoc> {
+        if self.merged.is_some() { Some(turn) } else { land }
+    }
 }
 
 /// One turn of a tree that is brought in.
@@ -45,8 +55,9 @@ pub struct Graft {
 pub struct GraftTurn {
     /// The place of its parent in the list; `None` is the root, or the turn that `below` names.
     pub parent: Option<usize>,
-    /// A turn that is here already and not in the list, below which it belongs.
-    pub below: Option<TurnId>,
+    /// A turn that is not in the list, below which it belongs, by hash; where that is not here,
+    /// neither is it brought in.
+    pub below: Option<TurnHash>,
     /// What was said.
     pub message: Message,
     /// Its time says nothing: a turn that says the same is the same whatever its time.
@@ -79,6 +90,8 @@ pub struct Grafted {
     pub withheld: u64,
     /// Branches that are new, by name.
     pub branches: Vec<Name>,
+    /// Operations that it took.
+    pub operations: u64,
 }
 
 impl Engine {
@@ -98,6 +111,7 @@ impl Engine {
     ///     turns: vec![turn(None, Role::User, "Where to?"), turn(Some(0), Role::Assistant, "Tokyo")],
     ///     lines: vec![GraftLine { tip: Some(1), branch: Some(Name::main()) }],
     ///     rewinds: false,
+    ///     merged: None,
     /// };
     /// assert_eq!(engine.graft(&Call::by("me"), graft.clone())?.made, 2);
     /// assert_eq!(engine.graft(&Call::by("me"), graft)?.made, 0);
@@ -164,7 +178,11 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
         None => steps.step("create", |mutation| begin(mutation, &id, new))?,
     }
     let conversation = steps.reader().conversation(&steps.call().project, &id)?;
-    let conversation = tine_store::required(conversation, || format!("conversation {id}"))?;
+    let conversation = required(conversation, || format!("conversation {id}"))?;
+    let log_end = |steps: &Steps<'_>| -> Result<u64> {
+        Ok(steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq))
+    };
+    let begun = if done.created { 0 } else { log_end(steps)? };
     let places = match known {
         None => all_new(request),
         Some(_) => place_all(steps, &conversation, request)?,
@@ -179,7 +197,11 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
     for line in &request.lines {
         steps.step("append", |mutation| {
             mutation.open(conversation.clone())?;
-            lay(mutation, request, line, &mut work, &mut done)
+            lay(mutation, request, line, &mut work, &mut done)?;
+            if let Some(merged) = request.merged {
+                mutation.fact_if_changed("merged", merged.to_json());
+            }
+            Ok(())
         })?;
     }
     if !done.created {
@@ -196,6 +218,7 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
         });
         done.withheld += u64::from(matches!(place, Place::Withheld));
     }
+    done.operations = log_end(steps)? - begun;
     Ok(done)
 }
 
@@ -230,7 +253,8 @@ fn settle(places: &[Place], index: usize) -> usize {
 }
 
 /// What two turns below one parent must have in common to be one.
-type Said<'r> = (Option<usize>, Option<TurnId>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
+type Said<'r> =
+    (Option<usize>, Option<TurnHash>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
 
 fn said(turn: &GraftTurn, parent: Option<usize>) -> Said<'_> {
     let message = &turn.message;
@@ -306,8 +330,8 @@ fn bases(
     let mut bases = HashMap::new();
     let named = request.turns.iter().enumerate().filter(|(_, turn)| turn.below.is_some());
     for (index, turn) in named {
-        if let Place::Here { land, .. } = base(steps, &tree, turn)? {
-            bases.insert(index, land);
+        if let Place::Here { turn, land, .. } = base(steps, &tree, turn)? {
+            bases.insert(index, request.below(turn, land));
         }
     }
     Ok(bases)
@@ -316,11 +340,11 @@ fn bases(
 /// The turn that is here already below which one belongs; without one it is new to the root.
 fn base(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<Place> {
     let Some(below) = &turn.below else { return Ok(Place::New) };
-    match steps.reader().find_turn(&steps.call().project, below)? {
-        Some((conversation, loc)) if conversation == tree.conversation() => {
-            here(tree, &tree.turn(loc)?)
-        }
-        _ => Err(Error::not_found("turn", below)),
+    let found = steps.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
+    match found.first() {
+        Some(loc) => here(tree, &tree.turn(*loc)?),
+        // It was withheld itself, or what it said was erased there.
+        None => Ok(Place::Withheld),
     }
 }
 
@@ -377,7 +401,7 @@ fn lay(
             break work.bases.get(fresh.last().unwrap_or(&0)).copied().flatten();
         };
         match work.places[index] {
-            Place::Here { land, .. } => break land,
+            Place::Here { turn, land, .. } => break request.below(turn, land),
             Place::Withheld => return Ok(()),
             Place::Same(_) | Place::New => fresh.push(index),
         }

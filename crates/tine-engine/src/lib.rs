@@ -80,7 +80,9 @@ pub use outline::OUTLINE_ROWS;
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;
-pub use transfer::{BundleRecord, Delta, Imported, Pulled};
+pub use transfer::{
+    BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Scope, carry,
+};
 
 /// What every operation answers.
 pub type Result<T> = std::result::Result<T, Error>;

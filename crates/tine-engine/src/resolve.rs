@@ -7,6 +7,7 @@ use tine_core::{BranchId, ConversationId, Name, Reference};
 use tine_store::{Branch, Conversation, ConversationKey, Read, TurnLoc, required};
 
 use crate::error::Candidate;
+use crate::log::PROJECT_LOG;
 use crate::tree::{State, Tree};
 use crate::{Call, Error, Result, TurnRef};
 
@@ -48,6 +49,20 @@ pub(crate) fn conversation(
             name: id.to_string(),
             advice: "; `tine ls` lists them",
         }),
+    }
+}
+
+/// A conversation, or the log of what was done outside of all of them.
+pub(crate) fn conversation_or_log(
+    records: &dyn Read,
+    call: &Call,
+    id: &ConversationId,
+) -> Result<Conversation> {
+    match id.as_str() {
+        PROJECT_LOG => records
+            .conversation(&call.project, id)?
+            .ok_or_else(|| Error::not_found("conversation", id)),
+        _ => conversation(records, call, id),
     }
 }
 

@@ -25,6 +25,7 @@ fn tree(rows: &[(Option<usize>, &str)], lines: &[(usize, Option<&str>)]) -> Graf
         turns: rows.iter().enumerate().map(turn).collect(),
         lines: lines.iter().map(line).collect(),
         rewinds: true,
+        merged: None,
     }
 }
 

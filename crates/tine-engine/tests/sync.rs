@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tine_core::{ConversationId, Name};
 use tine_engine::{
     Append, Delete, DeleteMode, MetadataPatch, Pulled, Purge, PurgeTarget, SplitTurn, TurnRef,
+    carry,
 };
 use tine_store::MemoryStore;
 
@@ -15,7 +16,8 @@ fn another(seed: u64) -> World {
 }
 
 fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
-    let done = to.engine.pull(&from.engine, &to.call, talk).expect("a pull");
+    let ends = [from, to].map(|side| side.engine.log_end(&to.call, talk).expect("a look"));
+    let done = carry(&from.engine, &to.engine, &to.call, talk, ends.into()).expect("a pull");
     let problems = to.engine.verify().expect("a check").problems;
     assert!(problems.is_empty(), "{problems:?}");
     done

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use tine_core::{Message, Role};
-use tine_engine::{Append, Call, Engine, NewConversation};
+use tine_engine::{Append, Call, Engine, NewConversation, carry};
 use tine_store::EmbeddedStore;
 
 const CONVERSATIONS: usize = 100;
@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         let (mut turns, mut bytes) = (0, 0);
         for id in &ids {
-            let done = there.pull(&here, &call, id)?;
+            let ends = (here.log_end(&call, id)?, there.log_end(&call, id)?);
+            let done = carry(&here, &there, &call, id, ends)?;
             (turns, bytes) = (turns + done.turns, bytes + done.bytes);
         }
         Ok((turns, bytes, start.elapsed().as_secs_f64()))

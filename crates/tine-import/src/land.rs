@@ -588,6 +588,7 @@ fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
         turns: turns.collect(),
         lines: lines.collect(),
         rewinds: true,
+        merged: None,
     }
 }
 

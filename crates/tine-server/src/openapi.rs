@@ -5,9 +5,10 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use tine_core::{Kind, Limits};
-use tine_formats::view::{Answer, Imported, StoredSource};
+use tine_formats::view::{Answer, Imported, Pulled, StoredSource};
 use tine_formats::wire::NewSource;
 
+use crate::api::sync;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::{sources, transfer};
 
@@ -167,6 +168,18 @@ impl Description {
             body,
             answer,
         );
+    }
+
+    /// The routes that give and take what came behind an entry of a log.
+    pub(crate) fn add_deltas(&mut self) {
+        let about = Operation::new(sync::TAG, "getDelta", "What came behind an entry of a log");
+        let path = "/api/v1/sync/delta";
+        let lines = json!({ transfer::MEDIA_TYPE: { "schema": { "type": "string" } } });
+        self.add_other::<transfer::Behind>(&Method::GET, path, &about, None, lines);
+        let about = Operation::new(sync::TAG, "takeDelta", "Take it in, checking every hash");
+        let answer = json!({ "application/json": { "schema": self.schema::<Answer<Pulled>>() } });
+        let body = Some(transfer::MEDIA_TYPE);
+        self.add_other::<transfer::TakenInto>(&Method::POST, path, &about, body, answer);
     }
 
     /// The routes that take and give the bytes of sources.

@@ -235,6 +235,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
     );
     let import = Operation::new("Store", "importBundle", "Read a bundle, checking every hash");
     description.add_import(&import);
+    description.add_deltas();
     description.add_sources();
     reply::describe(&mut description);
     let description = description.finish();
@@ -242,6 +243,7 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
         .route("/api/v1/events", get(events::events))
         .route("/api/v1/export", get(transfer::export))
         .route("/api/v1/import", post(transfer::import))
+        .route("/api/v1/sync/delta", get(transfer::give).post(transfer::take))
         .route(reply::PATH, post(reply::reply))
         .route(reply::AGAIN_PATH, post(reply::regenerate))
         .route(sources::PATH, post(sources::store))

@@ -1,7 +1,8 @@
-//! Bundles in and out over HTTP.
+//! Bundles in and out over HTTP, and what came behind an entry of a log.
 
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -13,8 +14,8 @@ use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Kind};
-use tine_engine::{Call, Error};
-use tine_formats::bundle::{read_bundle, write_bundle};
+use tine_engine::{self as engine, Call, Error, LogMark};
+use tine_formats::bundle::{BundleError, read_bundle, read_delta, write_bundle, write_delta};
 use tine_formats::view::{self, Answer};
 use tine_formats::wire;
 use tokio::sync::mpsc;
@@ -22,7 +23,8 @@ use tokio::sync::mpsc;
 use crate::access::{Access, Caller};
 use crate::app::App;
 use crate::problem::Problem;
-use crate::route::{Wanted, check_content};
+use crate::room::Held;
+use crate::route::{NoBody, Wanted, asked, check_content};
 
 /// The media type of a bundle.
 pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
@@ -86,7 +88,6 @@ pub(crate) async fn export(
     let wanted = wanted.conversation_id.into_iter().map(|id| ConversationId::new(id, &limits));
     let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(Error::from)?;
     let engine = app.engine.clone();
-    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     let found = tokio::task::spawn_blocking(move || -> Result<_, Error> {
         let mut ids = Vec::new();
         for id in &wanted {
@@ -99,12 +100,21 @@ pub(crate) async fn export(
     });
     let (engine, call, ids) =
         found.await.map_err(|_| Problem::new(Kind::Internal, "the export met a defect"))??;
+    Ok(streamed(room, move |out| write_bundle(&engine, &call, &ids, out).map(|_| ())))
+}
+
+/// What is written, as the body of an answer.
+fn streamed(
+    room: Held,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), BundleError> + Send + 'static,
+) -> Response {
+    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     tokio::task::spawn_blocking(move || {
         let _room = room;
         let mut out = Pieces { sender: sender.clone(), piece: Vec::with_capacity(PIECE) };
-        let written = write_bundle(&engine, &call, &ids, &mut out)
+        let written = write(&mut out)
             .map_err(|error| io::Error::other(error.to_string()))
-            .and_then(|_| out.flush());
+            .and_then(|()| out.flush());
         if let Err(error) = written {
             // The stream breaks off, and without its last line the bundle is refused.
             tracing::error!(%error, "an export broke off");
@@ -118,7 +128,7 @@ pub(crate) async fn export(
     let mut response = Response::new(Body::from_stream(body.fuse()));
     let kind = HeaderValue::from_static(MEDIA_TYPE);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    response
 }
 
 /// A writer whose pieces go to a stream; it waits while nobody reads.
@@ -185,10 +195,25 @@ pub(crate) async fn import(
     }
     check_content(request.headers(), MEDIA_TYPE)?;
     let room = app.transfer_room.take()?;
+    let incoming = incoming(request.into_body(), app.options.body_timeout);
+    let engine = app.engine.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let _room = room;
+        let mut input = BufReader::new(incoming);
+        let done = read_bundle(&engine, project.as_ref(), &mut input)?;
+        let project = project.unwrap_or_default();
+        Ok::<_, Problem>(Answer::new(&project, view::Imported::from(done)))
+    });
+    let done =
+        done.await.map_err(|_| Problem::new(Kind::Internal, "the import met a defect"))??;
+    Ok(axum::Json(done).into_response())
+}
+
+/// Reads a body as it comes, on a task of its own.
+fn incoming(body: Body, patience: Duration) -> Incoming {
     let (sender, receiver) = mpsc::channel(4);
-    let patience = app.options.body_timeout;
     tokio::spawn(async move {
-        let mut body = request.into_body();
+        let mut body = body;
         let mut refused = false;
         loop {
             let piece = match tokio::time::timeout(patience, body.frame()).await {
@@ -205,15 +230,104 @@ pub(crate) async fn import(
             }
         }
     });
-    let engine = app.engine.clone();
+    Incoming { receiver, piece: Bytes::new() }
+}
+
+/// What came behind an entry of a log.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Behind {
+    /// The conversation; `~project` for what was done outside of conversations.
+    conversation_id: String,
+    /// The number of the entry; with `hash`, or the whole conversation without both.
+    seq: Option<u64>,
+    /// The hash of the entry.
+    hash: Option<String>,
+    /// What it is for; `log` without it.
+    scope: Option<Scope>,
+    /// The project; `default` without it.
+    project_id: Option<String>,
+}
+
+/// What a part of a conversation is for.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scope {
+    /// To go on with a log that ends at the entry: everything that changed.
+    Log,
+    /// To be taken over into a log that went another way: turns and their branches.
+    Turns,
+}
+
+impl From<Scope> for engine::Scope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Log => engine::Scope::Log,
+            Scope::Turns => engine::Scope::Turns,
+        }
+    }
+}
+
+/// `GET /api/v1/sync/delta`.
+pub(crate) async fn give(
+    State(app): State<Arc<App>>,
+    Wanted(wanted): Wanted<Behind>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let named = wanted.project_id.as_deref();
+    let asked = asked(app, &parts, named, true, Access::Read, &NoBody::default())?;
+    let engine = asked.engine().clone();
+    let id = ConversationId::new(wanted.conversation_id, engine.limits()).map_err(Error::from)?;
+    let since = match (wanted.seq, wanted.hash) {
+        (None, None) => None,
+        (Some(seq), Some(hash)) => {
+            let unsound = |_| Problem::new(Kind::Invalid, "`hash` is not the hash of an entry");
+            Some(LogMark { seq, hash: hash.parse().map_err(unsound)? })
+        }
+        _ => {
+            let why = "`seq` and `hash` name an entry together; give both or neither";
+            return Err(Problem::new(Kind::Invalid, why));
+        }
+    };
+    let scope = wanted.scope.map_or(engine::Scope::Log, engine::Scope::from);
+    let room = asked.app.transfer_room.take()?;
+    let made = tokio::task::spawn_blocking(move || {
+        let delta = engine.delta(&asked.call, &id, since, scope)?;
+        Ok::<_, Error>((engine, delta))
+    });
+    let (engine, delta) =
+        made.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;
+    Ok(streamed(room, move |out| write_delta(&delta, engine.limits(), out)))
+}
+
+/// Where a part of a conversation goes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TakenInto {
+    /// The project; `default` without it.
+    project_id: Option<String>,
+}
+
+/// `POST /api/v1/sync/delta`.
+pub(crate) async fn take(
+    State(app): State<Arc<App>>,
+    Wanted(into): Wanted<TakenInto>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let named = into.project_id.as_deref();
+    let asked = asked(app, &parts, named, true, Access::Write, &NoBody::default())?;
+    check_content(&parts.headers, MEDIA_TYPE)?;
+    let room = asked.app.transfer_room.take()?;
+    let incoming = incoming(body, asked.app.options.body_timeout);
     let done = tokio::task::spawn_blocking(move || {
         let _room = room;
-        let mut input = BufReader::new(Incoming { receiver, piece: Bytes::new() });
-        let done = read_bundle(&engine, project.as_ref(), &mut input)?;
-        let project = project.unwrap_or_default();
-        Ok::<_, Problem>(Answer::new(&project, view::Imported::from(done)))
+        let delta = read_delta(&mut BufReader::new(incoming), asked.engine().limits())?;
+        let done = asked.engine().receive(&asked.call, delta)?;
+        Ok::<_, Problem>(Answer::new(asked.project(), view::Pulled::from(done)))
     });
     let done =
-        done.await.map_err(|_| Problem::new(Kind::Internal, "the import met a defect"))??;
+        done.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;
     Ok(axum::Json(done).into_response())
 }

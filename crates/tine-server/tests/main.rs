@@ -25,5 +25,6 @@ mod reply;
 mod sources;
 mod stopping;
 mod storing;
+mod sync;
 mod transfer;
 mod versioning;

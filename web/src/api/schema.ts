@@ -2219,6 +2219,123 @@ export interface paths {
             };
         };
     };
+    "/api/v1/sync/delta": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query: {
+                    conversation_id: string;
+                    hash?: string;
+                    project_id?: string;
+                    scope?: components["schemas"]["Scope"];
+                    seq?: number;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/x-ndjson": string;
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                query?: {
+                    project_id?: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PulledAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/sync/hashes": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query: {
+                    conversation_id: string;
+                    project_id?: string;
+                    seq: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogHashesAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/sync/logs": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query?: {
+                    conversation_id?: string;
+                    cursor?: string;
+                    limit?: number;
+                    project_id?: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogEndListAnswer"];
+                    };
+                };
+            };
+        };
+    };
+    "/api/v1/sync/merges": {
+        parameters: {
+        };
+        get: {
+            parameters: {
+                query: {
+                    behind?: number;
+                    conversation_id: string;
+                    project_id?: string;
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogMergesAnswer"];
+                    };
+                };
+            };
+        };
+    };
     "/api/v1/timeline": {
         parameters: {
         };
@@ -3355,6 +3472,37 @@ export interface components {
             next?: string | null;
             project_id: string;
         };
+        LogEnd: {
+            conversation_id: string;
+            hash: string;
+            /** Format: uint64 */
+            seq: number;
+        };
+        LogEndListAnswer: {
+            items: components["schemas"]["LogEnd"][];
+            next?: string | null;
+            project_id: string;
+        };
+        LogHashesAnswer: {
+            hashes: (string | null)[];
+            project_id: string;
+        };
+        LogMark: {
+            hash: string;
+            /** Format: uint64 */
+            seq: number;
+        };
+        LogMerge: {
+            of: components["schemas"]["LogMark"];
+            /** Format: uint64 */
+            seq: number;
+        };
+        LogMergesAnswer: {
+            merges: components["schemas"]["LogMerge"][];
+            project_id: string;
+            /** Format: uint64 */
+            turned: number;
+        };
         Mark: {
             name: string;
             turn_id: string;
@@ -3694,6 +3842,19 @@ export interface components {
             prompt: string;
             prompt_hash: string;
         };
+        PulledAnswer: {
+            /** Format: uint64 */
+            bytes: number;
+            diverged: boolean;
+            new: boolean;
+            /** Format: uint64 */
+            operations: number;
+            project_id: string;
+            /** Format: uint64 */
+            turns: number;
+            /** Format: uint64 */
+            withheld: number;
+        };
         Purge: {
             confirm?: string | null;
             conversation_id?: string | null;
@@ -3858,6 +4019,7 @@ export interface components {
             kind: string;
             strategy: string;
         };
+        Scope: "log" | "turns";
         SearchHit: {
             archived?: boolean;
             /** Format: uint */

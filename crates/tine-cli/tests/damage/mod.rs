@@ -2,7 +2,7 @@
 
 mod access;
 mod files;
-mod flips;
+pub mod flips;
 
 use std::collections::BTreeMap;
 use std::fs;

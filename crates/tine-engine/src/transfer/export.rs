@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tine_core::{ConversationId, TurnId};
-use tine_store::{Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
+use tine_store::{Branch, Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
 
 use super::BundleRecord;
 use super::learned::Told;
@@ -47,12 +47,7 @@ impl Engine {
     ) -> Result<()> {
         let visit = std::cell::RefCell::new(visit);
         self.read(|records| {
-            let found = match conversation.as_str() {
-                PROJECT_LOG => records
-                    .conversation(&call.project, conversation)?
-                    .ok_or_else(|| Error::not_found("conversation", conversation))?,
-                _ => resolve::conversation(records, call, conversation)?,
-            };
+            let found = resolve::conversation_or_log(records, call, conversation)?;
             export(records, &found, &Part::default(), &mut **visit.borrow_mut())
         })
     }
@@ -65,15 +60,13 @@ pub(super) struct Part {
     pub since: u64,
     /// Turns made before that were changed behind it.
     pub changed: BTreeSet<TurnId>,
+    /// Earlier operations that were taken back or done again behind it.
+    pub turned: BTreeSet<u64>,
 }
 
-pub(super) fn export(
-    records: &dyn Read,
-    conversation: &Conversation,
-    part: &Part,
-    visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
-) -> Result<()> {
-    visit(BundleRecord::Conversation {
+/// What begins a conversation.
+pub(super) fn beginning(conversation: &Conversation) -> BundleRecord {
+    BundleRecord::Conversation {
         project: conversation.project.clone(),
         id: conversation.id.clone(),
         root_hash: conversation.root_hash,
@@ -83,7 +76,16 @@ pub(super) fn export(
         created_at: conversation.created_at,
         derived_from: conversation.derived_from.clone(),
         archived: conversation.visibility == Visibility::Archived,
-    })?;
+    }
+}
+
+pub(super) fn export(
+    records: &dyn Read,
+    conversation: &Conversation,
+    part: &Part,
+    visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+) -> Result<()> {
+    visit(beginning(conversation))?;
     let ids = turns(records, conversation, part, visit)?;
     let id_of = |loc: TurnLoc| -> Result<TurnId> {
         Ok(*required(ids.get(&loc), || format!("turn {} of segment {}", loc.index, loc.segment.0))?)
@@ -107,14 +109,8 @@ pub(super) fn export(
         visit(BundleRecord::Hidden { root, by, operation })?;
     }
     for branch in records.branches(key)? {
-        visit(BundleRecord::Branch {
-            id: branch.id,
-            name: branch.name,
-            tip: branch.tip.map(id_of).transpose()?,
-            forked_from: branch.forked_from,
-            created_at: branch.created_at,
-            version: branch.version,
-        })?;
+        let tip = branch.tip.map(id_of).transpose()?;
+        visit(named(branch, tip))?;
     }
     for bookmark in records.bookmarks_in(key)? {
         let turn = id_of(bookmark.turn)?;
@@ -124,14 +120,13 @@ pub(super) fn export(
     // The visitor's error is not the store's: it is carried around the store's visitor.
     let mut failed: Option<Error> = None;
     let mut told = Told::default();
-    records.operations(key, 1, u64::MAX, &mut |operation| {
-        // That an earlier one is undone by now is told by handing it out.
-        if operation.seq <= part.since && !operation.undone {
-            return Ok(true);
+    for seq in &part.turned {
+        if let Some(Detail::Kept(detail)) = records.operation(key, *seq)?.map(|it| it.detail) {
+            told.add(&detail);
         }
-        if let Detail::Kept(detail) = &operation.detail
-            && operation.seq > part.since
-        {
+    }
+    records.operations(key, part.since + 1, u64::MAX, &mut |operation| {
+        if let Detail::Kept(detail) = &operation.detail {
             told.add(detail);
         }
         let record = BundleRecord::Operation {
@@ -151,8 +146,13 @@ pub(super) fn export(
     told.export(records, &conversation.project, visit)
 }
 
+pub(super) fn named(branch: Branch, tip: Option<TurnId>) -> BundleRecord {
+    let Branch { id, name, forked_from, created_at, version, .. } = branch;
+    BundleRecord::Branch { id, name, tip, forked_from, created_at, version }
+}
+
 /// Turns in the order in which they were made: by operation, and within one by depth.
-fn turns(
+pub(super) fn turns(
     records: &dyn Read,
     conversation: &Conversation,
     part: &Part,

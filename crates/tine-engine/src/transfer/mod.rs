@@ -1,11 +1,15 @@
 //! Whole conversations out of a store and into another one, record by record.
 
+mod delta;
 mod export;
 mod import;
 mod learned;
-mod sync;
+mod peer;
+mod receive;
 
-pub use sync::{Delta, Pulled};
+pub use delta::{Delta, LogEnd, LogMark, LogMerge, LogMerges, Scope};
+pub use peer::{Peer, carry};
+pub use receive::Pulled;
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
     SourceId, Status, Timestamp, TurnHash, TurnId,

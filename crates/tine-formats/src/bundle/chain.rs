@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::{ConversationId, Digest, Name, OperationHash, SourceId, TurnHash, TurnId};
-use tine_engine::BundleRecord;
+use tine_engine::{BundleRecord, LogMark, Scope};
 use tine_store::{Content, EntryKind};
 
 use super::encode;
@@ -19,11 +19,20 @@ use super::error::Fault;
 /// What has been seen so far.
 #[derive(Default)]
 pub(super) struct Chain {
+    /// What the lines are of, where it is not whole conversations.
+    part: Option<Part>,
     /// The conversation that lines belong to at present.
     current: Option<Current>,
     pub(super) conversations: u64,
     pub(super) turns: u64,
     pub(super) operations: u64,
+}
+
+/// Which part of a conversation is told.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) scope: Scope,
+    pub(super) since: Option<LogMark>,
 }
 
 /// One conversation.
@@ -44,6 +53,24 @@ struct Current {
 }
 
 impl Chain {
+    /// A chain of lines that tell a part.
+    pub(super) fn of(part: Part) -> Self {
+        Chain { part: Some(part), ..Chain::default() }
+    }
+
+    /// Takes note of a turn that lines of a part name and do not bring.
+    pub(super) fn know(&mut self, turn: TurnId, hash: TurnHash) -> Result<(), Fault> {
+        if self.part.is_none() {
+            return Err(Fault::UnknownRecord { record: KNOWN.to_owned() });
+        }
+        let current = self.current.as_mut().ok_or(Fault::Homeless { record: KNOWN })?;
+        current.enter(KNOWN)?;
+        match current.turns.insert(turn, hash) {
+            None => Ok(()),
+            Some(_) => Err(Fault::RepeatedTurn { turn }),
+        }
+    }
+
     /// The hash of what the record follows: of a turn's raw parent, of the operation before.
     pub(super) fn link(&self, record: &BundleRecord) -> Result<Option<Digest>, Fault> {
         if let BundleRecord::Conversation { .. } = record {
@@ -69,7 +96,7 @@ impl Chain {
                 let computed = root_hash(root.system_prompt.as_deref(), &root.config);
                 check_hash(|| format!("root of `{id}`"), computed.0, stated.0)?;
             }
-            self.current = Some(Current::new(id.clone()));
+            self.current = Some(Current::new(id.clone(), self.part.and_then(|part| part.since)));
             self.conversations += 1;
             return Ok(());
         }
@@ -85,9 +112,19 @@ impl Chain {
         Ok(())
     }
 
+    /// The last operation of the conversation so far.
+    pub(super) fn log_end(&self) -> Option<LogMark> {
+        let current = self.current.as_ref()?;
+        current.last_operation.map(|hash| LogMark { seq: current.last_seq, hash })
+    }
+
     /// Checks what can be known only once all lines of a conversation are there.
     pub(super) fn end_conversation(&mut self) -> Result<(), Fault> {
-        match self.current.take() {
+        let current = self.current.take();
+        if self.part.is_some_and(|part| part.scope == Scope::Turns) {
+            return Ok(());
+        }
+        match current {
             Some(Current { last_seq: 0, id, .. }) => Err(Fault::NoOperation { conversation: id }),
             Some(Current { named_operation: named, last_seq: last, .. }) if named > last => {
                 Err(Fault::UnknownOperation { named, last })
@@ -97,9 +134,13 @@ impl Chain {
     }
 }
 
+/// A line of a part about a turn from before it.
+const KNOWN: &str = "known";
+
 /// The order of the lines within a conversation.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "conversation",
+    KNOWN,
     "turn",
     "split",
     "hidden",
@@ -111,15 +152,15 @@ const ORDER: [&str; 9] = [
 ];
 
 impl Current {
-    fn new(id: ConversationId) -> Self {
+    fn new(id: ConversationId, since: Option<LogMark>) -> Self {
         Current {
             id,
             last: ORDER[0],
             turns: HashMap::new(),
             hashes: HashSet::new(),
             last_name: None,
-            last_operation: None,
-            last_seq: 0,
+            last_operation: since.map(|mark| mark.hash),
+            last_seq: since.map_or(0, |mark| mark.seq),
             named_operation: 0,
             last_entry: None,
             last_piece: None,
@@ -184,7 +225,7 @@ impl Current {
                 self.sorted("bookmark", name)?;
             }
             BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } => {
-                let expected = self.last_seq + 1;
+                let expected = self.last_seq.saturating_add(1);
                 if *seq != expected {
                     return Err(Fault::Seq { expected, found: *seq });
                 }

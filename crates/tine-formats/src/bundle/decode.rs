@@ -9,7 +9,7 @@ use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
 use tine_core::{
     Body, ConversationId, Digest, Json, Limits, Metadata, Name, ProjectId, Role, SourceId, Status,
-    TurnId,
+    TurnHash, TurnId,
 };
 use tine_engine::BundleRecord;
 use tine_store::{
@@ -26,6 +26,8 @@ use super::{FORMAT, VERSION, Written, encode};
 pub(super) enum Line {
     /// A record, and the hash that it gives for the record which it follows.
     Record(BundleRecord, Option<Digest>),
+    /// A turn that a part names and does not bring.
+    Known(TurnId, TurnHash),
     /// The end.
     End(Written),
 }
@@ -63,6 +65,7 @@ pub(super) fn line(line: &[u8], limits: &Limits) -> Result<Line, Fault> {
     };
     let (name, read): (&'static str, Read) = match kind.as_str() {
         "conversation" => ("conversation", conversation),
+        "known" => ("known turn", known),
         "turn" => ("turn", turn),
         "split" => ("split", split),
         "hidden" => ("hidden", hidden),
@@ -115,6 +118,10 @@ fn derivation(mut from: Fields, limits: &Limits) -> Result<DerivedFrom, Fault> {
     let turn = from.parsed_or_null("turn_id")?;
     from.finish()?;
     Ok(DerivedFrom { conversation, turn })
+}
+
+fn known(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+    Ok(Line::Known(fields.parsed("turn_id")?, fields.parsed("turn_hash")?))
 }
 
 fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {

@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use tine_core::json::{self, MAX_DEPTH, Object};
-use tine_core::{Digest, Json, TurnHash};
+use tine_core::{Digest, Json, TurnHash, TurnId};
 use tine_engine::BundleRecord;
 use tine_store::{Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, Origin};
 
@@ -16,6 +16,11 @@ use super::{FORMAT, VERSION, Written};
 /// The first line.
 pub(super) fn header() -> Json {
     json::object([("format", FORMAT.into()), ("version", VERSION.into())])
+}
+
+/// A turn that a part names and does not bring.
+pub(super) fn known(turn: TurnId, hash: TurnHash) -> Json {
+    json::object([("record", "known".into()), ("turn_id", text(&turn)), ("turn_hash", text(&hash))])
 }
 
 /// The last line.

@@ -103,6 +103,15 @@ pub enum Fault {
         super::VERSION
     )]
     NotABundle,
+    /// Something else than a delta.
+    #[error("this is not what came behind an entry of a log; ask the other side again")]
+    NotADelta,
+    /// A delta that does not tell what its header says.
+    #[error("it does not hold exactly what its first line says: {what}; ask the other side again")]
+    OtherDelta {
+        /// In which way.
+        what: &'static str,
+    },
     /// A bundle of another release.
     #[error(
         "the bundle has version {found} and this release reads version {}; import it with the \

@@ -21,6 +21,7 @@
 
 mod chain;
 mod decode;
+mod delta;
 mod encode;
 mod error;
 mod fields;
@@ -32,6 +33,7 @@ mod writer;
 
 use tine_core::{Digest, Limits};
 
+pub use delta::{read_delta, write_delta};
 pub use error::{BundleError, Fault};
 pub use import::{read_bundle, read_bundle_in_place, verify_bundle};
 pub use reader::Reader;

@@ -1,9 +1,10 @@
 //! A bundle, record by record, each checked against everything before it.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use tine_core::Limits;
-use tine_engine::BundleRecord;
+use tine_core::{Limits, TurnHash, TurnId};
+use tine_engine::{BundleRecord, LogMark};
 
 use super::chain::Chain;
 use super::decode::{self, Line};
@@ -22,6 +23,10 @@ pub struct Reader<'a> {
     lines: Lines<'a>,
     limits: Limits,
     chain: Chain,
+    /// Turns that a part names and does not bring.
+    pub(super) known: BTreeMap<TurnId, TurnHash>,
+    /// The last operation of the last conversation.
+    pub(super) log_end: Option<LogMark>,
     end: Option<Written>,
 }
 
@@ -45,7 +50,12 @@ impl<'a> Reader<'a> {
             Err(other) => return Err(other),
         };
         first.map_err(|fault| BundleError::Line { line: 1, fault })?;
-        Ok(Reader { lines, limits: *limits, chain: Chain::default(), end: None })
+        Ok(Reader::behind_header(lines, Chain::default(), limits))
+    }
+
+    /// Reads what follows a header that was read.
+    pub(super) fn behind_header(lines: Lines<'a>, chain: Chain, limits: &Limits) -> Self {
+        Reader { lines, limits: *limits, chain, known: BTreeMap::new(), log_end: None, end: None }
     }
 
     /// The number of the line that was read last, from 1.
@@ -60,20 +70,21 @@ impl<'a> Reader<'a> {
 
     /// The next record; `None` once the end line has been reached and checked.
     pub fn next_record(&mut self) -> Result<Option<BundleRecord>, BundleError> {
-        if self.end.is_some() {
-            return Ok(None);
+        while self.end.is_none() {
+            if !self.lines.advance(longest_line(&self.limits))? {
+                return Err(self.lines.missing());
+            }
+            match self.check() {
+                Ok(Some(record)) => return Ok(Some(record)),
+                Ok(None) if self.end.is_some() => return self.nothing_follows(),
+                Ok(None) => {}
+                Err(fault) => return Err(self.lines.fault(fault)),
+            }
         }
-        if !self.lines.advance(longest_line(&self.limits))? {
-            return Err(self.lines.missing());
-        }
-        match self.check() {
-            Ok(Some(record)) => Ok(Some(record)),
-            Ok(None) => self.nothing_follows(),
-            Err(fault) => Err(self.lines.fault(fault)),
-        }
+        Ok(None)
     }
 
-    /// The present line as a record; `None` for the end line.
+    /// The present line as a record; `None` for the end line, and for one about a known turn.
     fn check(&mut self) -> Result<Option<BundleRecord>, Fault> {
         match decode::line(self.lines.current(), &self.limits)? {
             Line::Record(record, stated) => {
@@ -86,7 +97,13 @@ impl<'a> Reader<'a> {
                 self.chain.accept(&record)?;
                 Ok(Some(record))
             }
+            Line::Known(turn, hash) => {
+                self.chain.know(turn, hash)?;
+                self.known.insert(turn, hash);
+                Ok(None)
+            }
             Line::End(stated) => {
+                self.log_end = self.chain.log_end();
                 self.chain.end_conversation()?;
                 let counts = [
                     ("conversations", stated.conversations, self.chain.conversations),

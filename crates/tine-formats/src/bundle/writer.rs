@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use sha2::{Digest as _, Sha256};
-use tine_core::{ConversationId, Digest, Limits};
+use tine_core::{ConversationId, Digest, Json, Limits, TurnHash, TurnId};
 use tine_engine::{BundleRecord, Call, Engine};
 
 use super::chain::Chain;
@@ -71,10 +71,28 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Writes the header.
     pub fn new(out: &'a mut dyn Write, limits: &Limits) -> Result<Self, BundleError> {
-        let (chain, before) = (Chain::default(), Sha256::new());
-        let mut writer = Writer { out, limit: longest_line(limits), chain, before };
-        writer.line(&encode::header().to_canonical())?;
+        Writer::with(out, limits, &encode::header(), Chain::default())
+    }
+
+    /// Writes a header, and then what a chain is of.
+    pub(super) fn with(
+        out: &'a mut dyn Write,
+        limits: &Limits,
+        header: &Json,
+        chain: Chain,
+    ) -> Result<Self, BundleError> {
+        let mut writer = Writer { out, limit: longest_line(limits), chain, before: Sha256::new() };
+        writer.line(&header.to_canonical())?;
         Ok(writer)
+    }
+
+    /// Writes a turn that a part names and does not bring.
+    pub(super) fn known(&mut self, turn: TurnId, hash: TurnHash) -> Result<(), BundleError> {
+        self.chain.know(turn, hash).map_err(|fault| {
+            let record = format!("turn {turn}");
+            BundleError::Damaged { record, fault }
+        })?;
+        self.line(&encode::known(turn, hash).to_canonical())
     }
 
     /// Writes one record.

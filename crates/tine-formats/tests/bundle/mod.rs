@@ -1,6 +1,7 @@
 //! The bundle: its form, what is refused, what the Python script finds, and the way through
 //! both stores.
 
+mod delta;
 mod form;
 mod learned;
 mod page;

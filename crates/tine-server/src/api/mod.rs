@@ -15,6 +15,7 @@ mod relationships;
 mod search;
 mod sources;
 mod store;
+pub(crate) mod sync;
 mod turns;
 mod visited;
 
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Routes {
     let routes = models::routes(routes);
     let routes = search::routes(routes);
     let routes = store::routes(routes);
+    let routes = sync::routes(routes);
     let routes = sources::routes(routes);
     let routes = interpretations::routes(routes);
     let routes = entities::routes(routes);

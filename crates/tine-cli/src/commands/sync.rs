@@ -3,9 +3,7 @@
 //! Conversation by conversation, each in one transaction: ended at any point, the next run goes on.
 //! `docs/sync.md` says what travels.
 
-mod server;
-
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +13,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
-use tine_engine::{Call, Engine, Pulled, SystemClock, SystemEntropy};
+use tine_engine::{
+    Call, Engine, LogMark, Operations, Page, Peer, Pulled, SystemClock, SystemEntropy, carry,
+};
 use tine_store::embedded::Mode;
 
 use crate::arguments::Globals;
@@ -23,6 +23,7 @@ use crate::failure::{Failure, Result};
 use crate::session::{Session, limits};
 use crate::store_place::StorePlace;
 use crate::terminal::Paging;
+use crate::terminal::text::count;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -56,6 +57,7 @@ struct Travelled {
     diverged: u64,
     turns: u64,
     operations: u64,
+    withheld: u64,
     bytes: u64,
 }
 
@@ -65,6 +67,7 @@ impl Travelled {
         self.diverged += u64::from(done.diverged && done.turns > 0);
         self.turns += done.turns;
         self.operations += done.operations;
+        self.withheld += done.withheld;
         self.bytes += done.bytes;
     }
 }
@@ -83,37 +86,49 @@ enum Remote {
     Server(Client),
 }
 
+impl Remote {
+    fn peer(&self) -> &dyn Peer {
+        match self {
+            Remote::Store(engine) => engine,
+            Remote::Server(client) => client,
+        }
+    }
+
+    fn projects(&self) -> Result<Vec<tine_engine::ProjectView>> {
+        Ok(match self {
+            Remote::Store(engine) => engine.projects()?,
+            Remote::Server(client) => client.projects()?,
+        })
+    }
+}
+
+/// One conversation, and how far its log has come here and there.
+struct Work {
+    call: Call,
+    id: ConversationId,
+    here: Option<LogMark>,
+    there: Option<LogMark>,
+}
+
 pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     let session = Session::open(globals, Mode::Create)?;
     let here = session.engine.here("sync", "run it where the store is")?;
     let remote = remote(globals, args)?;
     let mut report = Report::default();
-    let projects = match globals.project() {
+    let projects: BTreeSet<ProjectId> = match globals.project() {
         Some(_) => BTreeSet::from([session.call.project.clone()]),
-        None => projects(here, &remote)?,
+        None => here.projects()?.into_iter().chain(remote.projects()?).map(|it| it.id).collect(),
     };
     let mut work = Vec::new();
     for project in projects {
         let call = session.call.clone().in_project(project);
-        let ids = match &remote {
-            Remote::Store(there) => {
-                let mut ids: BTreeSet<ConversationId> = here.exported(&call)?.into_iter().collect();
-                ids.extend(there.exported(&call)?);
-                ids
-            }
-            Remote::Server(there) => server::conversations(here, there, &call)?,
-        };
-        work.extend(ids.into_iter().map(|id| (call.clone(), id)));
+        work.extend(differing(here, remote.peer(), &call)?);
     }
     let bar = bar(work.len() as u64, io::stderr().is_terminal() && !globals.json);
-    for (call, id) in &work {
-        let done = match &remote {
-            Remote::Store(there) => between(here, there, call, id, args, &mut report),
-            Remote::Server(there) => server::exchange(here, there, call, id, args, &mut report),
-        };
-        match done {
+    for one in &work {
+        match exchange(here, remote.peer(), one, args, &mut report) {
             Err(failure) if is_about_one(failure.kind()) => {
-                report.notes.push(format!("{id}: {failure}"));
+                report.notes.push(format!("{}: {failure}", one.id));
             }
             other => other?,
         }
@@ -123,26 +138,54 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     say(&session, &report)
 }
 
-/// A refusal that is no reason to leave out other conversations.
-fn is_about_one(kind: Kind) -> bool {
-    matches!(kind, Kind::Invalid | Kind::Conflict | Kind::Unsupported | Kind::TooLarge)
+/// The conversations of a project whose logs are not the same on both sides.
+fn differing(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<Work>> {
+    let (mut ours, mut theirs) = (ends(here, call)?, ends(there, call)?);
+    let ids: BTreeSet<ConversationId> = ours.keys().chain(theirs.keys()).cloned().collect();
+    let work = ids.into_iter().map(|id| Work {
+        call: call.clone(),
+        here: ours.remove(&id),
+        there: theirs.remove(&id),
+        id,
+    });
+    Ok(work.filter(|work| work.here != work.there).collect())
 }
 
-fn between(
+/// How far each log of a project has come.
+fn ends(side: &dyn Peer, call: &Call) -> Result<BTreeMap<ConversationId, LogMark>> {
+    let mut ends = BTreeMap::new();
+    let mut page = Page::default();
+    loop {
+        let found = side.log_ends(call, page)?;
+        ends.extend(found.items.into_iter().map(|found| (found.conversation, found.end)));
+        match found.next {
+            Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+            None => return Ok(ends),
+        }
+    }
+}
+
+fn exchange(
     here: &Engine,
-    there: &Engine,
-    call: &Call,
-    id: &ConversationId,
+    there: &dyn Peer,
+    work: &Work,
     args: &SyncArgs,
     report: &mut Report,
 ) -> Result<()> {
+    let Work { call, id, here: ours, there: theirs } = work;
     if !args.push {
-        report.pulled.add(here.pull(there, call, id)?);
+        report.pulled.add(carry(there, here, call, id, (*theirs, *ours))?);
     }
     if !args.pull {
-        report.pushed.add(there.pull(here, call, id)?);
+        let ours = here.log_end(call, id)?;
+        report.pushed.add(carry(here, there, call, id, (ours, *theirs))?);
     }
     Ok(())
+}
+
+/// A refusal that is no reason to leave out other conversations.
+fn is_about_one(kind: Kind) -> bool {
+    matches!(kind, Kind::Invalid | Kind::Conflict | Kind::Unsupported | Kind::TooLarge)
 }
 
 fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
@@ -161,14 +204,6 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
     let store = place.open(mode)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     Ok(Remote::Store(Engine::with(store, clock, entropy, limits())))
-}
-
-fn projects(here: &Engine, remote: &Remote) -> Result<BTreeSet<ProjectId>> {
-    let there = match remote {
-        Remote::Store(engine) => engine.projects()?,
-        Remote::Server(client) => tine_engine::Operations::projects(client)?,
-    };
-    Ok(here.projects()?.into_iter().chain(there).map(|project| project.id).collect())
 }
 
 fn bar(conversations: u64, shown: bool) -> ProgressBar {
@@ -203,6 +238,12 @@ fn say(session: &Session, report: &Report) -> Result<()> {
                 out,
                 "both sides had gone on in {diverged} conversations; both lines are kept"
             )?;
+        }
+        for (done, side) in [(report.pulled, "here"), (report.pushed, "there")] {
+            if done.withheld > 0 {
+                let turns = count(done.withheld, "turn");
+                writeln!(out, "{turns} not taken over: gone {side}, or below something that is")?;
+            }
         }
         for note in &report.notes {
             writeln!(out, "{}", crate::terminal::text::visible(note))?;

@@ -1,0 +1,130 @@
+//! How far logs have come, and what was taken in from another store.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tine_core::ConversationId;
+use tine_engine as engine;
+
+use super::reading::{Unreadable, parse};
+use super::text;
+
+/// A place in a log.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LogMark {
+    /// The number of an entry.
+    pub seq: u64,
+    /// Its hash, which stands for all before it.
+    pub hash: String,
+}
+
+impl From<engine::LogMark> for LogMark {
+    fn from(mark: engine::LogMark) -> Self {
+        LogMark { seq: mark.seq, hash: text(mark.hash) }
+    }
+}
+
+impl TryFrom<LogMark> for engine::LogMark {
+    type Error = Unreadable;
+
+    fn try_from(view: LogMark) -> Result<Self, Unreadable> {
+        Ok(engine::LogMark { seq: view.seq, hash: parse("hash", &view.hash)? })
+    }
+}
+
+/// How far the log of a conversation has come.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LogEnd {
+    /// The conversation.
+    pub conversation_id: String,
+    /// Its last entry.
+    #[serde(flatten)]
+    pub end: LogMark,
+}
+
+impl From<engine::LogEnd> for LogEnd {
+    fn from(found: engine::LogEnd) -> Self {
+        LogEnd { conversation_id: text(found.conversation), end: found.end.into() }
+    }
+}
+
+impl TryFrom<LogEnd> for engine::LogEnd {
+    type Error = Unreadable;
+
+    fn try_from(view: LogEnd) -> Result<Self, Unreadable> {
+        let conversation = ConversationId::from_stored(view.conversation_id);
+        Ok(engine::LogEnd { conversation, end: view.end.try_into()? })
+    }
+}
+
+/// Hashes of entries of a log.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LogHashes {
+    /// In the order in which they were asked for; `null` for an entry that the log has not.
+    pub hashes: Vec<Option<String>>,
+}
+
+/// An entry that brought turns of another log.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LogMerge {
+    /// Its number.
+    pub seq: u64,
+    /// How far the other log had come.
+    pub of: LogMark,
+}
+
+/// What stands in a log about other logs.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LogMerges {
+    /// The entries that brought turns of others, oldest first.
+    pub merges: Vec<LogMerge>,
+    /// The last entry that took something back or brought it back; 0 without one.
+    pub turned: u64,
+}
+
+impl From<engine::LogMerges> for LogMerges {
+    fn from(told: engine::LogMerges) -> Self {
+        let merge = |it: engine::LogMerge| LogMerge { seq: it.seq, of: it.of.into() };
+        LogMerges { merges: told.merges.into_iter().map(merge).collect(), turned: told.turned }
+    }
+}
+
+impl TryFrom<LogMerges> for engine::LogMerges {
+    type Error = Unreadable;
+
+    fn try_from(view: LogMerges) -> Result<Self, Unreadable> {
+        let merge = |it: LogMerge| Ok(engine::LogMerge { seq: it.seq, of: it.of.try_into()? });
+        let merges = view.merges.into_iter().map(merge).collect::<Result<_, Unreadable>>()?;
+        Ok(engine::LogMerges { merges, turned: view.turned })
+    }
+}
+
+/// What was done with what came from another store.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Pulled {
+    /// The conversation was not here.
+    pub new: bool,
+    /// Both sides had gone on by themselves.
+    pub diverged: bool,
+    /// Turns that are new here.
+    pub turns: u64,
+    /// Operations that are new here.
+    pub operations: u64,
+    /// Turns that were not taken over because they, or something above them, is gone here.
+    pub withheld: u64,
+    /// How many bytes came.
+    pub bytes: u64,
+}
+
+impl From<engine::Pulled> for Pulled {
+    fn from(done: engine::Pulled) -> Self {
+        let engine::Pulled { new, diverged, turns, operations, withheld, bytes } = done;
+        Pulled { new, diverged, turns, operations, withheld, bytes }
+    }
+}
+
+impl From<Pulled> for engine::Pulled {
+    fn from(view: Pulled) -> Self {
+        let Pulled { new, diverged, turns, operations, withheld, bytes } = view;
+        engine::Pulled { new, diverged, turns, operations, withheld, bytes }
+    }
+}
