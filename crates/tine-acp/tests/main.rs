@@ -4,6 +4,7 @@ mod asking;
 mod client;
 mod endpoint;
 mod forking;
+mod fuzz;
 mod hostile;
 mod lifecycle;
 mod models;

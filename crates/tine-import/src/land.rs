@@ -383,11 +383,21 @@ impl<'e> Landing<'e> {
             let source = NewSource {
                 content: Arc::new(bytes),
                 mime_type: file.mime_type,
-                original_filename: file.name,
+                original_filename: file.name.and_then(file_name),
                 interpret: Interpret::None,
                 interpreter: None,
             };
-            let stored = self.engine.store_source(call, source)?;
+            let stored = match self.engine.store_source(call, source) {
+                Ok(stored) => stored,
+                Err(error) if is_about_the_tree(error.kind()) => {
+                    let path = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
+                    let what =
+                        format!("a file with the turn {turn} was refused: {error}; left out");
+                    self.notes.push(Note::new(&path, None, what));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let target = End::Source(stored.source.id);
             self.relate(call, "EMBEDS", End::Turn(Reference::from(turn)), target)?;
             self.summary.attachments += 1;
@@ -601,6 +611,14 @@ fn with_id(mut message: Message, id: String) -> Message {
     info.insert("id", id.into());
     message.metadata.source_info = Some(Json::Object(info));
     message
+}
+
+/// A name of a file as sources can have it: on one line, and of a bounded length.
+fn file_name(name: String) -> Option<String> {
+    if name.len() <= Limits::default().name_bytes && !name.contains(char::is_control) {
+        return Some(name);
+    }
+    Some(tine_core::text::preview(&name, 100)).filter(|name| !name.is_empty())
 }
 
 /// A title on one line and of a length that listings can show.

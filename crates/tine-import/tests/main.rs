@@ -5,5 +5,6 @@
 mod drawing;
 mod fixtures;
 mod following;
+mod fuzz;
 mod hostile;
 mod roundtrip;
