@@ -188,3 +188,17 @@ fn servers_that_are_offered_are_declined_and_nothing_fails() {
     let session = made["sessionId"].as_str().expect("an id");
     client.prompt(session, "hello");
 }
+
+#[test]
+fn a_page_passes_over_what_is_of_other_folders() {
+    let world = World::new();
+    let mut client = world.client();
+    let wanted = client.new_session();
+    for _ in 0..120 {
+        client.ask("session/new", json!({ "cwd": "/other", "mcpServers": [] }));
+    }
+    let page = client.ask("session/list", json!({ "cwd": CWD }));
+    assert_eq!(ids(page["sessions"].as_array().expect("sessions")), [wanted]);
+    assert_eq!(page.get("nextCursor"), None, "there is nothing behind it");
+    assert_eq!(listed(&mut client, json!({})).len(), 121);
+}
