@@ -104,7 +104,7 @@ class Peer:
 
 def size_of(folder, without=()):
     files = (file for file in folder.rglob("*") if file.is_file() and file.name not in without)
-    return sum(file.stat().st_size for file in files)
+    return sum(file.stat().st_blocks * 512 for file in files)
 
 
 def resident(process):

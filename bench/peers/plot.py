@@ -24,8 +24,7 @@ def panel(report, row, left, top):
     high = math.log10(max(figures))
     room = WIDTH - LABEL - 90
     better = "more" if row.unit == "rate" else "less"
-    title = "durable appends, " + row.title if row.unit == "rate" else row.title
-    out = [f'<text x="{left}" y="{top + 12}" class="title">{html.escape(title)} '
+    out = [f'<text x="{left}" y="{top + 12}" class="title">{html.escape(row.name)} '
            f'({better} is better)</text>']
     for place, (peer, figure) in enumerate(found):
         y = top + 22 + place * (BAR + GAP)

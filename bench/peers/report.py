@@ -6,6 +6,7 @@ import plot
 from recorded import SYSTEMS
 
 DASH = "–"
+FIGURES = "peers.json"
 
 
 def show(figure, unit):
@@ -27,13 +28,14 @@ class Report:
 
     def figure(self, peer, row):
         """In the unit of its row: disk is told for each turn."""
-        kept = self.found["figures"].get(peer.name, {}).get(row.key)
-        if kept is None or kept["median"] is None:
+        rounds = self.found["figures"].get(peer.name, {}).get(row.key)
+        if not rounds:
             return None
-        turns = {"grown": self.scale.grown}.get(
-            row.key, self.scale.conversations * self.scale.turns)
-        return kept["median"] / (turns if "disk a turn" in row.title or row.key in
-                                 ("indexed", "rest") else 1)
+        best = max(rounds) if row.unit == "rate" else min(rounds)
+        if not row.title.startswith("disk a turn"):
+            return best
+        in_bulk = self.scale.conversations * self.scale.turns
+        return best / (self.scale.grown if row.key == "grown" else in_bulk)
 
     def note(self, text):
         if text not in self.notes:
@@ -86,7 +88,7 @@ class Report:
                 for less in (False, True):
                     there = [peer for peer in others if peer.does_less == less]
                     cells += self.best_of(there, row, tine)
-                lines.append(f"| {row.title} | " + " | ".join(cells) + " |")
+                lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
         return [*lines, ""]
 
     def best_of(self, others, row, tine):
@@ -108,23 +110,19 @@ class Report:
         return cells
 
     def head(self):
-        found = self.found
-        load = found["load"]
-        fair = ", all under `chrt -r 1`" if found["fair"] else ""
+        runs = self.found["runs"]
         return [
             "# Tine beside others", "",
-            f"Made by `scripts/bench-peers{' --fair' if found['fair'] else ''}"
-            f"{' --quick' if found['quick'] else ''}` in {found['took_seconds'] // 60 + 1} minutes, "
-            f"{found['date']}, commit {found['commit']}.", "",
-            f"- Machine: {found['machine']}. Load before each row: "
-            f"{load['least']:.1f} to {load['most']:.1f}, median {load['median']:.1f} "
-            f"(the benchmark's own included){fair}.",
-            f"- Messages of a kilobyte of English words, the same for all. Each row of each system "
-            f"runs in a process of its own, in {self.scale.rounds} rounds of all systems in turn, "
-            f"every other round backwards; a figure is the median of the rounds' medians.",
-            f"- Everything but Tine's engine is used from Python {found['python']}: Tine over HTTP "
-            f"(`http.client`, kept alive), the others by their own modules in the process of the "
-            f"client. With several clients, each is a process.",
+            "Made by `scripts/bench-peers`. In `peers.json` are the figures of every round.", "",
+            f"- Machine: {self.found['machine']}.",
+            *map(told, runs),
+            "- Messages of a kilobyte of English words, the same for all. Each row of each system "
+            "runs in a process of its own, in rounds of all systems in turn, every other round "
+            "backwards. A figure is the best of the rounds' medians (of rates, the best round): "
+            "other work on the machine and its disk makes a round worse, never better.",
+            f"- Everything but Tine's engine is used from Python {self.found['python']}: Tine over "
+            "HTTP (`http.client`, kept alive), the others by their own modules in the process of "
+            "the client. With several clients, each is a process.",
             "- Durable appends are compared with durable ones only. Syncs were counted:", "",
             *self.durability(), "", "![Some of it as bars](peers.svg)", "",
         ]
@@ -143,6 +141,16 @@ class Report:
         return "\n".join([*self.head(), *body, *self.beside(), *notes]).rstrip() + "\n"
 
 
+def told(run):
+    load = run["load_before_a_row"]
+    rows = "all rows" if run["rows"] == "all" else "rows " + ", ".join(run["rows"])
+    fair = ", under `chrt -r 1`" if run["fair"] else ""
+    return (
+        f"- {run['began']}, {run['seconds'] // 60 + 1} minutes, commit {run['commit']}, {rows}"
+        f"{fair}. Load before a row {load['least']:.0f} to {load['most']:.0f}, median "
+        f"{load['median']:.0f}, the benchmark's own included.")
+
+
 def write(found, tables, peers, scale, folder):
     report = Report(found, tables, peers, scale)
     page = report.page()
@@ -152,6 +160,6 @@ def write(found, tables, peers, scale, folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "peers.md").write_text(page)
-    (folder / "peers.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / FIGURES).write_text(json.dumps(found, indent=1) + "\n")
     (folder / "peers.svg").write_text(plot.draw(report))
     print(f"written to {folder}")

@@ -22,6 +22,11 @@ class Row:
     # Whether it is of systems that sync before they acknowledge, of those that do not, or both.
     durable: bool = True
 
+    @property
+    def name(self):
+        """Its title where its table is not named."""
+        return f"durable appends in a second, {self.title}" if self.unit == "rate" else self.title
+
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
@@ -106,7 +111,7 @@ def all_tables(scale):
                     back=deepest // 2, conversation=rests),
             large("rare", f"search in {number(all_turns)}: a word in 0.6 %", "search", word=RARE,
                   conversation="c1"),
-            large("common", "a word in 10 %", "search", word=COMMON, conversation="c1"),
+            large("common", "search there: a word in 10 %", "search", word=COMMON, conversation="c1"),
         ],
         "At rest": [
             large("nothing", "a request that does nothing", "nothing", conversation="c1"),
@@ -115,7 +120,7 @@ def all_tables(scale):
             Row("grown", f"disk a turn, {number(scale.grown)} one by one", "grown",
                 {"turns": scale.grown}, "bytes", rounds=1),
             large("disk", f"disk a turn, {number(all_turns)} in bulk", "disk", "bytes", 1),
-            large("indexed", "with an index of words", "indexed", "bytes", 1),
-            large("rest", "made small", "rest", "bytes", 1),
+            large("indexed", "disk a turn, the same with an index of words", "indexed", "bytes", 1),
+            large("rest", "disk a turn, the same made small", "rest", "bytes", 1),
         ],
     }

@@ -91,13 +91,10 @@ class Run:
                 shutil.rmtree(fresh, ignore_errors=True)
 
     def keep(self, peer, row, measured):
-        """The median of a round, and how many it is of."""
+        """The median of a round."""
         several = isinstance(measured, list)
         figure = statistics.median(measured) if several else measured
-        kept = self.figures.setdefault(peer.name, {}).setdefault(row.key, {"rounds": [], "of": 0})
-        kept["rounds"].append(figure)
-        kept["of"] += len(measured) if several else 1
-        kept["median"] = statistics.median(kept["rounds"])
+        self.figures.setdefault(peer.name, {}).setdefault(row.key, []).append(figure)
         print(f"  {row.key} {peer.name} {figure:.6g}", file=sys.stderr)
 
     def syncs(self, peer):
@@ -150,6 +147,28 @@ def machine():
     return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB of memory, Linux {platform.release()}"
 
 
+def measured(found):
+    return [peer for peer in systems.all_installed() if peer.name in found["versions"]]
+
+
+def again(folder):
+    found = json.loads((folder / report.FIGURES).read_text())
+    scale = rows.QUICK if found["quick"] else rows.Scale()
+    report.write(found, rows.tables(scale, [""]), measured(found), scale, folder)
+
+
+def added(found, more):
+    """One run's figures with the rounds of another."""
+    for peer, figures in more["figures"].items():
+        for row, rounds in figures.items():
+            found["figures"].setdefault(peer, {}).setdefault(row, []).extend(rounds)
+    found["runs"] += more["runs"]
+    found["versions"] |= more["versions"]
+    found["syncs_of_an_append"] |= more["syncs_of_an_append"]
+    found["problems"] += more["problems"]
+    return found
+
+
 def main():
     options = argparse.ArgumentParser(prog="scripts/bench-peers")
     options.add_argument("--quick", action="store_true", help="little work, to see that it runs")
@@ -157,9 +176,15 @@ def main():
     options.add_argument("--only", action="append", help="this system alone; can be repeated")
     options.add_argument("--rows", action="append", help="rows whose keys begin so; can be repeated")
     options.add_argument("--folder", default=tempfile.gettempdir(), help="where stores are made")
-    options.add_argument("--programs", required=True, help="where tine, tine-bench, tine-rig are")
-    options.add_argument("--results", help="where the report goes")
+    options.add_argument("--programs", default="target/release", help="where tine, tine-bench, tine-rig are")
+    options.add_argument("--add", action="store_true", help="more rounds for the last run's figures")
+    options.add_argument("--again", action="store_true", help="the report anew from raw figures")
+    options.add_argument("--results", help="where the report goes, if not to bench/peers/results")
     options = options.parse_args()
+    if options.add or not (options.results or options.quick or options.only or options.rows):
+        options.results = HERE / "results"
+    if options.again:
+        return again(pathlib.Path(options.results))
     options.programs = os.path.abspath(options.programs)
     peers = systems.all_installed()
     unknown = set(options.only or ()) - {peer.name for peer in peers}
@@ -188,19 +213,25 @@ def main():
                             capture_output=True, text=True).stdout.strip()
     found = {
         "machine": machine(),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit,
         "python": platform.python_version(),
-        "fair": options.fair,
         "quick": options.quick,
-        "took_seconds": round(time.time() - began),
-        "load": {"least": min(run.loads), "median": statistics.median(run.loads),
-                 "most": max(run.loads)},
+        "runs": [{
+            "began": datetime.datetime.fromtimestamp(began, datetime.timezone.utc).isoformat(" ", "minutes"),
+            "seconds": round(time.time() - began),
+            "commit": commit,
+            "rows": options.rows or "all",
+            "fair": options.fair,
+            "load_before_a_row": {"least": min(run.loads), "median": statistics.median(run.loads),
+                                  "most": max(run.loads)},
+        }],
         "versions": names,
         "syncs_of_an_append": syncs,
         "figures": run.figures,
         "problems": run.problems,
     }
+    if options.add:
+        found = added(json.loads((pathlib.Path(options.results) / report.FIGURES).read_text()), found)
+        tables, peers = rows.tables(run.scale, [""]), measured(found)
     report.write(found, tables, peers, run.scale, options.results)
     if run.problems:
         raise SystemExit("not all was measured:\n" + "\n".join(run.problems))

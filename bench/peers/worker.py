@@ -83,10 +83,11 @@ def forks(peer, given):
 
 
 def edits(peer, given):
+    """Each of another message."""
     conversation = given["conversation"]
-    turn = peer.find(conversation, given["back"])
 
     def act(number):
+        turn = peer.find(conversation, given["back"] + number - given["first"])
         return timed(peer.edit, conversation, turn, workload.text(number), f"e-{number}")
 
     return sample(given, act)

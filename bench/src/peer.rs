@@ -103,8 +103,8 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
     }
     let engine = Engine::new(EmbeddedStore::open(store)?);
     let id = ConversationId::new(asked.conversation, &Limits::default())?;
-    let turn = || -> Result<TurnId, Error> {
-        let turn = Reference::parse(&format!("main~{}", asked.back))?;
+    let turn_at = |back: usize| -> Result<TurnId, Error> {
+        let turn = Reference::parse(&format!("main~{back}"))?;
         Ok(engine.turn(&call, TurnRef::within(id.clone(), turn))?.id)
     };
     let seconds = match asked.row {
@@ -113,7 +113,7 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
             Ok(())
         })?,
         "fork" => {
-            let turn = turn()?;
+            let turn = turn_at(asked.back)?;
             sample(asked, |number| {
                 let name = Some(Name::new(format!("f-{number}"), &Limits::default())?);
                 let point = ForkPoint::At(Reference::from(turn));
@@ -122,8 +122,10 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
             })?
         }
         "edit" => {
-            let turn = turn()?;
+            let turns: Vec<TurnId> =
+                (0..asked.samples).map(|n| turn_at(asked.back + n)).collect::<Result<_, _>>()?;
             sample(asked, |number| {
+                let turn = turns[number - asked.first];
                 let turn = TurnRef { conversation: None, turn: Reference::from(turn) };
                 let body = Body::Text(messages.text(number));
                 engine.edit(&call, Edit { turn, body, branch: None, reuse: true })?;
@@ -137,7 +139,7 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
             })?
         }
         "around" => {
-            let turn = turn()?;
+            let turn = turn_at(asked.back)?;
             sample(asked, |_| {
                 let turn = TurnRef { conversation: None, turn: Reference::from(turn) };
                 let (before, after) = (asked.turns / 2, asked.turns - asked.turns / 2 - 1);
