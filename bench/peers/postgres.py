@@ -38,6 +38,7 @@ class PostgresTable(Table):
     label = "PostgreSQL table"
     needs = ("psycopg", "postgres")
     cannot = {"indexed": Table.cannot["indexed"]}
+    notes = {**Table.notes, "memory": "the server's process for the session, with what all share"}
     synchronous = "on"
     ranked = """
         WITH asked AS (SELECT to_tsquery('simple', ?) AS words), best AS (
