@@ -9,6 +9,8 @@
 //! `--postgres ADDRESS [--seconds S] [--turns N]` measures the store on PostgreSQL beside bare
 //! statements on the same server, and how appends fare up to N turns.
 //!
+//! `--peer ROW` measures one row of `scripts/bench-peers` in the store that `--folder` names.
+//!
 //! `--bare N` prints the median of N bare inserts. `--writers N [--seconds S]` measures nothing but N threads that append with keys, and prints
 //! their rate: what `scripts/bench-http` compares the server with.
 //!
@@ -21,6 +23,7 @@
 mod baseline;
 mod commits;
 mod large;
+mod peer;
 mod postgres;
 mod restored;
 mod search;
@@ -70,6 +73,24 @@ fn main() -> Result<(), Error> {
         let address = arguments.get(at + 1).ok_or("--postgres needs an address")?;
         let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(5))?);
         return postgres::measure(address, seconds, number("--turns")?.unwrap_or(100_000));
+    }
+    let word = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).map(String::as_str)
+    };
+    if let Some(row) = word("--peer") {
+        let asked = peer::Asked {
+            row,
+            conversation: word("--conversation").unwrap_or_default(),
+            word: word("--word").unwrap_or_default(),
+            clients: number("--clients")?.unwrap_or(1),
+            back: number("--back")?.unwrap_or(0),
+            turns: number("--turns")?.unwrap_or(40),
+            first: number("--first")?.unwrap_or(0),
+            samples: number("--samples")?.unwrap_or(100),
+            seconds: Duration::try_from_secs_f64(word("--seconds").unwrap_or("2").parse()?)?,
+        };
+        return peer::measure(&folder, &asked);
     }
     if let Some(writers) = number("--writers")? {
         let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(10))?);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -103,8 +103,8 @@ pub(crate) struct App {
     pub(crate) visited: Visited,
     /// Tells the worker that a run may be waiting.
     pub(crate) bell: Bell,
-    /// The API's description.
-    pub(crate) description: Value,
+    /// The API's description, put together when it is first asked for.
+    pub(crate) description: LazyLock<Value>,
     /// The tools for agents.
     pub(crate) mcp: tine_mcp::Http,
     /// How far the feed goes, as far as the server has seen.

@@ -34,5 +34,5 @@ pub use serve::{Server, Stopper};
 
 /// The API's description, as OpenAPI 3.1.
 pub fn description() -> serde_json::Value {
-    serve::routes().1
+    serve::description()
 }

@@ -125,19 +125,31 @@ impl Common for NoBody {
     }
 }
 
-/// All routes and their description.
+/// Describes a route.
+type Describe = Box<dyn FnOnce(&mut Description)>;
+
+/// All routes, and what describes them once somebody asks: that takes longer than all else that a
+/// server does before it listens.
 pub(crate) struct Routes {
     router: Router<Arc<App>>,
-    description: Description,
+    described: Vec<Describe>,
 }
 
 impl Routes {
     pub(crate) fn new() -> Self {
-        Routes { router: Router::new(), description: Description::new() }
+        Routes { router: Router::new(), described: Vec::new() }
     }
 
-    pub(crate) fn finish(self) -> (Router<Arc<App>>, Description) {
-        (self.router, self.description)
+    pub(crate) fn router(self) -> Router<Arc<App>> {
+        self.router
+    }
+
+    pub(crate) fn describe(self) -> Description {
+        let mut description = Description::new();
+        for describe in self.described {
+            describe(&mut description);
+        }
+        description
     }
 
     /// A route that only reads.
@@ -163,7 +175,10 @@ impl Routes {
         B: Common + DeserializeOwned + JsonSchema + Default + Send + 'static,
         R: Serialize + JsonSchema + Send + 'static,
     {
-        self.description.add::<P, B, R>(&method, path, &about);
+        let (described, named) = (about.clone(), method.clone());
+        self.described.push(Box::new(move |description| {
+            description.add::<P, B, R>(&named, path, &described);
+        }));
         let filter = MethodFilter::try_from(method.clone()).expect("a method that has a filter");
         let reads = method == Method::GET || about.reads;
         let has_body = method != Method::GET && method != Method::DELETE;

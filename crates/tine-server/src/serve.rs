@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -83,7 +83,6 @@ impl Server {
         let (feed, feed_end) = watch::channel(0);
         let (stop, stopping) = watch::channel(false);
         let (bell, rings) = Bell::new();
-        let (router, description) = routes();
         let app = Arc::new(App {
             mcp: mcp::handler(&engine, &options),
             engine,
@@ -97,7 +96,7 @@ impl Server {
             replies: Replies::new(options.replies),
             visited: Visited::new(options.visited.clone()),
             bell,
-            description,
+            description: LazyLock::new(description),
             feed: feed_end,
             stopping,
             options,
@@ -109,7 +108,7 @@ impl Server {
         let worth = SizeAbove::new(COMPRESSED_FROM)
             .and(NotForContentType::const_new("text/event-stream"))
             .and(whole);
-        let router = router
+        let router = router()
             .layer(CatchPanicLayer::custom(|_| route::defect()))
             .layer(CompressionLayer::new().quality(COMPRESSION).compress_when(worth))
             .layer(from_fn_with_state(Arc::clone(&app), admit))
@@ -218,9 +217,30 @@ async fn connection(app: &App, router: Router, stream: tokio::net::TcpStream, pe
     }
 }
 
-/// All routes, and their description.
-pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
-    let (router, mut description) = api::routes().finish();
+/// All routes.
+fn router() -> Router<Arc<App>> {
+    api::routes()
+        .router()
+        .route("/api/v1/events", get(events::events))
+        .route("/api/v1/export", get(transfer::export))
+        .route("/api/v1/import", post(transfer::import))
+        .route("/api/v1/sync/delta", get(transfer::give).post(transfer::take))
+        .route(reply::PATH, post(reply::reply))
+        .route(reply::AGAIN_PATH, post(reply::regenerate))
+        .route(sources::PATH, post(sources::store))
+        .route(sources::CONTENT_PATH, get(sources::content))
+        .route("/api/v1/openapi.json", get(openapi))
+        .route("/docs", get(docs))
+        .route("/healthz", get(healthz))
+        .route("/mcp", any(mcp::answer))
+        .route("/metrics", get(metrics))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(page::answer)
+}
+
+/// Their description.
+pub(crate) fn description() -> Value {
+    let mut description = api::routes().describe();
     let live = Operation::new("Events", "followEvents", "Follow changes as they happen");
     let stream = json!({ "text/event-stream": { "schema": { "type": "string" } } });
     description.add_other::<events::Wanted>(&Method::GET, "/api/v1/events", &live, None, stream);
@@ -238,28 +258,11 @@ pub(crate) fn routes() -> (Router<Arc<App>>, Value) {
     description.add_deltas();
     description.add_sources();
     reply::describe(&mut description);
-    let description = description.finish();
-    let router = router
-        .route("/api/v1/events", get(events::events))
-        .route("/api/v1/export", get(transfer::export))
-        .route("/api/v1/import", post(transfer::import))
-        .route("/api/v1/sync/delta", get(transfer::give).post(transfer::take))
-        .route(reply::PATH, post(reply::reply))
-        .route(reply::AGAIN_PATH, post(reply::regenerate))
-        .route(sources::PATH, post(sources::store))
-        .route(sources::CONTENT_PATH, get(sources::content))
-        .route("/api/v1/openapi.json", get(openapi))
-        .route("/docs", get(docs))
-        .route("/healthz", get(healthz))
-        .route("/mcp", any(mcp::answer))
-        .route("/metrics", get(metrics))
-        .method_not_allowed_fallback(wrong_method)
-        .fallback(page::answer);
-    (router, description)
+    description.finish()
 }
 
 async fn openapi(State(app): State<Arc<App>>) -> Response {
-    axum::Json(&app.description).into_response()
+    axum::Json(&*app.description).into_response()
 }
 
 async fn docs(State(app): State<Arc<App>>) -> Response {

@@ -40,6 +40,10 @@ const APPLICATION_ID: i64 = 0x5469_6e53;
 /// Terms gathered in memory before they are written: larger batches make a smaller, faster index.
 const GATHERED_BYTES: i64 = 64 << 20;
 
+/// Memory for pages of each connection: a word that is in hundreds of turns is looked up on as
+/// many pages, and with SQLite's own two megabytes each search would read them all anew.
+const CACHE_KIB: i64 = 8 << 10;
+
 /// Times that a damaged index is made anew within one call.
 const ATTEMPTS: usize = 3;
 
@@ -252,6 +256,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 fn prepare(connection: &Connection) -> Sql<()> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     if is_current(connection)? {
         return Ok(());
     }

@@ -1,0 +1,204 @@
+//! One row of `scripts/bench-peers`, in process: the same work over the same messages as the
+//! other systems there, on stores that the server has filled. Prints seconds, as JSON.
+
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use tine_core::{Body, ConversationId, Limits, Message, Name, Reference, Role, TurnId};
+use tine_engine::{
+    Append, Call, Edit, Engine, Fork, ForkPoint, PathQuery, SearchQuery, Selection, TurnRef,
+    WindowQuery,
+};
+use tine_store::EmbeddedStore;
+
+use crate::Error;
+use crate::workload::conversation;
+
+/// Words and how often each stands in some text; see `bench/peers/workload.py`.
+const WORDS: &str = include_str!("../peers/words.txt");
+
+/// Messages whose words differ.
+const POOL: usize = 1_024;
+
+/// Samples taken, however long they last.
+const FEWEST: usize = 3;
+
+/// What is asked for on the command line.
+pub(crate) struct Asked<'a> {
+    pub(crate) row: &'a str,
+    pub(crate) conversation: &'a str,
+    pub(crate) word: &'a str,
+    pub(crate) clients: usize,
+    /// Turns before the last one.
+    pub(crate) back: usize,
+    pub(crate) turns: usize,
+    /// The number of the first message.
+    pub(crate) first: usize,
+    pub(crate) samples: usize,
+    pub(crate) seconds: Duration,
+}
+
+struct Messages {
+    pool: Vec<String>,
+}
+
+impl Messages {
+    fn new() -> Result<Self, Error> {
+        let mut words = Vec::new();
+        let mut total = 0;
+        for line in WORDS.lines() {
+            let (word, count) = line.split_once(' ').ok_or("a word without its count")?;
+            total += count.parse::<u64>()?;
+            words.push((total, word));
+        }
+        let text = |number: usize| {
+            let (mut state, mut text) = (number as u64, String::new());
+            while text.len() < 1_000 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let place = (state >> 33) % total;
+                let found = words.partition_point(|(bound, _)| *bound <= place);
+                text.push(' ');
+                text.push_str(words[found].1);
+            }
+            text
+        };
+        Ok(Messages { pool: (0..POOL).map(text).collect() })
+    }
+
+    fn text(&self, number: usize) -> String {
+        format!("{number}:{}", self.pool[number % POOL])
+    }
+
+    fn of(&self, number: usize) -> Message {
+        let role = if number.is_multiple_of(2) { Role::User } else { Role::Assistant };
+        Message::text(role, self.text(number))
+    }
+}
+
+pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
+    let messages = Messages::new()?;
+    let call = Call::by("bench");
+    match asked.row {
+        "clients" => {
+            println!("{:?}", clients(store, asked, &messages)?);
+            return Ok(());
+        }
+        "open" => {
+            let seconds = sample(asked, |_| {
+                let engine = Engine::new(EmbeddedStore::open(store)?);
+                let id = ConversationId::new(asked.conversation, &Limits::default())?;
+                engine.path(
+                    &call,
+                    PathQuery { selection: Selection::Last(1), ..PathQuery::of(id) },
+                )?;
+                Ok(())
+            })?;
+            println!("{seconds:?}");
+            return Ok(());
+        }
+        _ => {}
+    }
+    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let id = ConversationId::new(asked.conversation, &Limits::default())?;
+    let turn_at = |back: usize| -> Result<TurnId, Error> {
+        let turn = Reference::parse(&format!("main~{back}"))?;
+        Ok(engine.turn(&call, TurnRef::within(id.clone(), turn))?.id)
+    };
+    let seconds = match asked.row {
+        "append" => sample(asked, |number| {
+            engine.append(&call, Append::to(id.clone(), vec![messages.of(number)]))?;
+            Ok(())
+        })?,
+        "fork" => {
+            let turn = turn_at(asked.back)?;
+            sample(asked, |number| {
+                let name = Some(Name::new(format!("f-{number}"), &Limits::default())?);
+                let point = ForkPoint::At(Reference::from(turn));
+                engine.fork(&call, Fork { conversation: None, point, name })?;
+                Ok(())
+            })?
+        }
+        "edit" => {
+            let turns: Vec<TurnId> =
+                (0..asked.samples).map(|n| turn_at(asked.back + n)).collect::<Result<_, _>>()?;
+            sample(asked, |number| {
+                let turn = turns[number - asked.first];
+                let turn = TurnRef { conversation: None, turn: Reference::from(turn) };
+                let body = Body::Text(messages.text(number));
+                engine.edit(&call, Edit { turn, body, branch: None, reuse: true })?;
+                Ok(())
+            })?
+        }
+        "path" | "last" => {
+            let turns = if asked.row == "path" { usize::MAX } else { asked.turns };
+            sample(asked, |_| {
+                crate::pages(&engine, &call, PathQuery::of(id.clone()), turns, |_| {})
+            })?
+        }
+        "around" => {
+            let turn = turn_at(asked.back)?;
+            sample(asked, |_| {
+                let turn = TurnRef { conversation: None, turn: Reference::from(turn) };
+                let (before, after) = (asked.turns / 2, asked.turns - asked.turns / 2 - 1);
+                engine.window(&call, WindowQuery { turn, branch: None, before, after })?;
+                Ok(())
+            })?
+        }
+        "search" => sample(asked, |_| {
+            engine.search(&call, SearchQuery::of(asked.word))?;
+            Ok(())
+        })?,
+        row => return Err(format!("there is no row {row}").into()),
+    };
+    println!("{seconds:?}");
+    Ok(())
+}
+
+/// Seconds that each took: so many, or as many as there is time for.
+fn sample(
+    asked: &Asked<'_>,
+    mut work: impl FnMut(usize) -> Result<(), Error>,
+) -> Result<Vec<f64>, Error> {
+    let (mut seconds, began) = (Vec::new(), Instant::now());
+    for number in asked.first..asked.first + asked.samples {
+        if seconds.len() >= FEWEST && began.elapsed() > asked.seconds {
+            break;
+        }
+        let started = Instant::now();
+        work(number)?;
+        seconds.push(started.elapsed().as_secs_f64());
+    }
+    Ok(seconds)
+}
+
+/// Appends in a second by clients at once, each to a conversation of its own.
+fn clients(store: &Path, asked: &Asked<'_>, messages: &Messages) -> Result<f64, Error> {
+    let engine = Arc::new(Engine::new(EmbeddedStore::open(store)?));
+    let ready = Barrier::new(asked.clients);
+    let done = std::thread::scope(|scope| {
+        let start = |client: usize| {
+            let (engine, ready) = (Arc::clone(&engine), &ready);
+            scope.spawn(move || -> Result<usize, String> {
+                let call = Call::by("bench");
+                let id = conversation(&engine, &call, &format!("c{client}"))
+                    .map_err(|error| error.to_string())?;
+                ready.wait();
+                crate::timing::time_for(asked.seconds, |number| {
+                    engine.append(&call, Append::to(id.clone(), vec![messages.of(number)]))?;
+                    Ok(())
+                })
+                .map_err(|error| error.to_string())
+            })
+        };
+        let threads: Vec<_> = (0..asked.clients).map(start).collect();
+        let mut done = 0;
+        for thread in threads {
+            done += thread.join().map_err(|_| "a client panicked")??;
+        }
+        Ok::<usize, Error>(done)
+    })?;
+    Ok(crate::timing::per_second(done, asked.seconds))
+}
