@@ -7,7 +7,8 @@
 //! `--large N` nothing but a store of N turns, `--disk N` nothing but how large its file is.
 //!
 //! `--postgres ADDRESS [--seconds S] [--turns N]` measures the store on PostgreSQL beside bare
-//! statements on the same server, and how appends fare up to N turns.
+//! statements on the same server, and how appends fare up to N turns; with `--grow` nothing but
+//! the latter.
 //!
 //! `--peer ROW` measures one row of `scripts/bench-peers` in the store that `--folder` names.
 //!
@@ -72,7 +73,9 @@ fn main() -> Result<(), Error> {
     if let Some(at) = arguments.iter().position(|argument| argument == "--postgres") {
         let address = arguments.get(at + 1).ok_or("--postgres needs an address")?;
         let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(5))?);
-        return postgres::measure(address, seconds, number("--turns")?.unwrap_or(100_000));
+        let turns = number("--turns")?.unwrap_or(100_000);
+        let all = !arguments.iter().any(|argument| argument == "--grow");
+        return postgres::measure(address, all.then_some(seconds), turns);
     }
     let word = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;

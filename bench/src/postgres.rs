@@ -60,7 +60,8 @@ fn text_of(number: usize) -> Vec<u8> {
     }
 }
 
-pub(crate) fn measure(address: &str, seconds: Duration, turns: usize) -> Result<(), Error> {
+/// Measures everything, or without a time for it only how appends fare up to so many turns.
+pub(crate) fn measure(address: &str, seconds: Option<Duration>, turns: usize) -> Result<(), Error> {
     let schema = format!("tine_bench_{}", std::process::id());
     let bare = Bare::connect(address)?;
     bare.run(&format!(
@@ -75,8 +76,10 @@ pub(crate) fn measure(address: &str, seconds: Duration, turns: usize) -> Result<
         let engine = Arc::new(Engine::new(PostgresStore::open(&named, Mode::Create)?));
         println!("| what | figure | beside the bare statement |");
         println!("| --- | --- | --- |");
-        throughput(address, &schema, &engine, seconds)?;
-        path(&bare, &store, &engine)?;
+        if let Some(seconds) = seconds {
+            throughput(address, &schema, &engine, seconds)?;
+            path(&bare, &store, &engine)?;
+        }
         flat(&engine, turns)
     });
     bare.run(&format!("DROP SCHEMA IF EXISTS {store} CASCADE; DROP SCHEMA {schema} CASCADE"))?;

@@ -8,12 +8,18 @@
 //! | `tine_schema` | the schema that holds the store's tables; `tine` without it |
 //! | `tine_partitions` | into how many parts the tables of a *new* store are partitioned; 0, not at all, without it |
 //! | `tine_connections` | connections at most; 16 without it |
+//!
+//! `sslmode` and `sslrootcert` mean what they mean to PostgreSQL's own programs ([`tls`]).
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use tine_store::{Result, StoreError};
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, TargetSessionAttrs};
+
+use crate::tls::{self, Tls};
 
 /// How long one host may take to answer and to say that it can be written to.
 pub(crate) const HOST_DEADLINE: Duration = Duration::from_secs(3);
@@ -31,6 +37,7 @@ const MOST_PARTITIONS: u32 = 1_024;
 #[derive(Clone, Debug)]
 pub struct Address {
     hosts: Vec<Config>,
+    tls: Tls,
     schema: String,
     partitions: u32,
     connections: usize,
@@ -47,6 +54,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut schema, mut partitions, mut connections) = (SCHEMA.to_owned(), 0, CONNECTIONS);
+        let (mut mode, mut roots) = (tls::Mode::default(), None);
         let mut theirs = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
@@ -56,6 +64,19 @@ impl Address {
                 }
                 Some(("tine_connections", count)) => {
                     connections = within("tine_connections", count, 2, 1_000)? as usize;
+                }
+                Some(("sslmode", word)) => {
+                    mode = tls::Mode::parse(word).ok_or_else(|| {
+                        wrong(
+                            "`sslmode` is `disable`, `prefer`, `require`, `verify-ca` or \
+                             `verify-full`",
+                        )
+                    })?;
+                }
+                Some(("sslrootcert", file)) => {
+                    let file = percent_decode_str(file).decode_utf8();
+                    let file = file.map_err(|_| wrong("`sslrootcert` is not UTF-8"))?;
+                    roots = Some(PathBuf::from(&*file));
                 }
                 _ => theirs.push(pair),
             }
@@ -67,20 +88,19 @@ impl Address {
             let why = source.map_or_else(|| error.to_string(), ToString::to_string);
             wrong(format!("{why}; write postgres://user@host:port/database"))
         })?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(wrong(
-                "this release speaks to databases without TLS; use a private network or a tunnel, \
-                 and leave `sslmode=require` out",
-            ));
-        }
-        let hosts = single_hosts(&config, &schema)?;
+        let hosts = single_hosts(&config, &schema, mode)?;
+        let tls = Tls::new(mode, roots.as_deref()).map_err(wrong)?;
         let shown = shown(&config, &schema);
-        Ok(Address { hosts, schema, partitions, connections, shown })
+        Ok(Address { hosts, tls, schema, partitions, connections, shown })
     }
 
     /// One configuration for each host.
     pub(crate) fn hosts(&self) -> &[Config] {
         &self.hosts
+    }
+
+    pub(crate) fn tls(&self) -> Tls {
+        self.tls.clone()
     }
 
     /// The schema that holds the tables.
@@ -126,7 +146,7 @@ fn schema_name(name: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-fn single_hosts(config: &Config, schema: &str) -> Result<Vec<Config>> {
+fn single_hosts(config: &Config, schema: &str, mode: tls::Mode) -> Result<Vec<Config>> {
     if config.get_hosts().is_empty() {
         return Err(wrong("it names no host; write postgres://user@host:port/database"));
     }
@@ -158,7 +178,7 @@ fn single_hosts(config: &Config, schema: &str) -> Result<Vec<Config>> {
         one.application_name(config.get_application_name().unwrap_or("tine"));
         one.connect_timeout(HOST_DEADLINE);
         one.keepalives_idle(Duration::from_secs(10));
-        one.ssl_mode(SslMode::Disable);
+        one.ssl_mode(mode.of_the_line());
         one.target_session_attrs(TargetSessionAttrs::ReadWrite);
         one
     });

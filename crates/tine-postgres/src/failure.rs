@@ -10,6 +10,8 @@ pub(crate) enum Failure {
     Conflict(String),
     /// The database went away, or never was there: another connection may do.
     Away(String),
+    /// It is not the server that is trusted.
+    Untrusted(String),
     /// Its disk is full.
     Full,
     /// It said no, and will again.
@@ -24,6 +26,13 @@ impl Failure {
         match self {
             Failure::Conflict(_) => StoreError::Busy { waited_ms: 0 },
             Failure::Away(why) => StoreError::Unreachable { why: why.clone() },
+            Failure::Untrusted(why) => StoreError::Address {
+                why: format!(
+                    "its server is not trusted: {why}; name the certificate of its authority \
+                     with `sslrootcert=FILE`, its host as the certificate does, or another \
+                     `sslmode`"
+                ),
+            },
             Failure::Full => StoreError::DiskFull,
             Failure::Said(why) => StoreError::Database { why: why.clone() },
             Failure::Contract(why) => StoreError::Contract(why.clone()),
@@ -33,6 +42,10 @@ impl Failure {
 
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
+        let source = std::error::Error::source(&error);
+        if let Some(refused) = source.and_then(|it| it.downcast_ref::<rustls::Error>()) {
+            return Failure::Untrusted(refused.to_string());
+        }
         let Some(said) = error.as_db_error() else {
             let why = std::error::Error::source(&error)
                 .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));

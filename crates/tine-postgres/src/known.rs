@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use tine_core::{ConversationId, Name, OperationHash, ProjectId};
+use tine_core::{Body, ConversationId, Name, OperationHash, ProjectId};
 use tine_store::{
-    Branch, Conversation, ConversationKey, Hidden, Operation, Result, Segment, SegmentNo, Split,
-    Turn, TurnLoc,
+    Branch, Content, Conversation, ConversationKey, Hidden, Operation, Result, Segment, SegmentNo,
+    Split, Turn, TurnLoc,
 };
 
 use crate::failure::Failure;
@@ -187,11 +187,7 @@ impl Known {
         for turn in added.turns {
             self.last.insert(turn.loc.segment, turn.loc.index);
             let tip = self.branches.values().any(|branch| branch.tip == Some(turn.loc));
-            let small = match &turn.content {
-                tine_store::Content::Kept(body) => body_bytes(body) <= BODY_BYTES,
-                tine_store::Content::Purged(_) => true,
-            };
-            if tip && small {
+            if tip && content_bytes(&turn) <= BODY_BYTES {
                 self.tips.insert(turn.loc, turn);
             }
         }
@@ -201,9 +197,11 @@ impl Known {
     }
 }
 
-fn body_bytes(body: &tine_core::Body) -> usize {
-    match body {
-        tine_core::Body::Text(text) | tine_core::Body::Blocks(text) => text.len(),
+/// How large a turn's body is.
+pub(crate) fn content_bytes(turn: &Turn) -> usize {
+    match &turn.content {
+        Content::Kept(Body::Text(text) | Body::Blocks(text)) => text.len(),
+        Content::Purged(_) => 0,
     }
 }
 

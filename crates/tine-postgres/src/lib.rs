@@ -21,6 +21,8 @@
 //! There is no sequence, no advisory lock and no notification in here.
 
 mod address;
+mod columns;
+mod convoy;
 mod failure;
 mod known;
 mod link;
@@ -30,6 +32,7 @@ mod rows;
 mod schema;
 mod search;
 mod swift;
+mod tls;
 mod txn;
 
 use std::path::Path;
@@ -45,6 +48,7 @@ use tine_store::{
 pub use crate::address::Address;
 pub use crate::schema::Migration;
 
+use crate::convoy::Convoys;
 use crate::failure::Failure;
 use crate::known::Memory;
 use crate::link::{Command, Link, values};
@@ -72,6 +76,7 @@ pub(crate) struct Shared {
     pub pool: Pool,
     pub projects: Projects,
     pub memory: Memory,
+    pub convoys: Convoys,
     /// A connection for what is done beside transactions.
     aside: Mutex<Option<Link>>,
     /// Held by whoever brings the index forward, so that the others do not hold connections while
@@ -170,6 +175,7 @@ impl PostgresStore {
             pool: Pool::new(address.clone()),
             projects: Projects::default(),
             memory: Memory::default(),
+            convoys: Convoys::default(),
             aside: Mutex::new(Some(link)),
             indexing: Mutex::default(),
             again: Mutex::default(),
@@ -291,7 +297,7 @@ impl PostgresStore {
             let answer = body(&txn);
             match txn.take_failure() {
                 None => {
-                    txn.commit();
+                    txn.leave();
                     return answer;
                 }
                 Some(Failure::Away(why)) => {

@@ -16,12 +16,13 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use futures_util::future::select_ok;
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Row, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Connection, Row, Socket, Statement};
 
+use crate::WRITE_DEADLINE;
 use crate::address::{Address, HOST_DEADLINE};
 use crate::failure::Failure;
+use crate::tls;
 
 /// Commands that travel together at most.
 pub(crate) const COMMANDS_AT_ONCE: usize = 128;
@@ -54,7 +55,7 @@ macro_rules! values {
 }
 pub(crate) use values;
 
-type Line = Connection<Socket, NoTlsStream>;
+type Line = Connection<Socket, tls::Stream>;
 
 /// One connection.
 pub(crate) struct Link {
@@ -76,7 +77,7 @@ impl Link {
         let race = async {
             let hosts = address.hosts().iter().map(|host| {
                 Box::pin(async move {
-                    match tokio::time::timeout(HOST_DEADLINE, host.connect(NoTls)).await {
+                    match tokio::time::timeout(HOST_DEADLINE, host.connect(address.tls())).await {
                         Ok(connected) => connected.map_err(Failure::from),
                         Err(_) => Err(Failure::Away("a host did not answer in time".to_owned())),
                     }
@@ -120,6 +121,20 @@ impl Link {
             all.append(&mut self.send(deadline, some)?);
         }
         Ok(all)
+    }
+
+    /// Sends a statement whose answer nobody needs, and does not wait for it.
+    pub(crate) fn post(&mut self, sql: &'static str) -> Result<(), Failure> {
+        self.prepare(WRITE_DEADLINE, &[Command::new(sql, vec![])])?;
+        let Link { runtime, client, line, warned, statements } = self;
+        let mut sent = pin!(client.query_raw(&statements[sql], Vec::<Value>::new()));
+        let mut begun = false;
+        let sending = std::future::poll_fn(|context| match std::mem::replace(&mut begun, true) {
+            // Once it is begun it goes out with whatever the line does next.
+            false => sent.as_mut().poll(context).map(|sent| Ok(sent.map(drop)?)),
+            true => Poll::Ready(Ok(())),
+        });
+        drive(runtime, line, warned, WRITE_DEADLINE, sending)
     }
 
     /// Sends a text of several statements, or of one that cannot be prepared.

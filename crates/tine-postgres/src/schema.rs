@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::link::{Command, Link, values};
 
 /// The newest format, and the steps that lead to it.
-const STEPS: [&str; 1] = [include_str!("schema/0001.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
 
 /// How long a step may take.
 const STEP_DEADLINE: Duration = Duration::from_secs(3_600);

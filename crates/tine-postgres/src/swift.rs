@@ -1,10 +1,11 @@
 //! Plain appends in one round trip.
 //!
 //! The closure runs over what is [known](crate::known) of its conversation; its writes are kept,
-//! and sent all together. Only a closure that ends with one more operation of that conversation
-//! counts: its number is the proof that nothing has changed since. Whatever else comes of it (a
-//! refusal, an answer without a change, something that is not known here) may rest on what is no
-//! longer so, and the closure runs again in a transaction.
+//! and sent all together, in a [convoy](crate::convoy) with those of others. Only a closure that
+//! ends with one more operation of that conversation counts: its number is the proof that nothing
+//! has changed since. Whatever else comes of it (a refusal, an answer without a change, something
+//! that is not known here) may rest on what is no longer so, and the closure runs again in a
+//! transaction.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,12 +18,11 @@ use tine_store::{
     Split, StoreError, Totals, Turn, TurnLoc, Verdict, Write,
 };
 
-use crate::failure::Failure;
+use crate::Shared;
+use crate::convoy::Sent;
 use crate::known::{Added, Known, Seat};
-use crate::link::{Command, values};
 use crate::rows::{self, project_of};
-use crate::txn::{TurnColumns, Witness};
-use crate::{Shared, WRITE_DEADLINE};
+use crate::txn::Witness;
 
 /// What came of an attempt.
 pub(crate) enum Outcome {
@@ -122,92 +122,18 @@ impl Swift<'_> {
         let Some(operation) = &added.operation else { return Outcome::Elsewhere };
         let Operation { conversation, seq, hash, .. } = *operation;
         let witness = Witness { conversation, seq, hash };
-        let Ok(mut lease) = shared.pool.lend() else { return Outcome::Elsewhere };
-        match lease.exchange(WRITE_DEADLINE, &[command(operation, &added)]) {
-            Ok(_) if lease.was_warned() => Outcome::InDoubt(witness),
-            Ok(_) => {
-                lease.keep();
+        let project = project_of(conversation.0);
+        let (sent, added) = shared.convoys.send(&shared.pool, project, added);
+        match sent {
+            Sent::Stored => {
                 known.add(added);
                 shared.memory.keep(seat, known);
                 Outcome::Committed
             }
-            Err(Failure::Away(_)) => Outcome::InDoubt(witness),
-            Err(_) => {
-                // Outside of a transaction block there is nothing to take back.
-                lease.keep();
-                Outcome::Elsewhere
-            }
+            Sent::Refused => Outcome::Elsewhere,
+            Sent::InDoubt => Outcome::InDoubt(witness),
         }
     }
-}
-
-const APPEND: &str = "SELECT append_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
-    $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, \
-    $33, $34, $35, $36, $37)";
-
-fn command(operation: &Operation, added: &Added) -> Command {
-    let project = project_of(operation.conversation.0);
-    let (detail, _) = crate::txn::detail_columns(&operation.detail);
-    let first = operation.idempotency.as_ref();
-    let mut runs = Vec::new();
-    added.turns.iter().for_each(|turn| rows::add_to_runs(&mut runs, turn.loc));
-    let columns: Vec<TurnColumns> = added.turns.iter().map(TurnColumns::of).collect();
-    let large = columns.iter().filter_map(|it| Some((it.shared.clone()?, it.large.clone()?)));
-    let (digests, bodies): (Vec<Vec<u8>>, Vec<Vec<u8>>) = large.unzip();
-    let (parents, parent_indices): (Vec<i64>, Vec<i32>) =
-        added.segments.iter().map(|it| rows::place(it.parent)).unzip();
-    let (segments, indices): (Vec<i64>, Vec<i32>) =
-        added.turns.iter().map(|turn| rows::place(Some(turn.loc))).unzip();
-    let (tips, tip_indices): (Vec<i64>, Vec<i32>) =
-        added.branches.iter().map(|branch| rows::place(branch.tip)).unzip();
-    fn turns<T>(added: &Added, column: impl FnMut(&Turn) -> T) -> Vec<T> {
-        added.turns.iter().map(column).collect()
-    }
-    fn branches<T>(added: &Added, column: impl FnMut(&Branch) -> T) -> Vec<T> {
-        added.branches.iter().map(column).collect()
-    }
-    Command::new(
-        APPEND,
-        values![
-            project,
-            operation.conversation.0,
-            rows::number(operation.seq),
-            operation.kind.clone(),
-            operation.actor.clone(),
-            operation.at.as_millis(),
-            detail,
-            operation.hash.0.0.to_vec(),
-            first.map(|first| first.key.clone()),
-            first.map(|first| first.fingerprint.0.to_vec()),
-            first.map(|first| first.answer.clone().into_bytes()),
-            rows::runs_bytes(&runs),
-            added.segments.iter().map(|it| it.no.0).collect::<Vec<i64>>(),
-            parents,
-            parent_indices,
-            added.segments.iter().map(|it| rows::small(it.base_depth)).collect::<Vec<i32>>(),
-            digests,
-            bodies,
-            segments,
-            indices,
-            turns(added, |turn| turn.id.as_bytes().to_vec()),
-            turns(added, |turn| turn.hash.0.0.to_vec()),
-            turns(added, |turn| rows::small(turn.depth)),
-            turns(added, |turn| turn.created_at.as_millis()),
-            columns.iter().map(|it| it.form).collect::<Vec<i16>>(),
-            columns.iter().map(|it| it.body.clone()).collect::<Vec<Option<Vec<u8>>>>(),
-            columns.iter().map(|it| it.shared.clone()).collect::<Vec<Option<Vec<u8>>>>(),
-            turns(added, |turn| turn.tool_call_id.as_ref().map(|id| id.as_bytes().to_vec())),
-            turns(added, |turn| rows::metadata_bytes(&turn.metadata)),
-            turns(added, |turn| turn.origin.to_bytes()),
-            branches(added, |branch| branch.id.as_bytes().to_vec()),
-            branches(added, |branch| branch.name.as_str().to_owned()),
-            tips,
-            tip_indices,
-            branches(added, |branch| branch.forked_from.map(|turn| turn.as_bytes().to_vec())),
-            branches(added, |branch| branch.created_at.as_millis()),
-            branches(added, |branch| rows::number(branch.version)),
-        ],
-    )
 }
 
 impl Read for Swift<'_> {

@@ -1,7 +1,9 @@
 //! The store on PostgreSQL against the contract, on plain tables and on partitioned ones.
 #![allow(clippy::unwrap_used)]
 
+mod convoys;
 mod doubt;
+mod encrypted;
 mod fixture;
 mod machine;
 mod opening;

@@ -4,7 +4,9 @@
 //! script waits for the end of a pipe. `TINE_TEST_POSTGRES` names another one instead; what tests
 //! make in it stays there, so it should be one that can be thrown away.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +21,17 @@ static SERVER: OnceLock<Server> = OnceLock::new();
 static SCHEMAS: AtomicU64 = AtomicU64::new(0);
 
 fn start() -> Server {
-    if let Ok(address) = std::env::var("TINE_TEST_POSTGRES") {
-        return Server { address, _script: None };
+    match std::env::var("TINE_TEST_POSTGRES") {
+        Ok(address) => Server { address, _script: None },
+        Err(_) => start_with(&[]),
     }
+}
+
+fn start_with(arguments: &[&OsStr]) -> Server {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/postgres");
     let mut child = Command::new("bash")
         .arg(script)
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -34,6 +41,21 @@ fn start() -> Server {
     BufReader::new(out).read_line(&mut address).expect("scripts/postgres tells its address");
     assert!(address.starts_with("postgres"), "PostgreSQL did not start; see above");
     Server { address: address.trim().to_owned(), _script: Some(child) }
+}
+
+/// A server of its own that encrypts, with a certificate for `localhost`. It goes away with this.
+pub struct Encrypted(Server);
+
+impl Encrypted {
+    /// Starts one, and writes to a file whom to trust.
+    pub fn start(authority: &Path) -> Encrypted {
+        Encrypted(start_with(&["--tls".as_ref(), authority.as_ref()]))
+    }
+
+    /// Its address, by its number and not by its name.
+    pub fn address(&self) -> &str {
+        &self.0.address
+    }
 }
 
 /// The address of a running server, and of a database there.

@@ -7,14 +7,19 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use tine_store::{ConversationKey, FeedPosition, Result, Segment, SegmentNo, Turn, TurnLoc};
+use tine_store::{
+    ConversationKey, FeedPosition, Hidden, Result, Segment, SegmentNo, Split, Turn, TurnLoc,
+};
 
-use super::Txn;
-use crate::link::values;
+use super::{Access, Txn};
+use crate::link::{Command, values};
 use crate::rows::{self, Run, project_of, turn_columns};
 
 /// Conversations with more segments are looked at fork by fork.
 const SEGMENTS: usize = 2_048;
+
+/// Hidden runs and splits: the same.
+const MARKS: usize = 1_024;
 
 /// Turns read in advance.
 const TURNS: i64 = 128;
@@ -28,8 +33,16 @@ struct Shape {
     last: HashMap<SegmentNo, u32>,
 }
 
+/// What of a conversation is not shown as it lies there, in order.
+struct Marks {
+    hidden: Vec<Hidden>,
+    splits: Vec<Split>,
+}
+
 #[derive(Default)]
 pub(super) struct Ahead {
+    /// `None` for a conversation with too many of them.
+    marks: RefCell<HashMap<ConversationKey, Option<Marks>>>,
     /// `None` for a conversation with too many segments.
     shapes: RefCell<HashMap<ConversationKey, Option<Shape>>>,
     turns: RefCell<HashMap<TurnLoc, Turn>>,
@@ -37,6 +50,13 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        self.marks.borrow_mut().clear();
+        self.shapes.borrow_mut().clear();
+        self.turns.borrow_mut().clear();
+    }
+
     pub(super) fn note_segment(&self, segment: Segment) {
         if let Some(Some(shape)) = self.shapes.borrow_mut().get_mut(&segment.conversation) {
             shape.segments.push(segment);
@@ -70,6 +90,70 @@ impl Ahead {
 }
 
 impl Txn<'_> {
+    /// Hidden runs of a conversation that a condition holds for, if all can be known.
+    pub(super) fn hidden_where(
+        &self,
+        conversation: ConversationKey,
+        fits: impl Fn(&Hidden) -> bool,
+    ) -> Result<Option<Vec<Hidden>>> {
+        self.with_marks(conversation, |marks| {
+            marks.hidden.iter().filter(|it| fits(it)).copied().collect()
+        })
+    }
+
+    /// The splits of a conversation, if all can be known.
+    pub(super) fn known_splits(&self, conversation: ConversationKey) -> Result<Option<Vec<Split>>> {
+        self.with_marks(conversation, |marks| marks.splits.clone())
+    }
+
+    /// Whoever looks at a turn asks for both, again and again. Where they can change meanwhile,
+    /// nothing is kept.
+    fn with_marks<T>(
+        &self,
+        conversation: ConversationKey,
+        read: impl FnOnce(&Marks) -> T,
+    ) -> Result<Option<T>> {
+        if self.access == Access::Write {
+            return Ok(None);
+        }
+        if !self.ahead.marks.borrow().contains_key(&conversation) {
+            let marks = self.read_marks(conversation)?;
+            self.ahead.marks.borrow_mut().insert(conversation, marks);
+        }
+        let marks = self.ahead.marks.borrow();
+        Ok(marks.get(&conversation).and_then(Option::as_ref).map(read))
+    }
+
+    fn read_marks(&self, conversation: ConversationKey) -> Result<Option<Marks>> {
+        const HIDDEN: &str = "SELECT conversation, segment, first, last, operation, hidden_by, \
+             root_segment, root_index FROM hidden WHERE project = $1 AND conversation = $2 \
+             ORDER BY segment, first, operation LIMIT $3";
+        const SPLITS: &str = "SELECT conversation, whole_segment, whole_index, left_segment, \
+             left_index, right_segment, right_index, operation FROM split \
+             WHERE project = $1 AND conversation = $2 ORDER BY whole_segment, whole_index LIMIT $3";
+        let (project, limit) = (project_of(conversation.0), rows::limited(MARKS + 1));
+        let values = || values![project, conversation.0, limit];
+        let both = [HIDDEN, SPLITS].map(|sql| Command::new(sql, values()));
+        let answers = self.ask_all(both.into())?;
+        let [hidden, splits] = &answers[..] else { return Ok(None) };
+        if hidden.len() > MARKS || splits.len() > MARKS {
+            return Ok(None);
+        }
+        Ok(Some(Marks {
+            hidden: hidden.iter().map(rows::hidden).collect::<Result<_>>()?,
+            splits: splits.iter().map(rows::split).collect(),
+        }))
+    }
+
+    /// Keeps a turn that was read by the way.
+    pub(super) fn keep_turn(&self, turn: Turn) {
+        let mut turns = self.ahead.turns.borrow_mut();
+        if turns.len() >= KEPT {
+            turns.clear();
+        }
+        turns.insert(turn.loc, turn);
+    }
+
     /// Segments of a conversation that a condition holds for, if its shape can be known.
     pub(super) fn segments_where(
         &self,

@@ -128,8 +128,8 @@ impl<'s> Txn<'s> {
         }
     }
 
-    /// Sends what is queued, and a statement behind it.
-    fn exchange(&self, last: Option<Command>) -> std::result::Result<Vec<Row>, Failure> {
+    /// Sends what is queued, and statements behind it; answers the rows of each of these.
+    fn exchange(&self, mut behind: Vec<Command>) -> std::result::Result<Vec<Vec<Row>>, Failure> {
         let mut commands = Vec::new();
         if !self.begun.replace(true) {
             let begin = match self.access {
@@ -140,13 +140,14 @@ impl<'s> Txn<'s> {
         }
         commands.append(&mut self.queue.borrow_mut());
         self.queued_bytes.set(0);
-        commands.extend(last);
+        let before = commands.len();
+        commands.append(&mut behind);
         let mut lease = self.lease.borrow_mut();
         let link = match &mut *lease {
             Some(link) => link,
             none => none.insert(self.shared.pool.lend()?),
         };
-        link.exchange(self.deadline(), &commands)
+        Ok(link.exchange_all(self.deadline(), &commands)?.split_off(before))
     }
 
     fn told<T>(&self, answer: std::result::Result<T, Failure>) -> Result<T> {
@@ -166,8 +167,13 @@ impl<'s> Txn<'s> {
     }
 
     pub(crate) fn ask(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>> {
+        Ok(self.ask_all(vec![Command::new(sql, values)])?.pop().unwrap_or_default())
+    }
+
+    /// Asks several things in one round trip.
+    fn ask_all(&self, commands: Vec<Command>) -> Result<Vec<Vec<Row>>> {
         self.check_whole()?;
-        let rows = self.told(self.exchange(Some(Command::new(sql, values))))?;
+        let rows = self.told(self.exchange(commands))?;
         self.answered.set(true);
         Ok(rows)
     }
@@ -181,7 +187,7 @@ impl<'s> Txn<'s> {
         self.queue.borrow_mut().push(command);
         let full = self.queue.borrow().len() >= COMMANDS_AT_ONCE - 1;
         if full || self.queued_bytes.get() >= QUEUED_BYTES {
-            self.told(self.exchange(None))?;
+            self.told(self.exchange(vec![]))?;
         }
         Ok(())
     }
@@ -207,7 +213,7 @@ impl<'s> Txn<'s> {
         if !self.begun.get() && self.queue.borrow().is_empty() {
             return Ended::Committed;
         }
-        let ended = self.exchange(Some(Command::new("COMMIT", vec![])));
+        let ended = self.exchange(vec![Command::new("COMMIT", vec![])]);
         let lease = self.lease.borrow_mut().take();
         let warned = lease.as_ref().is_some_and(|lease| lease.was_warned());
         match ended {
@@ -227,6 +233,15 @@ impl<'s> Txn<'s> {
                 }
                 Ended::Failed(failure)
             }
+        }
+    }
+
+    /// Ends what has only read. There is nothing to wait for.
+    pub(crate) fn leave(self) {
+        if let Some(mut lease) = self.lease.into_inner()
+            && lease.post("COMMIT").is_ok()
+        {
+            lease.keep();
         }
     }
 

@@ -56,6 +56,7 @@ impl Txn<'_> {
             }
             self.ask("COMMIT", vec![])?;
             self.begun.set(false);
+            self.ahead.clear();
         }
         self.told(self.shared.number_feed())
     }
@@ -322,10 +323,19 @@ impl Read for Txn<'_> {
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
-        let sql = "SELECT conversation, segment, index FROM turn WHERE project = $1 AND id = $2";
+        const SQL: &str =
+            concat!("SELECT ", turn_columns!(), " FROM turn WHERE project = $1 AND id = $2");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let row = self.ask_one(sql, values![no, id.as_bytes().to_vec()])?;
-        Ok(row.map(|row| (ConversationKey(row.get(0)), rows::loc(row.get(1), row.get(2)))))
+        let Some(row) = self.ask_one(SQL, values![no, id.as_bytes().to_vec()])? else {
+            return Ok(None);
+        };
+        // Who looks for a turn reads it next; what is damaged is told then.
+        if rows::shared_digest(&row).is_none()
+            && let Ok(turn) = rows::turn(&row, None)
+        {
+            self.keep_turn(turn);
+        }
+        Ok(Some((rows::turn_conversation(&row), rows::loc(row.get(0), row.get(1)))))
     }
 
     fn find_hashes(
@@ -367,6 +377,9 @@ impl Read for Txn<'_> {
     }
 
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
+        if let Some(known) = self.known_splits(conversation)? {
+            return Ok(known);
+        }
         let sql = "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
                    right_segment, right_index, operation FROM split \
                    WHERE project = $1 AND conversation = $2 ORDER BY whole_segment, whole_index";
@@ -375,6 +388,9 @@ impl Read for Txn<'_> {
     }
 
     fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>> {
+        if let Some(known) = self.hidden_where(conversation, |it| it.segment == segment)? {
+            return Ok(known);
+        }
         let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
                    root_index FROM hidden WHERE project = $1 AND conversation = $2 \
                    AND segment = $3 ORDER BY first, operation";
@@ -384,6 +400,9 @@ impl Read for Txn<'_> {
     }
 
     fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>> {
+        if let Some(known) = self.hidden_where(conversation, |_| true)? {
+            return Ok(known);
+        }
         let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
                    root_index FROM hidden WHERE project = $1 AND conversation = $2 \
                    ORDER BY segment, first, operation";
@@ -470,6 +489,13 @@ impl Read for Txn<'_> {
         let row = self.ask_one(sql, values![project_of(conversation.0), conversation.0])?;
         row.map(|row| Ok((rows::unsigned(row.get(0)), rows::operation_hash(row.get(1))?)))
             .transpose()
+    }
+
+    fn changed_at(&self, conversation: ConversationKey) -> Result<Option<Timestamp>> {
+        let sql = "SELECT at FROM operation WHERE project = $1 AND conversation = $2 \
+                   ORDER BY seq DESC LIMIT 1";
+        let row = self.ask_one(sql, values![project_of(conversation.0), conversation.0])?;
+        Ok(row.map(|row| Timestamp::from_millis(row.get(0))))
     }
 
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>> {

@@ -1,0 +1,76 @@
+//! Connections that are encrypted, and servers that are not the right ones.
+
+use tine_core::Kind;
+use tine_postgres::{Address, PostgresStore};
+use tine_store::embedded::Mode;
+use tine_testkit::database::Encrypted;
+use tokio_postgres::NoTls;
+
+/// Opens a store, and answers how many of its connections are encrypted.
+fn open(server: &Encrypted, host: &str, parameters: &str) -> Result<i64, tine_store::StoreError> {
+    let address = server.address().replace("127.0.0.1", host);
+    let address = Address::parse(&format!("{address}?{parameters}"))?;
+    let _store = PostgresStore::open(&address, Mode::Create)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    Ok(runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(server.address(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let sql = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+                   WHERE ssl AND application_name = 'tine'";
+        client.query_one(sql, &[]).await.unwrap().get(0)
+    }))
+}
+
+#[test]
+fn connections_are_encrypted_and_a_server_that_is_not_the_right_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [authority, other] = ["authority.pem", "other.pem"].map(|name| folder.path().join(name));
+    let server = Encrypted::start(&authority);
+    drop(Encrypted::start(&other));
+    let trusting = |mode: &str| format!("sslmode={mode}&sslrootcert={}", authority.display());
+    let encrypted = |host: &str, parameters: &str| open(&server, host, parameters).unwrap() > 0;
+
+    assert!(encrypted("localhost", &trusting("verify-full")));
+    assert!(encrypted("127.0.0.1", &trusting("verify-ca")), "whatever it is called");
+    assert!(encrypted("127.0.0.1", "sslmode=require"), "whoever it is");
+    assert!(encrypted("127.0.0.1", ""), "if it can");
+    assert!(!encrypted("127.0.0.1", "sslmode=disable"));
+
+    let mistrusted = format!("sslmode=verify-full&sslrootcert={}", other.display());
+    for (host, parameters, why) in [
+        ("127.0.0.1", trusting("verify-full"), "127.0.0.1"),
+        ("localhost", mistrusted.clone(), "invalid peer certificate"),
+        ("localhost", mistrusted.replace("verify-full", "require"), "invalid peer certificate"),
+        ("localhost", "sslmode=verify-full".to_owned(), "trust"),
+    ] {
+        let refused = open(&server, host, &parameters).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Invalid, "{parameters}: {refused}");
+        let told = refused.to_string();
+        assert!(told.contains(why) && told.contains("sslrootcert"), "{parameters}: {told}");
+    }
+}
+
+#[test]
+fn a_server_without_encryption_is_refused_where_it_is_asked_for() {
+    let address = format!("{}&sslmode=require", tine_testkit::database::new_store());
+    let refused = PostgresStore::open(&Address::parse(&address).unwrap(), Mode::Create);
+    let told = refused.unwrap_err().to_string();
+    assert!(told.contains("does not support TLS"), "{told}");
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_told_with_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.pem");
+    std::fs::write(&empty, "nothing\n").unwrap();
+    for (parameters, why) in [
+        ("sslmode=verify".to_owned(), "`verify-full`"),
+        ("sslrootcert=nowhere.pem".to_owned(), "nowhere.pem"),
+        (format!("sslrootcert={}", empty.display()), "no certificate"),
+        ("sslrootcert=%FF".to_owned(), "UTF-8"),
+    ] {
+        let wrong = Address::parse(&format!("postgres://me@localhost/db?{parameters}"));
+        let told = wrong.unwrap_err().to_string();
+        assert!(told.contains(why), "{parameters}: {told}");
+    }
+}
