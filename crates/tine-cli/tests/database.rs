@@ -145,7 +145,8 @@ fn bad_addresses_say_what_is_wrong_with_them() {
         ("postgres://", "names no host"),
         ("postgres://host/db?tine_schema=Robert'); DROP", "small letters"),
         ("postgres://host/db?tine_partitions=many", "a number from 0"),
-        ("postgres://host/db?sslmode=require", "without TLS"),
+        ("postgres://host/db?sslmode=always", "`verify-full`"),
+        ("postgres://host/db?sslrootcert=nowhere.pem", "nowhere.pem"),
         ("postgres://host:port/db", "invalid"),
     ] {
         let ran = home.run(&["ls", "--store", address]);
