@@ -551,7 +551,10 @@ pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn St
         })
         .unwrap();
     assert_eq!(seen, [2, 3]);
-    assert_eq!(look(store, |records| records.last_operation(one)).unwrap().seq, 3);
+    let last = look(store, |records| records.last_operation(one)).unwrap();
+    assert_eq!(last.seq, 3);
+    assert_eq!(look(store, |records| records.changed_at(one)), Some(last.at));
+    assert_eq!(look(store, |records| records.log_end(one)), Some((last.seq, last.hash)));
     let fed = look(store, |records| records.feed(FeedPosition(0), 100));
     let order: Vec<_> = fed.iter().map(|(_, found)| (found.conversation, found.seq)).collect();
     assert_eq!(order, [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)]);
