@@ -3,7 +3,7 @@
 //! `fuzz/README.md` tells about the long form. Both run the same functions.
 
 #[path = "../../../../fuzz/src/targets.rs"]
-mod targets;
+pub mod targets;
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -38,7 +38,7 @@ const PIECES: [&str; 24] = [
 ];
 
 /// Numbers that look random and are the same in every run.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     fn below(&mut self, limit: usize) -> usize {
@@ -49,7 +49,7 @@ impl Dice {
     }
 }
 
-fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
+pub fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut data = corpus[dice.below(corpus.len())].clone();
     for _ in 0..=dice.below(3) {
         let at = dice.below(data.len() + 1);
