@@ -64,15 +64,18 @@ fn stories() -> impl Strategy<Value = Story> {
 fn act(side: &World, talk: &ConversationId, act: &Act, nth: usize) {
     let rows = side.rows(talk);
     let turn = |chosen: usize| rows.get(chosen % rows.len().max(1)).map(|row| row.id);
-    let said = format!("said {nth} {:?}", side.engine.log_end(&side.call, talk).unwrap());
+    let said = format!("said {nth} {:?}", side.engine.log_end(&side.call, talk).expect("a look"));
     let (engine, call) = (&side.engine, &side.call);
     // What is refused, as undoing what others build on, is part of the game.
     match act {
         Act::Say { branch } => {
-            let branches = engine.branches(call, talk).unwrap();
+            let branches = engine.branches(call, talk).expect("a listing");
             let branch = branches[branch % branches.len()].name.to_string();
             let append = Append::to(talk.clone(), vec![user(&said)]);
-            engine.append(call, Append { branch: Some(branch), ..append }).map(drop).unwrap();
+            engine
+                .append(call, Append { branch: Some(branch), ..append })
+                .map(drop)
+                .expect("it is accepted");
         }
         Act::SayUnder { turn: chosen } => {
             if let Some(parent) = turn(*chosen) {
@@ -96,7 +99,10 @@ fn act(side: &World, talk: &ConversationId, act: &Act, nth: usize) {
             if let Some(at) = turn(*chosen) {
                 let add_tags = vec![format!("t{nth}")];
                 let patch = MetadataPatch { add_tags, ..MetadataPatch::default() };
-                engine.patch_metadata(call, TurnRef::of(at), patch).map(drop).unwrap();
+                engine
+                    .patch_metadata(call, TurnRef::of(at), patch)
+                    .map(drop)
+                    .expect("it is accepted");
             }
         }
         Act::Title => {
@@ -128,7 +134,7 @@ fn act(side: &World, talk: &ConversationId, act: &Act, nth: usize) {
 }
 
 fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
-    let ends = [from, to].map(|side| side.engine.log_end(&side.call, talk).unwrap());
+    let ends = [from, to].map(|side| side.engine.log_end(&side.call, talk).expect("a look"));
     let done = carry(&from.engine, &to.engine, &to.call, talk, ends.into()).expect("a pull");
     to.verified();
     done

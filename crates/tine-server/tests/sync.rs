@@ -13,7 +13,7 @@ fn end(served: &Served, conversation: &str) -> (u64, String) {
     let path = format!("/api/v1/sync/logs?conversation_id={conversation}");
     let found = served.get(&path).expect(200);
     let item = &found.json()["items"][0];
-    (item["seq"].as_u64().unwrap(), item["hash"].as_str().unwrap().to_owned())
+    (item["seq"].as_u64().expect("a number"), item["hash"].as_str().expect("a hash").to_owned())
 }
 
 #[test]
@@ -95,7 +95,9 @@ fn what_cannot_be_meant_or_was_altered_is_refused_and_leaves_nothing() {
 
     let lines = one.get("/api/v1/sync/delta?conversation_id=trip").expect(200).body;
     let turns = one.get("/api/v1/sync/delta?conversation_id=trip&scope=turns").expect(200).body;
-    let altered = String::from_utf8(lines.clone()).unwrap().replace("Late March", "Late Marsh");
+    let altered = String::from_utf8(lines.clone())
+        .expect("lines of JSON")
+        .replace("Late March", "Late Marsh");
     let bundle = one.get("/api/v1/export").expect(200).body;
     let cut = &lines[..lines.len() / 2];
     for bad in [altered.as_bytes(), cut, &bundle, b"", b"{}\n", b"\xff"] {

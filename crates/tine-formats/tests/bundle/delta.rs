@@ -2,10 +2,12 @@
 //! and small.
 
 use tine_core::Limits;
-use tine_engine::{Delta, Engine, Scope};
+use tine_engine::{Delta, Engine, Scope, SplitTurn, TurnRef};
 use tine_formats::bundle::{read_delta, write_delta};
 
 use super::stories::{call, create, everything, export, id, memory, say};
+use crate::fuzz::mutations::{Dice, mutate};
+use crate::fuzz::targets;
 
 fn written(delta: &Delta) -> Vec<u8> {
     let mut lines = Vec::new();
@@ -86,6 +88,48 @@ fn no_byte_of_it_can_be_changed_and_no_line_left_out() {
     {
         assert!(read(other).unwrap_err().contains("line 1"));
     }
+}
+
+/// The same engine with the same past, whenever it is made.
+fn with_talk() -> Engine {
+    let engine = memory(1);
+    create(&engine, "talk");
+    say(&engine, "talk", &["a", "b"]);
+    engine
+}
+
+#[test]
+fn whatever_was_done_to_it_it_is_refused_or_what_comes_of_it_verifies() {
+    let source = with_talk();
+    let since = source.log_end(&call(), &id("talk")).unwrap();
+    let more = say(&source, "talk", &["c", "d e", "f"]);
+    source.split(&call(), SplitTurn { turn: TurnRef::of(more[1]), offset: 1 }).unwrap();
+    source.undo(&call(), &id("talk"), None).unwrap();
+    let corpus: Vec<Vec<u8>> = [(since, Scope::Log), (since, Scope::Turns), (None, Scope::Log)]
+        .map(|(since, scope)| {
+            let lines = written(&source.delta(&call(), &id("talk"), since, scope).unwrap());
+            let end = lines[..lines.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+            lines[..=end].to_vec()
+        })
+        .into();
+    for lines in &corpus {
+        read(&targets::sealed(lines)).expect("what is not altered is read");
+    }
+    let mut dice = Dice(10);
+    let mut taken = 0;
+    for _ in 0..2_000 {
+        let lines = targets::sealed(&mutate(&mut dice, &corpus));
+        let Ok(delta) = read(&lines) else { continue };
+        let engine = with_talk();
+        let before = export(&engine, &["talk"]);
+        match engine.receive(&call(), delta) {
+            Ok(_) => taken += 1,
+            Err(_) => assert!(export(&engine, &["talk"]) == before, "refused, and changed"),
+        }
+        let text = String::from_utf8_lossy(&lines);
+        assert_eq!(engine.verify().unwrap().problems, [], "{text}");
+    }
+    assert!(taken > 0, "some alterations are harmless");
 }
 
 #[test]

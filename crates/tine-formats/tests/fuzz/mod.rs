@@ -2,9 +2,9 @@
 //! the same functions.
 
 #[path = "../../../../fuzz/src/mutations.rs"]
-mod mutations;
+pub mod mutations;
 #[path = "../../../../fuzz/src/targets.rs"]
-mod targets;
+pub mod targets;
 
 use std::fs;
 use std::path::Path;
