@@ -41,7 +41,8 @@ impl Dice {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % limit.max(1)
+        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).expect("it has 31 bits")
+            % limit.max(1)
     }
 }
 
@@ -53,7 +54,7 @@ pub fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
         let end = (at + 1 + dice.below(8)).min(data.len());
         match dice.below(10) {
             0 if at < data.len() => data[at] ^= 1 << dice.below(8),
-            1 if at < data.len() => data[at] = u8::try_from(dice.below(256)).unwrap(),
+            1 if at < data.len() => data[at] = u8::try_from(dice.below(256)).expect("a byte"),
             2 if at < end => drop(data.drain(at..end)),
             3 => {
                 let piece = PIECES[dice.below(PIECES.len())];
@@ -67,7 +68,7 @@ pub fn mutate(dice: &mut Dice, corpus: &[Vec<u8>]) -> Vec<u8> {
             6 => {
                 // A digit by another one, wherever the next one is.
                 if let Some(digit) = data.iter_mut().skip(at).find(|byte| byte.is_ascii_digit()) {
-                    *digit = b'0' + u8::try_from(dice.below(10)).unwrap();
+                    *digit = b'0' + u8::try_from(dice.below(10)).expect("a digit");
                 }
             }
             7..=8 => lines(dice, &mut data),
@@ -104,7 +105,8 @@ pub fn run(folder: &Path, check: fn(&[u8]), rounds: usize) {
     let mut files = Vec::new();
     gather(folder, &mut files);
     files.sort();
-    let corpus: Vec<Vec<u8>> = files.iter().map(|path| fs::read(path).unwrap()).collect();
+    let corpus: Vec<Vec<u8>> =
+        files.iter().map(|path| fs::read(path).expect("a readable corpus")).collect();
     let mut dice = Dice(0x7469_6e65 + files.len() as u64);
     let mutated = (0..rounds).map(|_| mutate(&mut dice, &corpus));
     for input in corpus.iter().cloned().chain(mutated) {
@@ -115,8 +117,8 @@ pub fn run(folder: &Path, check: fn(&[u8]), rounds: usize) {
 
 /// The files of a folder and of those in it.
 fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(folder).expect("a readable corpus") {
+        let path = entry.expect("a readable corpus").path();
         match path.is_dir() {
             true => gather(&path, files),
             false => files.push(path),
