@@ -121,7 +121,7 @@ fn a_thousandth_that_is_new_sends_less_than_a_hundredth_of_the_bytes() {
     let again = way.take();
     println!("{whole} bytes for all; then {pushed} pushed, {pulled} pulled, {again} for nothing");
     assert!((pushed + pulled) * 100 < whole, "{pushed} and {pulled} of {whole}");
-    assert_eq!(other.everything(), home.everything());
+    assert!(other.everything() == home.everything(), "both hold the same bytes");
 }
 
 /// What a store holds: whole conversations to the byte, but of those that both sides went on with

@@ -3,7 +3,7 @@
 //! Conversation by conversation, each in one transaction: ended at any point, the next run goes on.
 //! `docs/sync.md` says what travels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
@@ -138,22 +138,28 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     say(&session, &report)
 }
 
-/// The conversations of a project whose logs are not the same on both sides.
+/// The conversations of a project whose logs are not the same on both sides, in the order in which
+/// they were made: a side that is new lists them in the order of the other.
 fn differing(here: &Engine, there: &dyn Peer, call: &Call) -> Result<Vec<Work>> {
-    let (mut ours, mut theirs) = (ends(here, call)?, ends(there, call)?);
-    let ids: BTreeSet<ConversationId> = ours.keys().chain(theirs.keys()).cloned().collect();
-    let work = ids.into_iter().map(|id| Work {
-        call: call.clone(),
-        here: ours.remove(&id),
-        there: theirs.remove(&id),
-        id,
-    });
-    Ok(work.filter(|work| work.here != work.there).collect())
+    let (ours, theirs) = (ends(here, call)?, ends(there, call)?);
+    let mut others: HashMap<ConversationId, LogMark> = theirs.iter().cloned().collect();
+    let mut work = Vec::new();
+    for (id, here) in ours {
+        let there = others.remove(&id);
+        work.push(Work { call: call.clone(), id, here: Some(here), there });
+    }
+    for (id, there) in theirs {
+        if others.contains_key(&id) {
+            work.push(Work { call: call.clone(), id, here: None, there: Some(there) });
+        }
+    }
+    work.retain(|one| one.here != one.there);
+    Ok(work)
 }
 
 /// How far each log of a project has come.
-fn ends(side: &dyn Peer, call: &Call) -> Result<BTreeMap<ConversationId, LogMark>> {
-    let mut ends = BTreeMap::new();
+fn ends(side: &dyn Peer, call: &Call) -> Result<Vec<(ConversationId, LogMark)>> {
+    let mut ends = Vec::new();
     let mut page = Page::default();
     loop {
         let found = side.log_ends(call, page)?;
