@@ -129,7 +129,7 @@ fn every_command_of_the_readme_works_as_shown() {
         ("bash scripts/serve ", ": "),
         ("bash scripts/test ", ": "),
         ("docs/verify_bundle.py", &script),
-        ("tine sync /media/stick/tine", "tine sync stick --create"),
+        ("/media/stick/tine", "stick"),
         ("tine serve --model claude", &for_a_while("tine serve --listen 127.0.0.1:0 --model echo")),
         ("tine serve      ", &for_a_while("tine serve --listen 127.0.0.1:0 --redact")),
         ("export TINE_SERVER=http://127.0.0.1:8000", &url),

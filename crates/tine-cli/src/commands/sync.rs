@@ -207,7 +207,13 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
     let mode = if args.create { Mode::Create } else { Mode::Existing };
-    let store = place.open(mode)?;
+    let store = place.open(mode).map_err(|failure| match failure.kind() {
+        Kind::NotFound => {
+            let why = format!("there is no store at {}; --create makes one", args.remote);
+            Failure::refused(Kind::NotFound, why)
+        }
+        _ => failure,
+    })?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     Ok(Remote::Store(Engine::with(store, clock, entropy, limits())))
 }
