@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tine_core::{ConversationId, Name};
+use tine_core::{ConversationId, Json, Name};
 use tine_engine::{
-    Append, Delete, DeleteMode, MetadataPatch, Pulled, Purge, PurgeTarget, SplitTurn, TurnRef,
-    carry,
+    Append, Delete, DeleteMode, End, MetadataPatch, NewCommit, NewRelationship, Page, Pulled,
+    Purge, PurgeTarget, RelationshipQuery, SplitTurn, TurnRef, carry,
 };
 use tine_store::MemoryStore;
 
@@ -175,5 +175,50 @@ fn the_same_conversation_made_twice_meets_turn_by_turn() {
         sync(here, &there, &talk);
         assert_eq!(here.tree(&talk), "a(here there)");
         assert_eq!(there.tree(&talk), "a(there here)");
+    });
+}
+
+#[test]
+fn a_commit_that_is_taken_back_is_taken_back_on_the_other_side() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        here.say(&talk, &["Where in Japan?", "Tokyo."]);
+        here.engine.commit(&here.call, NewCommit::of(talk.clone(), "Where to")).unwrap();
+        pull(&there, here, &talk);
+        here.engine.undo(&here.call, &talk, None).unwrap();
+        pull(&there, here, &talk);
+        assert_eq!(there.export(), here.export());
+        here.engine.redo(&here.call, &talk, None).unwrap();
+        here.say(&talk, &["Rather Kyoto."]);
+        here.engine.commit(&here.call, NewCommit::of(talk.clone(), "Kyoto")).unwrap();
+        pull(&there, here, &talk);
+        assert_eq!(there.export(), here.export());
+    });
+}
+
+#[test]
+fn a_relationship_that_is_removed_is_removed_on_the_other_side() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let said = here.say(&talk, &["a", "b"]);
+        let [source, target] = [said[0], said[1]].map(|turn| End::Turn(turn.into()));
+        let relation = "REFERS_TO".to_owned();
+        let edge = NewRelationship { relation, source, target, metadata: Json::Null };
+        let known = |side: &World| {
+            let query = RelationshipQuery::default();
+            side.engine.relationships(&side.call, query, Page::default()).unwrap().items.len()
+        };
+        let all = || {
+            pull(&there, here, &talk);
+            pull(&there, here, &ConversationId::from_stored("~project"));
+        };
+        here.engine.create_relationship(&here.call, edge.clone()).unwrap();
+        all();
+        assert_eq!((known(here), known(&there)), (1, 1));
+        here.engine.delete_relationship(&here.call, edge).unwrap();
+        all();
+        assert_eq!((known(here), known(&there)), (0, 0));
     });
 }

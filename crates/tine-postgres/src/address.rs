@@ -179,6 +179,7 @@ fn single_hosts(config: &Config, schema: &str, mode: tls::Mode) -> Result<Vec<Co
         one.connect_timeout(HOST_DEADLINE);
         one.keepalives_idle(Duration::from_secs(10));
         one.ssl_mode(mode.of_the_line());
+        one.channel_binding(config.get_channel_binding());
         one.target_session_attrs(TargetSessionAttrs::ReadWrite);
         one
     });

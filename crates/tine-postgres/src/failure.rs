@@ -78,7 +78,7 @@ impl From<tokio_postgres::Error> for Failure {
         ];
         if conflicts.contains(code) {
             Failure::Conflict(why)
-        } else if away.contains(code) || code.code().starts_with("08") {
+        } else if away.contains(code) || code.code().starts_with("08") || code.code() == IDLE {
             Failure::Away(why)
         } else if *code == SqlState::DISK_FULL {
             Failure::Full
@@ -87,6 +87,9 @@ impl From<tokio_postgres::Error> for Failure {
         }
     }
 }
+
+/// A connection that the server closed because nothing was said for long.
+const IDLE: &str = "57P05";
 
 fn is_of_the_line(error: &tokio_postgres::Error) -> bool {
     let mut source = std::error::Error::source(error);

@@ -158,6 +158,14 @@ impl std::fmt::Debug for PostgresStore {
     }
 }
 
+/// What a caller is told whose call may have been stored before this happened.
+fn of(doubt: Option<Witness>, error: StoreError) -> StoreError {
+    match doubt {
+        Some(_) => StoreError::InDoubt { why: error.to_string() },
+        None => error,
+    }
+}
+
 /// How an attempt to write ended.
 enum Attempt {
     Done(Result<()>),
@@ -200,7 +208,14 @@ impl PostgresStore {
                         Err(failure) => Attempt::InDoubt(doubt, failure.told().to_string()),
                     };
                 }
-                _ => {}
+                Ok(_) => {}
+                // As long as nobody can say whether it is there, nothing is done again: the
+                // caller has the answer of the first time.
+                Err(error) => {
+                    let failure = txn.take_failure();
+                    let unknown = || Failure::Away(error.to_string());
+                    return Attempt::Failed(failure.unwrap_or_else(unknown));
+                }
             }
         }
         let verdict = job(&mut txn);
@@ -252,7 +267,7 @@ impl PostgresStore {
                 Attempt::Done(done) => return done,
                 Attempt::Failed(Failure::Conflict(why)) => (why, false),
                 Attempt::Failed(Failure::Away(why)) => (why, true),
-                Attempt::Failed(failure) => return Err(failure.told()),
+                Attempt::Failed(failure) => return Err(of(doubt, failure.told())),
                 Attempt::InDoubt(Some(witness), why) => {
                     doubt = Some(witness);
                     (why, true)
@@ -265,17 +280,16 @@ impl PostgresStore {
                 self.shared.pool.note_loss();
                 let since = *away_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > AWAY_PATIENCE {
-                    return Err(match doubt {
-                        Some(_) => StoreError::InDoubt { why },
-                        None => StoreError::Unreachable { why },
-                    });
+                    return Err(of(doubt, StoreError::Unreachable { why }));
                 }
+                // Whoever waits for the database holds nobody up.
+                turn = None;
                 std::thread::sleep(Duration::from_millis((50 << attempt.min(3)) as u64));
             } else {
                 away_since = None;
                 if began.elapsed() > CONFLICT_PATIENCE {
                     let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    return Err(StoreError::Busy { waited_ms });
+                    return Err(of(doubt, StoreError::Busy { waited_ms }));
                 }
                 if turn.is_none() {
                     turn = Some(lock(&self.shared.again));

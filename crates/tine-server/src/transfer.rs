@@ -293,10 +293,11 @@ pub(crate) async fn give(
     let scope = wanted.scope.map_or(engine::Scope::Log, engine::Scope::from);
     let room = asked.app.transfer_room.take()?;
     let made = tokio::task::spawn_blocking(move || {
+        // The room is taken up as long as the work goes on, also when the client has left.
         let delta = engine.delta(&asked.call, &id, since, scope)?;
-        Ok::<_, Error>((engine, delta))
+        Ok::<_, Error>((room, engine, delta))
     });
-    let (engine, delta) =
+    let (room, engine, delta) =
         made.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;
     Ok(streamed(room, move |out| write_delta(&delta, engine.limits(), out)))
 }

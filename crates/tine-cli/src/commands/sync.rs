@@ -191,7 +191,15 @@ fn exchange(
 
 /// A refusal that is no reason to leave out other conversations.
 fn is_about_one(kind: Kind) -> bool {
-    matches!(kind, Kind::Invalid | Kind::Conflict | Kind::Unsupported | Kind::TooLarge)
+    matches!(
+        kind,
+        Kind::Invalid
+            | Kind::Conflict
+            | Kind::Unsupported
+            | Kind::TooLarge
+            | Kind::Corrupt
+            | Kind::NotFound
+    )
 }
 
 fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {

@@ -186,6 +186,11 @@ pub(crate) fn bring(
                     return refuse("its hash does not fit its content");
                 }
                 let present = records.entry(project, *kind, key)?;
+                let owner =
+                    present.as_deref().and_then(parse).and_then(|it| Commit::from_json(&it));
+                if owner.is_some_and(|owner| owner.conversation != *id) {
+                    return refuse("it belongs to another conversation");
+                }
                 match present {
                     Some(_) if !purged => continue,
                     Some(present) => erases |= present != *text,
@@ -193,7 +198,17 @@ pub(crate) fn bring(
                 }
                 records.put_entry(project, *kind, key, text)?;
             }
-            EntryKind::CommitSignature => records.put_entry(project, *kind, key, text)?,
+            EntryKind::CommitSignature => {
+                let signed = records.entry(project, EntryKind::Commit, key)?;
+                let signed =
+                    signed.as_deref().and_then(parse).and_then(|it| Commit::from_json(&it));
+                match signed {
+                    Some(signed) if signed.conversation == *id => {
+                        records.put_entry(project, *kind, key, text)?;
+                    }
+                    _ => return refuse("it signs no commit of this conversation"),
+                }
+            }
             _ if key.starts_with(&prefix) => records.put_entry(project, *kind, key, text)?,
             _ => return refuse("it belongs to another conversation"),
         }

@@ -16,7 +16,7 @@ use tine_store::{
     Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
 };
 
-use super::learned::Brought;
+use super::learned::{Brought, Told};
 use super::{BundleRecord, Imported};
 use crate::commits::upkeep;
 use crate::learned::erase;
@@ -303,6 +303,15 @@ impl Bundle {
         self.store_state(records, key, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
         self.brought.store(records, &wanted.project, owned, &mut erased)?;
+        if owned {
+            let mut told = Told::default();
+            for operation in &self.operations {
+                if let Detail::Kept(detail) = &operation.detail {
+                    told.add(detail);
+                }
+            }
+            self.brought.remove_absent(records, &wanted.project, told)?;
+        }
         erases |= upkeep::bring(records, &wanted.project, &wanted.id, &self.brought.entries)?;
         if !erased.is_empty() {
             erases = true;

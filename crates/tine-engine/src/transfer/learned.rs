@@ -50,6 +50,11 @@ impl Told {
         self.runs.extend(known.told::<InterpretationId>("interpretation_id"));
     }
 
+    /// Entries that the log changed, whether they are there still or not.
+    pub(super) fn changed(self) -> BTreeSet<(EntryKind, Vec<u8>)> {
+        self.changed
+    }
+
     /// Hands out the entries, sorted by kind and key, and then the bytes of the sources.
     pub(super) fn export(
         mut self,
@@ -175,6 +180,27 @@ impl Brought {
         Ok(())
     }
 
+    /// Removes what the project's own log tells of and did not bring: it was removed there.
+    pub(super) fn remove_absent(
+        &self,
+        records: &mut dyn Write,
+        project: &ProjectId,
+        told: Told,
+    ) -> Result<()> {
+        let brought: BTreeSet<(EntryKind, &[u8])> =
+            self.entries.iter().map(|(kind, key, _)| (*kind, key.as_slice())).collect();
+        for (kind, key) in told.changed() {
+            let removable = matches!(kind, EntryKind::Relationship | EntryKind::Moved);
+            if removable
+                && !brought.contains(&(kind, key.as_slice()))
+                && records.entry(project, kind, &key)?.is_some()
+            {
+                set(records, project, kind, &key, None)?;
+            }
+        }
+        Ok(())
+    }
+
     fn entry(
         &self,
         records: &mut dyn Write,
@@ -268,7 +294,12 @@ impl Brought {
         }
         let mut hash = tine_core::hash::Hasher::default();
         let (mut size, mut next) = (0_u64, 0);
-        for (_, nth, bytes) in self.pieces.iter().filter(|(of, _, _)| *of == source.id) {
+        // They come sorted by source.
+        let first = self.pieces.partition_point(|(of, ..)| *of < source.id);
+        for (of, nth, bytes) in &self.pieces[first..] {
+            if *of != source.id {
+                break;
+            }
             if *nth != next || bytes.len() > PIECE_BYTES {
                 break;
             }

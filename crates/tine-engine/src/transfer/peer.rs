@@ -180,7 +180,7 @@ impl Way<'_> {
                 match hash.filter(|_| hash == here) {
                     Some(hash) => low = Some(LogMark { seq: *seq, hash }),
                     None => {
-                        high = seq - 1;
+                        high = seq.saturating_sub(1);
                         break;
                     }
                 }

@@ -16,6 +16,7 @@ use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
 use super::delta::{Delta, LogMark, Scope};
+use super::learned::Told;
 use super::{BundleRecord, Imported};
 use crate::change::OperationDetail;
 use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, Result};
@@ -107,6 +108,7 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
     let (mut state, mut operations) = (Vec::new(), Vec::new());
     let (mut entries, mut pieces) = (BTreeMap::new(), BTreeMap::new());
     let turned = turned(&there);
+    let mut told = Told::default();
     for (newer, record) in
         here.into_iter().map(|it| (false, it)).chain(there.into_iter().map(|it| (true, it)))
     {
@@ -124,6 +126,11 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                     Some(turned) if !newer => *turned,
                     _ => undone,
                 };
+                if let Detail::Kept(detail) = &detail
+                    && (newer || turned.contains_key(&seq))
+                {
+                    told.add(detail);
+                }
                 operations.push(BundleRecord::Operation {
                     seq,
                     kind,
@@ -136,7 +143,7 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                 });
             }
             BundleRecord::Entry { kind, key, text } => {
-                entries.insert((kind, key), text);
+                entries.insert((kind, key), (newer, text));
             }
             BundleRecord::Piece { source, nth, bytes } => {
                 pieces.insert((source, nth), bytes);
@@ -151,8 +158,14 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
             }
         }
     }
+    // What the newer operations told of and did not bring was removed by them.
+    for changed in told.changed() {
+        if entries.get(&changed).is_some_and(|(newer, _)| !newer) {
+            entries.remove(&changed);
+        }
+    }
     let entries =
-        entries.into_iter().map(|((kind, key), text)| BundleRecord::Entry { kind, key, text });
+        entries.into_iter().map(|((kind, key), (_, text))| BundleRecord::Entry { kind, key, text });
     let pieces =
         pieces.into_iter().map(|((source, nth), bytes)| BundleRecord::Piece { source, nth, bytes });
     let whole = conversation.into_iter().chain(turns).chain(state).chain(operations);

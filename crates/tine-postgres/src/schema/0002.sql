@@ -23,7 +23,9 @@ CREATE FUNCTION append_all(
     turn_origin bytea[],
     branch_conversation int8[], branch_id bytea[], branch_name text[], branch_segment int8[],
     branch_index int4[], branch_forked bytea[], branch_at int8[], branch_version int8[]
-) RETURNS void LANGUAGE plpgsql AS $$
+) RETURNS void LANGUAGE plpgsql
+-- Whoever is held up by somebody else's transaction goes alone, and holds nobody else up.
+SET lock_timeout = '500ms' AS $$
 BEGIN
     IF cardinality(segment_no) > 0 THEN
         INSERT INTO segment (project, no, conversation, parent_segment, parent_index, base_depth)
