@@ -156,6 +156,13 @@ fn deletions_of_one_side_are_not_undone_by_the_other() {
         sync(here, &there, &talk);
         assert_eq!(here.tree(&talk), "a", "what was said below it stays where it is not deleted");
         assert_eq!(there.tree(&talk), "a(b(there))");
+        // Also what was deleted alone, before the other side has seen it.
+        let alone = there.say_under(&talk, said[0], "other", bot("alone"));
+        let (turn, mode) = (TurnRef::of(alone), DeleteMode::Reparent);
+        let delete = Delete { turn, mode, force: false, dry_run: false };
+        there.engine.delete(&there.call, delete).unwrap();
+        pull(here, &there, &talk);
+        assert!(here.engine.turn(&here.call, TurnRef::of(alone)).is_err(), "it stays away");
     });
 }
 

@@ -275,7 +275,8 @@ fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
 
 /// The turns that were made behind an entry and are there, and the branches that end on them.
 ///
-/// Halves of a turn come only where something was said below them: elsewhere the turn is whole.
+/// Halves of a turn, and turns that were deleted alone, come only where something was said below
+/// them.
 fn said(
     records: &dyn Read,
     conversation: &Conversation,
@@ -289,9 +290,12 @@ fn said(
         Ok(())
     })?;
     let mut gone: HashSet<TurnId> = HashSet::new();
+    let mut bridged: HashSet<TurnId> = HashSet::new();
     for (loc, id) in &ids {
-        if let State::Gone(_) = tree.state(*loc)? {
-            gone.insert(*id);
+        match tree.state(*loc)? {
+            State::Gone(_) => drop(gone.insert(*id)),
+            State::Bridged(_) => drop(bridged.insert(*id)),
+            State::Live | State::Split(_) => {}
         }
     }
     let mut needed: HashSet<TurnId> = HashSet::new();
@@ -301,7 +305,8 @@ fn said(
         else {
             continue;
         };
-        if gone.contains(id) || origin.part_of.is_some() && !needed.contains(id) {
+        let leads_on = origin.part_of.is_some() || bridged.contains(id);
+        if gone.contains(id) || leads_on && !needed.contains(id) {
             continue;
         }
         needed.extend(*parent);
