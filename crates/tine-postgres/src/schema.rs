@@ -42,14 +42,19 @@ fn place(address: &Address) -> PathBuf {
 
 /// Which format is there, and which there should be.
 pub(crate) fn look(link: &mut Link, address: &Address) -> Result<Migration> {
-    let from = format(link, address).map_err(|failure| failure.told())?;
+    let told = |failure: Failure| failure.told();
+    let mut from = format(link, address).map_err(told)?;
+    if from.is_none() && has_tables(link, address).map_err(told)? {
+        // Somebody may have made all of them since the first look.
+        from = format(link, address).map_err(told)?;
+        if from.is_none() {
+            let why = format!("its schema `{}` holds other tables", address.schema());
+            return Err(StoreError::NotAStore { path: place(address), why });
+        }
+    }
     if let Some(found) = from.filter(|found| *found > newest()) {
         let (found, known) = (i64::from(found), i64::from(newest()));
         return Err(StoreError::NewerFormat { path: place(address), found, known });
-    }
-    if from.is_none() && has_tables(link, address).map_err(|failure| failure.told())? {
-        let why = format!("its schema `{}` holds other tables", address.schema());
-        return Err(StoreError::NotAStore { path: place(address), why });
     }
     Ok(Migration { from, to: newest() })
 }
