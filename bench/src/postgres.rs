@@ -46,6 +46,13 @@ impl Bare {
         Ok(self.runtime.block_on(self.client.prepare(sql))?)
     }
 
+    /// What the server's figures depend on most.
+    fn settings(&self) -> Result<String, Error> {
+        let sql = "SELECT string_agg(name || ' ' || setting, ', ' ORDER BY name) FROM pg_settings \
+                   WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
+        Ok(self.runtime.block_on(self.client.query_one(sql, &[]))?.get(0))
+    }
+
     fn insert(&self, insert: &Statement, writer: i64, number: usize) -> Result<(), Error> {
         let body = text_of(number);
         let number = i64::try_from(number)?;
@@ -74,6 +81,7 @@ pub(crate) fn measure(address: &str, seconds: Option<Duration>, turns: usize) ->
     let named = format!("{address}{sign}tine_schema={store}&tine_connections=80");
     let outcome = Address::parse(&named).map_err(Error::from).and_then(|named| {
         let engine = Arc::new(Engine::new(PostgresStore::open(&named, Mode::Create)?));
+        println!("{}\n", bare.settings()?);
         println!("| what | figure | beside the bare statement |");
         println!("| --- | --- | --- |");
         if let Some(seconds) = seconds {

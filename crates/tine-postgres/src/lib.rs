@@ -71,14 +71,20 @@ const AWAY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a call goes on while others are quicker.
 const CONFLICT_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Connections beside those that are asked for: for numbers, the feed, and what is in doubt.
+const ASIDE: usize = 3;
+
 /// What a store holds besides its database.
 pub(crate) struct Shared {
     pub pool: Pool,
     pub projects: Projects,
     pub memory: Memory,
     pub convoys: Convoys,
-    /// A connection for what is done beside transactions.
-    aside: Mutex<Option<Link>>,
+    /// Connections for what is done beside transactions, perhaps by somebody who holds one of the
+    /// others.
+    aside: Pool,
+    /// Held by whoever numbers the feed: the others find it done.
+    numbering: Mutex<()>,
     /// Held by whoever brings the index forward, so that the others do not hold connections while
     /// they wait for their turn.
     indexing: Mutex<()>,
@@ -91,34 +97,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Does something beside every transaction, on a connection of its own.
-    fn aside<T>(
-        &self,
-        work: impl Fn(&mut Link) -> std::result::Result<T, Failure>,
-    ) -> std::result::Result<T, Failure> {
-        let mut aside = lock(&self.aside);
-        let known = aside.is_some();
-        let link = match &mut *aside {
-            Some(link) => link,
-            none => none.insert(Link::connect(self.pool.address())?),
-        };
-        match work(link) {
-            Err(Failure::Away(why)) => {
-                *aside = None;
-                self.pool.note_loss();
-                if !known {
-                    return Err(Failure::Away(why));
-                }
-                // The connection may have been stale for long.
-                work(aside.insert(Link::connect(self.pool.address())?))
-            }
-            done => done,
-        }
-    }
-
     /// The next block of a project's numbers.
     pub(crate) fn next_block(&self, project: i32) -> std::result::Result<i64, Failure> {
-        self.aside(|link| {
+        self.aside.run(|link| {
             let sql = "UPDATE counter SET blocks = blocks + 1 WHERE project = $1 RETURNING blocks";
             let rows = link.exchange(WRITE_DEADLINE, &[Command::new(sql, values![project])])?;
             let missing = || Failure::Contract(format!("project {project} has no counter"));
@@ -128,7 +109,8 @@ impl Shared {
 
     /// Gives numbers to operations that are committed and have none.
     pub(crate) fn number_feed(&self) -> std::result::Result<(), Failure> {
-        self.aside(|link| {
+        let _turn = lock(&self.numbering);
+        self.aside.run(|link| {
             let sql = "SELECT CASE WHEN EXISTS (SELECT FROM unfed) THEN number_feed() END";
             link.exchange(WRITE_DEADLINE, &[Command::new(sql, vec![])]).map(drop)
         })
@@ -136,7 +118,7 @@ impl Shared {
 
     /// Waits until everything that was committed so far is where it cannot be lost.
     fn confirm(&self) -> std::result::Result<(), Failure> {
-        self.aside(|link| {
+        self.aside.run(|link| {
             let sql = "UPDATE confirmed SET at = now()";
             link.exchange(WRITE_DEADLINE, &[Command::new(sql, vec![])])?;
             match link.was_warned() {
@@ -180,11 +162,12 @@ impl PostgresStore {
         let mut link = Link::connect(address).map_err(|failure| failure.told())?;
         schema::prepare(&mut link, address, mode)?;
         let shared = Shared {
-            pool: Pool::new(address.clone()),
+            pool: Pool::new(address.clone(), address.connections()),
+            aside: Pool::new(address.clone(), ASIDE).holding(link),
+            numbering: Mutex::default(),
             projects: Projects::default(),
             memory: Memory::default(),
             convoys: Convoys::default(),
-            aside: Mutex::new(Some(link)),
             indexing: Mutex::default(),
             again: Mutex::default(),
         };
@@ -257,10 +240,15 @@ impl PostgresStore {
         ended
     }
 
-    /// Runs a job until it is stored, refused, or there is no use in going on.
-    fn persist(&self, job: &mut Job, mut doubt: Option<Witness>) -> Result<()> {
+    /// Runs a job until it is stored, refused, or there is no use in going on: the database may
+    /// have been away before.
+    fn persist(
+        &self,
+        job: &mut Job,
+        mut doubt: Option<Witness>,
+        mut away_since: Option<Instant>,
+    ) -> Result<()> {
         let began = Instant::now();
-        let mut away_since: Option<Instant> = None;
         let mut turn: Option<MutexGuard<'_, ()>> = None;
         for attempt in 0_u64.. {
             let (why, away) = match self.attempt(job, doubt) {
@@ -345,12 +333,14 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, mut job: Job) -> Result<()> {
+        let began = Instant::now();
         match swift::attempt(&self.shared, &mut job) {
             swift::Outcome::Committed => Ok(()),
-            swift::Outcome::Elsewhere => self.persist(&mut job, None),
+            swift::Outcome::Elsewhere => self.persist(&mut job, None, None),
+            swift::Outcome::Away => self.persist(&mut job, None, Some(began)),
             swift::Outcome::InDoubt(witness) => {
                 self.shared.pool.note_loss();
-                self.persist(&mut job, Some(witness))
+                self.persist(&mut job, Some(witness), None)
             }
         }
     }

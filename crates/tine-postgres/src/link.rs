@@ -114,11 +114,22 @@ impl Link {
         deadline: Duration,
         commands: &[Command],
     ) -> Result<Vec<Vec<Row>>, Failure> {
+        self.exchange_reading(deadline, commands, |row| row)
+    }
+
+    /// The same, with what is read from the rows; each is read while the next ones are on their
+    /// way.
+    pub(crate) fn exchange_reading<T>(
+        &mut self,
+        deadline: Duration,
+        commands: &[Command],
+        read: impl Fn(Row) -> T,
+    ) -> Result<Vec<Vec<T>>, Failure> {
         self.warned = false;
         let mut all = Vec::with_capacity(commands.len());
         for some in commands.chunks(COMMANDS_AT_ONCE) {
             self.prepare(deadline, some)?;
-            all.append(&mut self.send(deadline, some)?);
+            all.append(&mut self.send(deadline, some, &read)?);
         }
         Ok(all)
     }
@@ -164,7 +175,12 @@ impl Link {
         Ok(())
     }
 
-    fn send(&mut self, deadline: Duration, commands: &[Command]) -> Result<Vec<Vec<Row>>, Failure> {
+    fn send<T>(
+        &mut self,
+        deadline: Duration,
+        commands: &[Command],
+        read: &impl Fn(Row) -> T,
+    ) -> Result<Vec<Vec<T>>, Failure> {
         let Link { runtime, client, line, warned, statements } = self;
         let (client, statements) = (&*client, &*statements);
         let answers = drive(runtime, line, warned, deadline, async {
@@ -175,7 +191,7 @@ impl Link {
                 let mut stream = pin!(stream);
                 let mut rows = Vec::new();
                 while let Some(row) = stream.try_next().await? {
-                    rows.push(row);
+                    rows.push(read(row));
                 }
                 Ok::<_, Failure>((rows, stream.rows_affected()))
             });

@@ -14,6 +14,8 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Connections of one store.
 pub(crate) struct Pool {
     address: Address,
+    /// Connections at most.
+    most: usize,
     state: Mutex<State>,
     returned: Condvar,
 }
@@ -27,8 +29,14 @@ struct State {
 }
 
 impl Pool {
-    pub(crate) fn new(address: Address) -> Self {
-        Pool { address, state: Mutex::default(), returned: Condvar::new() }
+    pub(crate) fn new(address: Address, most: usize) -> Self {
+        Pool { address, most, state: Mutex::default(), returned: Condvar::new() }
+    }
+
+    /// With a connection that is open already.
+    pub(crate) fn holding(self, link: Link) -> Self {
+        self.lock().idle.push(link);
+        self
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -43,7 +51,7 @@ impl Pool {
     pub(crate) fn lend(&self) -> Result<Lease<'_>, Failure> {
         let began = Instant::now();
         let mut state = self.lock();
-        while state.idle.is_empty() && state.lent >= self.address.connections() {
+        while state.idle.is_empty() && state.lent >= self.most {
             let Some(left) = WAIT.checked_sub(began.elapsed()) else {
                 return Err(Failure::Away("every connection is in use".to_owned()));
             };
@@ -56,11 +64,36 @@ impl Pool {
         let (idle, losses) = (state.idle.pop(), state.losses);
         drop(state);
         // From here on the place is given back, whatever happens.
-        let mut lease = Lease { pool: self, link: idle, losses };
+        let mut lease = Lease { pool: self, was_open: idle.is_some(), link: idle, losses };
         if lease.link.is_none() {
             lease.link = Some(Link::connect(&self.address)?);
         }
         Ok(lease)
+    }
+
+    /// Does something that is a statement of its own. A connection that was open before may have
+    /// been closed meanwhile: then it is done once more, over a new one.
+    pub(crate) fn run<T>(
+        &self,
+        work: impl Fn(&mut Link) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        loop {
+            let mut lease = self.lend()?;
+            match work(&mut lease) {
+                Err(Failure::Away(why)) => {
+                    let again = lease.was_open;
+                    drop(lease);
+                    self.note_loss();
+                    if !again {
+                        return Err(Failure::Away(why));
+                    }
+                }
+                done => {
+                    lease.keep();
+                    return done;
+                }
+            }
+        }
     }
 
     /// The database went away: what is open is of no use.
@@ -85,6 +118,8 @@ impl Pool {
 pub(crate) struct Lease<'p> {
     pool: &'p Pool,
     link: Option<Link>,
+    /// Whether it was not opened for this call.
+    was_open: bool,
     losses: u64,
 }
 

@@ -29,6 +29,8 @@ pub(crate) enum Outcome {
     Committed,
     /// It is none of ours, or somebody was quicker: run it in a transaction.
     Elsewhere,
+    /// The database could not be reached.
+    Away,
     /// Whether it was stored is not known.
     InDoubt(Witness),
 }
@@ -131,6 +133,11 @@ impl Swift<'_> {
                 Outcome::Committed
             }
             Sent::Refused => Outcome::Elsewhere,
+            Sent::Unsent => {
+                // What was known is as good as before.
+                shared.memory.keep(seat, known);
+                Outcome::Away
+            }
             Sent::InDoubt => Outcome::InDoubt(witness),
         }
     }

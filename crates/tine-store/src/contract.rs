@@ -42,6 +42,7 @@ macro_rules! contract_tests {
             a_record_comes_back_as_it_was_stored
             a_scan_ends_with_its_segment
             large_bodies_come_back_and_are_erased_with_their_last_holder
+            many_large_bodies_come_back_in_order
             hashes_are_found_by_range_in_order
             ids_are_found_only_in_their_project
             ids_that_begin_alike_are_told_apart
@@ -346,6 +347,28 @@ pub fn a_scan_ends_with_its_segment(store: &dyn Store) {
         })
         .unwrap();
     assert_eq!(seen, 2, "a visitor that has seen enough is not asked again");
+}
+
+/// Also where the same body is held more than once, and by turns far apart.
+pub fn many_large_bodies_come_back_in_order(store: &dyn Store) {
+    let bodies: Vec<Body> = (0..60)
+        .map(|nth| match nth % 3 {
+            0 => text(format!("small {nth}")),
+            1 => text(format!("word {nth} ").repeat(4_000)),
+            _ => text(format!("again {} ", nth % 5).repeat(4_000)),
+        })
+        .collect();
+    let turns = commit(store, move |records| {
+        let key = conversation(records, "p", "c")?;
+        let turns = chain(records, &mut World::new(), key, None, &bodies)?;
+        records.insert_operation(&operation(key, 1, None))?;
+        Ok(turns)
+    });
+    let segment = turns[0].loc.segment;
+    for (from, to) in [(0, 59), (7, 31), (58, 59)] {
+        let found = look(store, |records| collect(records, segment, from, to));
+        assert_eq!(found, turns[from as usize..=to as usize], "from {from} to {to}");
+    }
 }
 
 /// A body of any size is kept, and gone when nobody holds it any more.

@@ -4,12 +4,13 @@
 //! a round trip, so the shape of a conversation is read as a whole the first time that its forks
 //! are asked for, and whoever asks for turns one behind the other gets some in advance.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use tine_store::{
     ConversationKey, FeedPosition, Hidden, Result, Segment, SegmentNo, Split, Turn, TurnLoc,
 };
+use tokio_postgres::Row;
 
 use super::{Access, Txn};
 use crate::link::{Command, values};
@@ -47,6 +48,52 @@ pub(super) struct Ahead {
     shapes: RefCell<HashMap<ConversationKey, Option<Shape>>>,
     turns: RefCell<HashMap<TurnLoc, Turn>>,
     asked: RefCell<Option<TurnLoc>>,
+    /// The conversation of the turn that was last looked for by its id.
+    sought: Cell<Option<ConversationKey>>,
+}
+
+/// Of one conversation: project, number, and how many at most.
+const HIDDEN: &str = "SELECT conversation, segment, first, last, operation, hidden_by, \
+    root_segment, root_index FROM hidden WHERE project = $1 AND conversation = $2 \
+    ORDER BY segment, first, operation LIMIT $3";
+
+/// The same.
+const SPLITS: &str = "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
+    right_segment, right_index, operation FROM split WHERE project = $1 AND conversation = $2 \
+    ORDER BY whole_segment, whole_index LIMIT $3";
+
+/// The same.
+const SEGMENTS_WITH_ENDS: &str = "SELECT no, conversation, parent_segment, parent_index, \
+    base_depth, (SELECT max(index) FROM turn \
+    WHERE turn.project = $1 AND turn.segment = segment.no) \
+    FROM segment WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3";
+
+fn of(sql: &'static str, conversation: ConversationKey, most: usize) -> Command {
+    let limit = rows::limited(most + 1);
+    Command::new(sql, values![project_of(conversation.0), conversation.0, limit])
+}
+
+/// Nothing where there are too many.
+fn marks(hidden: &[Row], splits: &[Row]) -> Result<Option<Marks>> {
+    if hidden.len() > MARKS || splits.len() > MARKS {
+        return Ok(None);
+    }
+    Ok(Some(Marks {
+        hidden: hidden.iter().map(rows::hidden).collect::<Result<_>>()?,
+        splits: splits.iter().map(rows::split).collect(),
+    }))
+}
+
+/// Nothing where there are too many.
+fn shape(segments: &[Row]) -> Option<Shape> {
+    if segments.len() > SEGMENTS {
+        return None;
+    }
+    let last = segments.iter().filter_map(|row| {
+        let last: i32 = row.get::<_, Option<i32>>(5)?;
+        Some((SegmentNo(row.get(0)), rows::loc(0, last).index))
+    });
+    Some(Shape { last: last.collect(), segments: segments.iter().map(rows::segment).collect() })
 }
 
 impl Ahead {
@@ -125,24 +172,42 @@ impl Txn<'_> {
     }
 
     fn read_marks(&self, conversation: ConversationKey) -> Result<Option<Marks>> {
-        const HIDDEN: &str = "SELECT conversation, segment, first, last, operation, hidden_by, \
-             root_segment, root_index FROM hidden WHERE project = $1 AND conversation = $2 \
-             ORDER BY segment, first, operation LIMIT $3";
-        const SPLITS: &str = "SELECT conversation, whole_segment, whole_index, left_segment, \
-             left_index, right_segment, right_index, operation FROM split \
-             WHERE project = $1 AND conversation = $2 ORDER BY whole_segment, whole_index LIMIT $3";
-        let (project, limit) = (project_of(conversation.0), rows::limited(MARKS + 1));
-        let values = || values![project, conversation.0, limit];
-        let both = [HIDDEN, SPLITS].map(|sql| Command::new(sql, values()));
-        let answers = self.ask_all(both.into())?;
-        let [hidden, splits] = &answers[..] else { return Ok(None) };
-        if hidden.len() > MARKS || splits.len() > MARKS {
-            return Ok(None);
+        let both = [HIDDEN, SPLITS].map(|sql| of(sql, conversation, MARKS));
+        match &self.ask_all(both.into())?[..] {
+            [hidden, splits] => marks(hidden, splits),
+            _ => Ok(None),
         }
-        Ok(Some(Marks {
-            hidden: hidden.iter().map(rows::hidden).collect::<Result<_>>()?,
-            splits: splits.iter().map(rows::split).collect(),
-        }))
+    }
+
+    /// Notes that a turn of the conversation was looked for by its id.
+    pub(super) fn note_sought(&self, conversation: ConversationKey) {
+        self.ahead.sought.set(Some(conversation));
+    }
+
+    /// Asks something of a conversation. Who has just looked for one of its turns looks at its
+    /// shape and its marks next: they come along.
+    pub(super) fn ask_of_sought(
+        &self,
+        conversation: ConversationKey,
+        command: Command,
+    ) -> Result<Vec<Row>> {
+        let sought = self.ahead.sought.take() == Some(conversation);
+        let known = self.ahead.marks.borrow().contains_key(&conversation);
+        if self.access == Access::Write || known || !sought {
+            return Ok(self.ask_all(vec![command])?.pop().unwrap_or_default());
+        }
+        let mut answers = self.ask_all(vec![
+            of(HIDDEN, conversation, MARKS),
+            of(SPLITS, conversation, MARKS),
+            of(SEGMENTS_WITH_ENDS, conversation, SEGMENTS),
+            command,
+        ])?;
+        let answer = answers.pop().unwrap_or_default();
+        if let [hidden, splits, segments] = &answers[..] {
+            self.ahead.marks.borrow_mut().insert(conversation, marks(hidden, splits)?);
+            self.ahead.shapes.borrow_mut().insert(conversation, shape(segments));
+        }
+        Ok(answer)
     }
 
     /// Keeps a turn that was read by the way.
@@ -170,23 +235,8 @@ impl Txn<'_> {
     }
 
     fn read_shape(&self, conversation: ConversationKey) -> Result<Option<Shape>> {
-        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth, \
-                   (SELECT max(index) FROM turn \
-                    WHERE turn.project = $1 AND turn.segment = segment.no) \
-                   FROM segment WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3";
-        let limit = rows::limited(SEGMENTS + 1);
-        let found = self.ask(sql, values![project_of(conversation.0), conversation.0, limit])?;
-        if found.len() > SEGMENTS {
-            return Ok(None);
-        }
-        let last = found.iter().filter_map(|row| {
-            let last: i32 = row.get::<_, Option<i32>>(5)?;
-            Some((SegmentNo(row.get(0)), rows::loc(0, last).index))
-        });
-        Ok(Some(Shape {
-            last: last.collect(),
-            segments: found.iter().map(rows::segment).collect(),
-        }))
+        let found = self.ask_all(vec![of(SEGMENTS_WITH_ENDS, conversation, SEGMENTS)])?;
+        Ok(found.first().and_then(|segments| shape(segments)))
     }
 
     /// Reads the turns that an operation of the feed made, with those of some behind it.

@@ -128,8 +128,13 @@ impl<'s> Txn<'s> {
         }
     }
 
-    /// Sends what is queued, and statements behind it; answers the rows of each of these.
-    fn exchange(&self, mut behind: Vec<Command>) -> std::result::Result<Vec<Vec<Row>>, Failure> {
+    /// Sends what is queued, and statements behind it; answers what is read from the rows of each
+    /// of these.
+    fn exchange<T>(
+        &self,
+        mut behind: Vec<Command>,
+        read: impl Fn(Row) -> T,
+    ) -> std::result::Result<Vec<Vec<T>>, Failure> {
         let mut commands = Vec::new();
         if !self.begun.replace(true) {
             let begin = match self.access {
@@ -147,7 +152,7 @@ impl<'s> Txn<'s> {
             Some(link) => link,
             none => none.insert(self.shared.pool.lend()?),
         };
-        Ok(link.exchange_all(self.deadline(), &commands)?.split_off(before))
+        Ok(link.exchange_reading(self.deadline(), &commands, read)?.split_off(before))
     }
 
     fn told<T>(&self, answer: std::result::Result<T, Failure>) -> Result<T> {
@@ -172,10 +177,20 @@ impl<'s> Txn<'s> {
 
     /// Asks several things in one round trip.
     fn ask_all(&self, commands: Vec<Command>) -> Result<Vec<Vec<Row>>> {
+        self.ask_reading(commands, |row| row)
+    }
+
+    /// The same; rows are read while the next ones are on their way, so that reading them asks
+    /// nothing of the database.
+    fn ask_reading<T>(
+        &self,
+        commands: Vec<Command>,
+        read: impl Fn(Row) -> T,
+    ) -> Result<Vec<Vec<T>>> {
         self.check_whole()?;
-        let rows = self.told(self.exchange(commands))?;
+        let found = self.told(self.exchange(commands, read))?;
         self.answered.set(true);
-        Ok(rows)
+        Ok(found)
     }
 
     pub(crate) fn ask_one(&self, sql: &'static str, values: Vec<Value>) -> Result<Option<Row>> {
@@ -187,7 +202,7 @@ impl<'s> Txn<'s> {
         self.queue.borrow_mut().push(command);
         let full = self.queue.borrow().len() >= COMMANDS_AT_ONCE - 1;
         if full || self.queued_bytes.get() >= QUEUED_BYTES {
-            self.told(self.exchange(vec![]))?;
+            self.told(self.exchange(vec![], drop))?;
         }
         Ok(())
     }
@@ -213,7 +228,7 @@ impl<'s> Txn<'s> {
         if !self.begun.get() && self.queue.borrow().is_empty() {
             return Ended::Committed;
         }
-        let ended = self.exchange(vec![Command::new("COMMIT", vec![])]);
+        let ended = self.exchange(vec![Command::new("COMMIT", vec![])], drop);
         let lease = self.lease.borrow_mut().take();
         let warned = lease.as_ref().is_some_and(|lease| lease.was_warned());
         match ended {

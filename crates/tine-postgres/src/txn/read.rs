@@ -1,5 +1,7 @@
 //! Reading records.
 
+use std::collections::{HashMap, VecDeque};
+
 use tine_core::{Body, Timestamp};
 use tine_core::{
     BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, TurnId,
@@ -12,7 +14,7 @@ use tine_store::{
 use tokio_postgres::Row;
 
 use super::{Access, Txn};
-use crate::link::values;
+use crate::link::{Command, values};
 use crate::rows::{
     self, branch_columns, conversation_columns, operation_columns, project_of, turn_columns,
 };
@@ -29,6 +31,31 @@ const SEGMENT: &str = "SELECT no, conversation, parent_segment, parent_index, ba
 
 const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
 
+/// Large bodies read at once.
+const LARGE_AT_ONCE: usize = 16;
+
+/// A row of a turn, by its index: the turn, or what is to be read with its large body.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are turns")]
+enum Found {
+    Turn(i32, Result<Turn>),
+    Large(i32, Vec<u8>, Row),
+}
+
+impl Found {
+    fn of(row: Row) -> Self {
+        let index = row.get(1);
+        match rows::shared_digest(&row) {
+            None => Found::Turn(index, rows::turn(&row, None)),
+            Some(digest) => Found::Large(index, digest, row),
+        }
+    }
+
+    fn index(&self) -> i32 {
+        let (Found::Turn(index, _) | Found::Large(index, _, _)) = self;
+        *index
+    }
+}
+
 impl Txn<'_> {
     pub(super) fn turn_of(&self, row: &Row) -> Result<Turn> {
         let shared = match rows::shared_digest(row) {
@@ -40,6 +67,25 @@ impl Txn<'_> {
             }
         };
         rows::turn(row, shared)
+    }
+
+    /// A large body, and those of the next turns that have one.
+    fn bodies(
+        &self,
+        project: i32,
+        first: &[u8],
+        next: &VecDeque<Found>,
+    ) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
+        const SQL: &str =
+            "SELECT digest, body FROM body WHERE project = $1 AND digest = ANY ($2::bytea[])";
+        let large = next.iter().filter_map(|it| match it {
+            Found::Turn(..) => None,
+            Found::Large(_, digest, _) => Some(digest.clone()),
+        });
+        let wanted: Vec<Vec<u8>> =
+            std::iter::once(first.to_vec()).chain(large).take(LARGE_AT_ONCE).collect();
+        let rows = self.ask(SQL, values![project, wanted])?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
     /// Numbers what is committed, so that the feed holds all that was acknowledged. Who has looked
@@ -179,7 +225,8 @@ impl Read for Txn<'_> {
             " FROM conversation WHERE project = $1 AND no = $2"
         );
         let project = project_of(key.0);
-        let row = self.ask_one(SQL, values![project, key.0])?;
+        let command = Command::new(SQL, values![project, key.0]);
+        let row = self.ask_of_sought(key, command)?.into_iter().next();
         self.conversation_of(row, project)
     }
 
@@ -303,14 +350,28 @@ impl Read for Txn<'_> {
             _ => FIRST_PAGE,
         };
         while from <= to {
-            let rows = self.ask(SQL, values![project, segment.0, from, to, page])?;
-            for row in &rows {
-                if !visit(self.turn_of(row)?)? {
+            let command = Command::new(SQL, values![project, segment.0, from, to, page]);
+            let found = self.ask_reading(vec![command], Found::of)?.pop().unwrap_or_default();
+            let (many, last) = (found.len() as i64, found.last().map(Found::index));
+            let mut bodies = HashMap::new();
+            let mut found = VecDeque::from(found);
+            while let Some(next) = found.pop_front() {
+                let turn = match next {
+                    Found::Turn(_, turn) => turn?,
+                    Found::Large(_, digest, row) => {
+                        if !bodies.contains_key(&digest) {
+                            bodies = self.bodies(project, &digest, &found)?;
+                        }
+                        let body = bodies.get(&digest).cloned();
+                        rows::turn(&row, Some(required(body, || "a shared body".to_owned())?))?
+                    }
+                };
+                if !visit(turn)? {
                     return Ok(());
                 }
             }
-            match rows.last() {
-                Some(last) if rows.len() as i64 == page => from = last.get::<_, i32>(1) + 1,
+            match last {
+                Some(last) if many == page => from = last + 1,
                 _ => break,
             }
             page = (page * 8).min(LARGEST_PAGE);
@@ -335,7 +396,9 @@ impl Read for Txn<'_> {
         {
             self.keep_turn(turn);
         }
-        Ok(Some((rows::turn_conversation(&row), rows::loc(row.get(0), row.get(1)))))
+        let conversation = rows::turn_conversation(&row);
+        self.note_sought(conversation);
+        Ok(Some((conversation, rows::loc(row.get(0), row.get(1)))))
     }
 
     fn find_hashes(
