@@ -372,8 +372,13 @@ fn line_through(
         }
         return Ok(branch.tip);
     }
-    let main = records.branch(key, &tine_core::Name::main())?;
-    for branch in main.into_iter().chain(records.branches(key)?) {
+    // There may be many others.
+    if let Some(main) = records.branch(key, &tine_core::Name::main())?
+        && tree.on_line(place.turn, main.tip)?
+    {
+        return Ok(main.tip);
+    }
+    for branch in records.branches(key)? {
         if tree.on_line(place.turn, branch.tip)? {
             return Ok(branch.tip);
         }

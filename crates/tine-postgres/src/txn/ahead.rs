@@ -2,7 +2,8 @@
 //!
 //! Rules walk down a path turn by turn, and look at the forks of each. Over a network every look is
 //! a round trip, so the shape of a conversation is read as a whole the first time that its forks
-//! are asked for, and whoever asks for turns one behind the other gets some in advance.
+//! are asked for, and whoever asks for turns one behind the other, or one fork of a turn after the
+//! other, gets some in advance.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -127,6 +128,24 @@ impl Ahead {
         }
         let turns = self.turns.borrow();
         (from..=to).map(|index| turns.get(&TurnLoc { segment, index }).cloned()).collect()
+    }
+
+    /// A turn that begins a fork, and those that begin the next forks of the same parent, if the
+    /// one asked for before was a child of this parent, too.
+    fn next_forks(&self, before: TurnLoc, loc: TurnLoc) -> Option<Vec<TurnLoc>> {
+        let shapes = self.shapes.borrow();
+        let begun = |shape: &Shape, at: TurnLoc| {
+            let nth = shape.segments.binary_search_by_key(&at.segment, |it| it.no).ok()?;
+            Some(shape.segments[nth].parent).filter(|_| at.index == 0)
+        };
+        let found = |shape| Some((shape, begun(shape, loc)?));
+        let (shape, parent) = shapes.values().flatten().find_map(found)?;
+        if begun(shape, before) != Some(parent) && parent.map(TurnLoc::next) != Some(before) {
+            return None;
+        }
+        let next = shape.segments.iter().filter(|it| it.parent == parent && it.no >= loc.segment);
+        let first = next.map(|it| TurnLoc { segment: it.no, index: 0 });
+        Some(first.take(usize::try_from(TURNS).unwrap_or(1)).collect())
     }
 
     /// The last index of a segment, if its conversation's shape is known.
@@ -280,6 +299,16 @@ impl Txn<'_> {
         let before = self.ahead.asked.replace(Some(loc));
         if let Some(turn) = self.ahead.turns.borrow().get(&loc) {
             return Ok(Some(turn.clone()));
+        }
+        if let Some(forks) = before.and_then(|before| self.ahead.next_forks(before, loc)) {
+            for row in self.rows_at(project_of(loc.segment.0), &forks)? {
+                if rows::shared_digest(&row).is_none() {
+                    self.keep_turn(rows::turn(&row, None)?);
+                }
+            }
+            if let Some(turn) = self.ahead.turns.borrow().get(&loc) {
+                return Ok(Some(turn.clone()));
+            }
         }
         let goes_on = before.is_some_and(|before| before.next() == loc);
         let (segment, index) = rows::place(Some(loc));
