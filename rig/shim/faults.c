@@ -120,9 +120,10 @@ static enum place place_of(const char *path, const char **name) {
     if (path[root_length] == 0) return THE_FOLDER;
     if (path[root_length] != '/') return ELSEWHERE;
     *name = path + root_length + 1;
-    /* Shared index and locks are rebuilt at every start: no durable state. A deleted file that
-     * is still open cannot come back. */
-    if (ends(*name, "-shm") || ends(*name, ".queue") || ends(*name, ".lock")) return ELSEWHERE;
+    /* Shared index and the store's locks are rebuilt at every start: no durable state. A deleted
+     * file that is still open cannot come back. */
+    if (ends(*name, "-shm") || ends(*name, "writer.queue")) return ELSEWHERE;
+    if (ends(*name, "writer.lock") || ends(*name, "users.lock")) return ELSEWHERE;
     if (ends(*name, " (deleted)")) return ELSEWHERE;
     return IN_FOLDER;
 }
