@@ -337,6 +337,11 @@ impl OperationDetail {
         })
     }
 
+    /// The operation that an undo took back, or a redo did again.
+    pub(crate) fn turned(&self) -> Option<u64> {
+        self.facts.get("operation").and_then(Json::as_u64)
+    }
+
     /// The ids that it tells under a name: none, one or several.
     pub(crate) fn told<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
         let told = match self.facts.get(name) {
