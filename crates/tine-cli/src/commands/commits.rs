@@ -2,12 +2,12 @@
 
 use clap::Args;
 use tine_core::Reference;
-use tine_engine::{CommitQuery, CommitView, Listing, NewCommit, WindowRef};
+use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, WindowRef};
 use tine_formats::view;
 
 use super::keys;
 use crate::arguments::reference;
-use crate::commits::{commit_line, conflicts_of, window, write_conflicts};
+use crate::commits::{commit_line, window, write_conflicts};
 use crate::failure::Result;
 use crate::session::Session;
 use crate::terminal::Paging;
@@ -94,7 +94,7 @@ pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
         if let Some(signature) = &made.signature {
             writeln!(out, "  signed by {}", signature.public_key)?;
         }
-        let conflicts = conflicts_of(facets);
+        let conflicts = FieldConflict::all(&facets.state);
         if conflicts.is_empty() { Ok(()) } else { write_conflicts(out, screen, &conflicts) }
     })
 }
