@@ -166,7 +166,7 @@ pub(crate) fn bring(
     let mut erases = false;
     for (kind, key, text) in entries.iter().filter(|(kind, ..)| is_commit_kind(*kind)) {
         let refuse = |why: &str| {
-            let key = crate::change::hex(key);
+            let key = tine_core::hash::to_hex(key);
             Err(Error::Invalid(format!("the bundle is damaged: {} {key}: {why}", kind.as_str())))
         };
         match kind {
