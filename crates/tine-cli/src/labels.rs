@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use tine_core::{ConversationId, TurnId};
-use tine_engine::Page;
 
 use crate::failure::Result;
 use crate::session::Session;
@@ -24,20 +23,15 @@ impl Labels {
                 labels.branches.entry(tip).or_default().push(branch.name.to_string());
             }
         }
-        let mut page = Page::default();
-        loop {
-            let listing = session.engine.bookmarks(&session.call, page)?;
-            for bookmark in listing.items {
-                if bookmark.conversation == *conversation {
-                    let names = labels.bookmarks.entry(bookmark.turn).or_default();
-                    names.push(bookmark.name.to_string());
-                }
-            }
-            match listing.next {
-                Some(cursor) => page = Page { cursor: Some(cursor), limit: None },
-                None => return Ok(labels),
+        let bookmarks =
+            session.pages(None, |page| session.engine.bookmarks(&session.call, page))?;
+        for bookmark in bookmarks.items {
+            if bookmark.conversation == *conversation {
+                let names = labels.bookmarks.entry(bookmark.turn).or_default();
+                names.push(bookmark.name.to_string());
             }
         }
+        Ok(labels)
     }
 
     /// Branches that end on a turn.

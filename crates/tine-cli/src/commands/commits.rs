@@ -12,7 +12,6 @@ use crate::failure::Result;
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
-use crate::things::pages;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -135,11 +134,10 @@ pub(super) fn listed(
 ) -> Result<Listing<CommitView>> {
     let query = CommitQuery { conversation: Some(session.conversation()?), branch };
     let versions = session.engine.versioning();
-    pages(session, number, |page| versions.commits(&session.call, query.clone(), page))
+    session.pages(number, |page| versions.commits(&session.call, query.clone(), page))
 }
 
 /// Answers with commits as one document, if that was asked for.
 pub(super) fn answered(session: &Session, found: &Listing<CommitView>) -> Result<bool> {
-    let items = || found.items.iter().cloned().map(view::Commit::from).collect();
-    session.answered_json(|| view::Items { items: items(), next: found.next.clone() })
+    session.answered_json(|| view::Items::<view::Commit>::from(found.clone()))
 }

@@ -11,7 +11,6 @@ use crate::learned::room;
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, width};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -40,7 +39,7 @@ pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> 
 pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
-    let found = things::pages(session, args.number, ask)?;
+    let found = session.pages(args.number, ask)?;
     if session.answered_json(|| view::Items::<view::TimelineEntry>::from(found.clone()))? {
         return Ok(());
     }
