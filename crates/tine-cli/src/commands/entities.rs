@@ -13,7 +13,7 @@ use tine_engine::{
 };
 use tine_formats::view;
 
-use super::timeline::day_or_time;
+use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::input::{self, Source};
 use crate::learned::{entity_line, field_rows, room, row, rows, value};

@@ -11,7 +11,7 @@ use tine_engine::{
 use tine_formats::view;
 use tine_interpret::Finding;
 
-use super::timeline::day_or_time;
+use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::learned::{fields_line, observation_line, room, row, rows, run_line};
 use crate::session::Session;

@@ -199,7 +199,7 @@ pub(crate) struct PathArgs {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "around")]
     after: usize,
     /// The branch whose line is followed behind it
-    #[arg(long, requires = "around")]
+    #[arg(short, long, requires = "around")]
     branch: Option<String>,
     /// text: for people; openai, anthropic, gemini: ready to send; markdown; tine: canonical
     /// messages as JSON Lines, as `append --messages` takes them

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use tine_core::Timestamp;
-use tine_core::facts::schema::moment;
 use tine_engine::TimelineEntry;
 use tine_formats::view;
 
+use crate::arguments::day_or_time;
 use crate::failure::Result;
 use crate::learned::room;
 use crate::session::Session;
@@ -29,11 +29,6 @@ pub(crate) struct TimelineArgs {
     /// Only the first N
     #[arg(short = 'n', long = "number", value_name = "N")]
     number: Option<usize>,
-}
-
-/// A day, which stands for its first moment, or a time.
-pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> {
-    moment(text).ok_or_else(|| "give a day such as 2025-03-14 or a time as in RFC 3339".to_owned())
 }
 
 pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
