@@ -71,7 +71,8 @@ pub(crate) fn commit_line(screen: &Screen, it: &CommitView, others: usize) -> St
     parts.join("  ")
 }
 
-fn first_line(message: &str) -> &str {
+/// The beginning of a message, for a line.
+pub(crate) fn first_line(message: &str) -> &str {
     message.trim_start().lines().next().unwrap_or_default()
 }
 

@@ -1,8 +1,9 @@
-//! The names that lie on a conversation's turns: branches that end there, and bookmarks.
+//! The names that lie on a conversation's turns: branches that end there, bookmarks, and commits.
 
 use std::collections::HashMap;
 
-use tine_core::{ConversationId, TurnId};
+use tine_core::{ConversationId, TurnHash, TurnId};
+use tine_engine::{CommitQuery, CommitView, TurnView};
 
 use crate::failure::Result;
 use crate::session::Session;
@@ -12,10 +13,18 @@ use crate::session::Session;
 pub(crate) struct Labels {
     branches: HashMap<TurnId, Vec<String>>,
     bookmarks: HashMap<TurnId, Vec<String>>,
+    commits: HashMap<End, Vec<CommitView>>,
+}
+
+/// Where a commit ends: with its own last turn or, if it has none, with the last one before it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum End {
+    Own(TurnHash),
+    Before(TurnId),
 }
 
 impl Labels {
-    /// All of a conversation.
+    /// Branches and bookmarks of a conversation.
     pub(crate) fn of(session: &Session, conversation: &ConversationId) -> Result<Self> {
         let mut labels = Labels::default();
         for branch in session.engine.branches(&session.call, conversation)? {
@@ -34,6 +43,22 @@ impl Labels {
         Ok(labels)
     }
 
+    /// The same, and its commits.
+    pub(crate) fn with_commits(session: &Session, conversation: &ConversationId) -> Result<Self> {
+        let mut labels = Labels::of(session, conversation)?;
+        let query = CommitQuery { conversation: Some(conversation.clone()), branch: None };
+        let versions = session.engine.versioning();
+        let ask = |page| versions.commits(&session.call, query.clone(), page);
+        // The newest comes first there, and last here.
+        for it in session.pages(None, ask)?.items.into_iter().rev() {
+            let own = it.commit.window.as_ref().map(|window| End::Own(window.end));
+            if let Some(end) = own.or_else(|| it.anchor.map(End::Before)) {
+                labels.commits.entry(end).or_default().push(it);
+            }
+        }
+        Ok(labels)
+    }
+
     /// Branches that end on a turn.
     pub(crate) fn branches(&self, turn: &TurnId) -> &[String] {
         self.branches.get(turn).map_or(&[], Vec::as_slice)
@@ -42,5 +67,11 @@ impl Labels {
     /// Bookmarks on a turn.
     pub(crate) fn bookmarks(&self, turn: &TurnId) -> &[String] {
         self.bookmarks.get(turn).map_or(&[], Vec::as_slice)
+    }
+
+    /// Commits that end with a turn.
+    pub(crate) fn commits(&self, turn: &TurnView) -> impl Iterator<Item = &CommitView> {
+        let ends = [End::Own(turn.hash), End::Before(turn.id)];
+        ends.into_iter().filter_map(|end| self.commits.get(&end)).flatten()
     }
 }

@@ -58,7 +58,10 @@ pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
     if session.answered_json(|| view::Path::from(path.clone()))? {
         return Ok(());
     }
-    let labels = Labels::of(session, &path.conversation)?;
+    let labels = match args.oneline {
+        true => Labels::default(),
+        false => Labels::with_commits(session, &path.conversation)?,
+    };
     session.screen.text(Paging::Paged, |out| {
         for (index, turn) in path.turns.iter().enumerate() {
             if args.oneline {
