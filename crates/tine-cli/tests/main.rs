@@ -27,6 +27,7 @@ mod reference;
 mod remote;
 mod rendering;
 mod repl;
+mod rpc;
 mod search;
 mod serving;
 mod settings;
