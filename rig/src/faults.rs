@@ -7,8 +7,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use tine_core::Digest;
 use tine_store::{MemoryStore, Store};
@@ -18,6 +16,7 @@ use crate::chance::Chance;
 use crate::check;
 use crate::defects::Defect;
 use crate::journal::{self, Act};
+use crate::lanes;
 use crate::marks::{self, Mark};
 use crate::outside::Outside;
 use crate::plan::Plan;
@@ -72,34 +71,13 @@ const WAYS: [(Failing, bool); 6] = [
 
 /// Lets every call of many workloads fail.
 pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
-    let next = AtomicUsize::new(0);
     let numbers: Vec<usize> = match options.workload {
         Some(number) => vec![number],
         None => (0..options.workloads).collect(),
     };
-    let started = Instant::now();
-    let lane = || -> Result<Tally, Fault> {
-        let mut tally = Tally::default();
-        while let Some(number) = numbers.get(next.fetch_add(1, Ordering::SeqCst)) {
-            tally.add(Workload::new(programs, options, *number)?.every_call()?);
-            let broken = tally.broken.iter().sum::<usize>();
-            let since = started.elapsed().as_secs_f64();
-            eprintln!("workload {number}: {} runs, {broken} broken, {since:.0} s", tally.cases);
-            if options.stop && !tally.is_clean() {
-                break;
-            }
-        }
-        Ok(tally)
-    };
-    let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(lane)).collect();
-        for lane in lanes {
-            tally.add(lane.join().map_err(|_| "a lane of the rig panicked")??);
-        }
-        Ok::<(), Fault>(())
-    })?;
-    Ok(tally)
+    lanes::run(&numbers, options.jobs, options.stop, "runs", |number| {
+        Workload::new(programs, options, number)?.every_call()
+    })
 }
 
 struct Workload<'w> {

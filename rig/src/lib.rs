@@ -27,6 +27,7 @@ pub mod disk;
 pub mod faults;
 pub mod journal;
 pub mod kill;
+mod lanes;
 pub mod marks;
 pub mod outside;
 pub mod plan;

@@ -9,8 +9,6 @@
 //! image. Threads do not, and may need several.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use crate::Fault;
 use crate::chance::Chance;
@@ -18,6 +16,7 @@ use crate::check::{self, Expected};
 use crate::defects::Defect;
 use crate::disk::{self, Disk, Image};
 use crate::journal::{self, Act, Entry};
+use crate::lanes;
 use crate::marks::{self, Progress};
 use crate::plan::Plan;
 use crate::programs::{Programs, scratch};
@@ -96,43 +95,14 @@ const NESTED_STEPS: usize = 3;
 
 /// Looks at many images.
 pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
-    let next = AtomicUsize::new(0);
     let numbers: Vec<usize> = match options.workload {
         Some(number) => vec![number],
         None => (0..options.workloads.max(1)).collect(),
     };
     let share = options.images.div_ceil(options.workloads.max(1));
-    let started = Instant::now();
-    let lane = || -> Result<Tally, Fault> {
-        let mut tally = Tally::default();
-        while let Some(number) = numbers.get(next.fetch_add(1, Ordering::SeqCst)) {
-            let found = Workload::record(programs, options, *number)?.look(share)?;
-            tally.add(found);
-            progress(&tally, *number, started.elapsed());
-            if options.stop && !tally.is_clean() {
-                break;
-            }
-        }
-        Ok(tally)
-    };
-    let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(lane)).collect();
-        for lane in lanes {
-            tally.add(lane.join().map_err(|_| "a lane of the rig panicked")??);
-        }
-        Ok::<(), Fault>(())
-    })?;
-    Ok(tally)
-}
-
-fn progress(tally: &Tally, workload: usize, since: Duration) {
-    eprintln!(
-        "workload {workload}: {} images, {} broken, {:.0} s",
-        tally.cases,
-        tally.broken.iter().sum::<usize>(),
-        since.as_secs_f64()
-    );
+    lanes::run(&numbers, options.jobs, options.stop, "images", |number| {
+        Workload::record(programs, options, number)?.look(share)
+    })
 }
 
 /// A workload that ran once.

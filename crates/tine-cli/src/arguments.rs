@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Parser, Subcommand, ValueEnum, value_parser};
-use tine_core::{Kind, Limits, Reference};
+use tine_core::facts::schema::moment;
+use tine_core::{Kind, Limits, Reference, Timestamp};
 
 use crate::commands::{
-    acp, append, branches, bundles, care, commits, completions, config, conversations, demo, diff,
-    drift, edits, entities, finding, history, import, interpret, keys, manual, marks, mcp, merging,
-    migrate, moves, observations, pack, purge, reading, relations, repl, resolving, search, serve,
-    show, sources, store, sync, timeline, token, tree, watch,
+    acp, append, branches, care, commits, completions, config, conversations, demo, diff, drift,
+    edits, entities, export, finding, history, import, interpret, keys, manual, marks, mcp,
+    merging, migrate, moves, observations, pack, purge, reading, relations, repl, resolving,
+    search, serve, show, sources, store, sync, timeline, token, tree, watch,
 };
 use crate::failure::{Failure, Result};
 use crate::input::Source;
@@ -348,6 +349,11 @@ pub(crate) enum Colour {
     Never,
 }
 
+/// A day, which stands for its first moment, or a time.
+pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> {
+    moment(text).ok_or_else(|| "give a day such as 2025-03-14 or a time as in RFC 3339".to_owned())
+}
+
 /// A turn reference, taken apart.
 pub(crate) fn reference(
     text: &str,
@@ -477,7 +483,7 @@ pub(crate) enum Command {
     /// Keep older turns in less space
     Pack(pack::PackArgs),
     /// Write conversations as bundles, pages and in other programs' forms
-    Export(bundles::ExportArgs),
+    Export(export::ExportArgs),
     /// Bring in what other programs kept, and bundles
     Import(import::ImportArgs),
     /// Exchange what is missing with another store or a server

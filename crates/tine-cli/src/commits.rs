@@ -71,7 +71,8 @@ pub(crate) fn commit_line(screen: &Screen, it: &CommitView, others: usize) -> St
     parts.join("  ")
 }
 
-fn first_line(message: &str) -> &str {
+/// The beginning of a message, for a line.
+pub(crate) fn first_line(message: &str) -> &str {
     message.trim_start().lines().next().unwrap_or_default()
 }
 
@@ -187,25 +188,12 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, facets: &Facets) -> Result
         writeln!(out, "\n{}", screen.paint.bold("known"))?;
         rows(out, screen, 2, &known)?;
     }
-    let conflicts: Vec<FieldConflict> = conflicts_of(facets);
+    let conflicts = FieldConflict::all(&facets.state);
     if !conflicts.is_empty() {
         writeln!(out)?;
         write_conflicts(out, screen, &conflicts)?;
     }
     Ok(())
-}
-
-/// Fields on which the sides of a commit disagree.
-pub(crate) fn conflicts_of(facets: &Facets) -> Vec<FieldConflict> {
-    let all = facets.state.conflicts();
-    all.map(|(entity, fact, field, conflict)| FieldConflict {
-        entity,
-        entity_type: fact.entity_type.clone(),
-        name: fact.name.clone(),
-        field: field.to_owned(),
-        conflict: conflict.clone(),
-    })
-    .collect()
 }
 
 /// Where a word was said first, and in how many turns.

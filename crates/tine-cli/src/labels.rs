@@ -1,9 +1,9 @@
-//! The names that lie on a conversation's turns: branches that end there, and bookmarks.
+//! The names that lie on a conversation's turns: branches that end there, bookmarks, and commits.
 
 use std::collections::HashMap;
 
-use tine_core::{ConversationId, TurnId};
-use tine_engine::Page;
+use tine_core::{ConversationId, TurnHash, TurnId};
+use tine_engine::{CommitQuery, CommitView, TurnView};
 
 use crate::failure::Result;
 use crate::session::Session;
@@ -13,10 +13,18 @@ use crate::session::Session;
 pub(crate) struct Labels {
     branches: HashMap<TurnId, Vec<String>>,
     bookmarks: HashMap<TurnId, Vec<String>>,
+    commits: HashMap<End, Vec<CommitView>>,
+}
+
+/// Where a commit ends: with its own last turn or, if it has none, with the last one before it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum End {
+    Own(TurnHash),
+    Before(TurnId),
 }
 
 impl Labels {
-    /// All of a conversation.
+    /// Branches and bookmarks of a conversation.
     pub(crate) fn of(session: &Session, conversation: &ConversationId) -> Result<Self> {
         let mut labels = Labels::default();
         for branch in session.engine.branches(&session.call, conversation)? {
@@ -24,20 +32,31 @@ impl Labels {
                 labels.branches.entry(tip).or_default().push(branch.name.to_string());
             }
         }
-        let mut page = Page::default();
-        loop {
-            let listing = session.engine.bookmarks(&session.call, page)?;
-            for bookmark in listing.items {
-                if bookmark.conversation == *conversation {
-                    let names = labels.bookmarks.entry(bookmark.turn).or_default();
-                    names.push(bookmark.name.to_string());
-                }
-            }
-            match listing.next {
-                Some(cursor) => page = Page { cursor: Some(cursor), limit: None },
-                None => return Ok(labels),
+        let bookmarks =
+            session.pages(None, |page| session.engine.bookmarks(&session.call, page))?;
+        for bookmark in bookmarks.items {
+            if bookmark.conversation == *conversation {
+                let names = labels.bookmarks.entry(bookmark.turn).or_default();
+                names.push(bookmark.name.to_string());
             }
         }
+        Ok(labels)
+    }
+
+    /// The same, and its commits.
+    pub(crate) fn with_commits(session: &Session, conversation: &ConversationId) -> Result<Self> {
+        let mut labels = Labels::of(session, conversation)?;
+        let query = CommitQuery { conversation: Some(conversation.clone()), branch: None };
+        let versions = session.engine.versioning();
+        let ask = |page| versions.commits(&session.call, query.clone(), page);
+        // The newest comes first there, and last here.
+        for it in session.pages(None, ask)?.items.into_iter().rev() {
+            let own = it.commit.window.as_ref().map(|window| End::Own(window.end));
+            if let Some(end) = own.or_else(|| it.anchor.map(End::Before)) {
+                labels.commits.entry(end).or_default().push(it);
+            }
+        }
+        Ok(labels)
     }
 
     /// Branches that end on a turn.
@@ -48,5 +67,11 @@ impl Labels {
     /// Bookmarks on a turn.
     pub(crate) fn bookmarks(&self, turn: &TurnId) -> &[String] {
         self.bookmarks.get(turn).map_or(&[], Vec::as_slice)
+    }
+
+    /// Commits that end with a turn.
+    pub(crate) fn commits(&self, turn: &TurnView) -> impl Iterator<Item = &CommitView> {
+        let ends = [End::Own(turn.hash), End::Before(turn.id)];
+        ends.into_iter().filter_map(|end| self.commits.get(&end)).flatten()
     }
 }

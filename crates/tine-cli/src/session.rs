@@ -8,7 +8,8 @@ use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, Limits, Name, ProjectId, Reference};
 use tine_engine::{
-    Call, Engine, Knowledge, Operations, Page, SystemClock, SystemEntropy, TurnRef, Versions,
+    Call, Engine, Knowledge, Listing, Operations, Page, SystemClock, SystemEntropy, TurnRef,
+    Versions,
 };
 use tine_formats::view::Answer;
 use tine_store::embedded::Mode;
@@ -197,6 +198,26 @@ impl Session {
             Some(key) => self.call.clone().with_key(key),
             None => self.call.clone(),
         }
+    }
+
+    /// Up to `wanted` items, page by page, and where to go on; all without a number.
+    pub(crate) fn pages<T>(
+        &self,
+        wanted: Option<usize>,
+        mut ask: impl FnMut(Page) -> tine_engine::Result<Listing<T>>,
+    ) -> Result<Listing<T>> {
+        let wanted = wanted.unwrap_or(usize::MAX);
+        let mut all = Listing { items: Vec::new(), next: None };
+        while all.items.len() < wanted {
+            let missing = (wanted - all.items.len()).min(self.limits().page_rows);
+            let found = ask(Page { cursor: all.next.take(), limit: Some(missing) })?;
+            all.items.extend(found.items);
+            all.next = found.next;
+            if all.next.is_none() {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Answers with one JSON document and says so, when that is what was asked for.

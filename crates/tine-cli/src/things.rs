@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use tine_core::{EntityId, Kind, ObservationId, Reference, Role};
-use tine_engine::{End, EntityView, Listing, Page};
+use tine_engine::{End, EntityView};
 
 use crate::failure::{Failure, Result};
 use crate::session::Session;
@@ -22,26 +22,6 @@ pub(crate) fn observation(entity: EntityId, text: &str) -> Result<ObservationId>
         true => id(text),
         false => id(&format!("{}_{text}", entity.to_string().replacen("ent_", "obs_", 1))),
     }
-}
-
-/// Up to `wanted` items, page by page, and where to go on.
-pub(crate) fn pages<T>(
-    session: &Session,
-    wanted: Option<usize>,
-    mut ask: impl FnMut(Page) -> tine_engine::Result<Listing<T>>,
-) -> Result<Listing<T>> {
-    let wanted = wanted.unwrap_or(usize::MAX);
-    let mut all = Listing { items: Vec::new(), next: None };
-    while all.items.len() < wanted {
-        let missing = (wanted - all.items.len()).min(session.limits().page_rows);
-        let found = ask(Page { cursor: all.next.take(), limit: Some(missing) })?;
-        all.items.extend(found.items);
-        all.next = found.next;
-        if all.next.is_none() {
-            break;
-        }
-    }
-    Ok(all)
 }
 
 /// The key that people know a message's entity by.

@@ -6,6 +6,7 @@ use tine_core::{Body, Json, Role, Status};
 use tine_engine::{Presence, TurnView};
 use tine_store::Content;
 
+use crate::commits::first_line;
 use crate::failure::Result;
 use crate::labels::Labels;
 use crate::terminal::text::{cut, visible, wrap};
@@ -13,6 +14,9 @@ use crate::terminal::{Screen, short_time};
 
 /// Columns before what was said.
 const INDENT: usize = 4;
+
+/// Columns of a commit's message in the line of facts.
+const MESSAGE: usize = 40;
 
 /// A turn on one line: hash, role and the beginning of what was said, with some columns left for
 /// what else stands on that line.
@@ -46,6 +50,10 @@ pub(crate) fn heading(screen: &Screen, turn: &TurnView, labels: &Labels) -> Stri
     }
     for name in labels.bookmarks(&turn.id) {
         parts.push(paint.bookmark(&format!("[★ {}]", visible(name))));
+    }
+    for commit in labels.commits(turn) {
+        let message = cut(first_line(&commit.commit.message), MESSAGE);
+        parts.push(paint.hash(&format!("[commit {}: {message}]", commit.hash.short())));
     }
     for tag in &turn.metadata.tags {
         parts.push(paint.tag(&format!("#{}", visible(tag))));

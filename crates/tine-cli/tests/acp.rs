@@ -1,19 +1,14 @@
 //! `tine acp`, as an editor starts it.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::ops::{Deref, DerefMut};
 
 use serde_json::{Value, json};
 
 use crate::harness::Home;
+use crate::rpc::Peer;
 
 /// An editor that started the command.
-struct Editor {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    next: u64,
-}
+struct Editor(Peer);
 
 impl Editor {
     fn start(home: &Home, more: &[&str]) -> Self {
@@ -24,56 +19,7 @@ impl Editor {
     }
 
     fn stranger(home: &Home, more: &[&str]) -> Self {
-        let mut arguments = vec!["acp"];
-        arguments.extend(more);
-        let mut child = home
-            .command(&arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Editor { child, input, output, next: 0 }
-    }
-
-    fn send(&mut self, method: &str, params: Value) -> u64 {
-        self.next += 1;
-        let (id, input) = (self.next, self.input.as_mut().unwrap());
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        writeln!(input, "{request}").unwrap();
-        id
-    }
-
-    /// The next message; every line is one.
-    fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it ended");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"))
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params);
-        loop {
-            let answer = self.hear();
-            if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
-            }
-        }
-    }
-
-    /// Asks, and takes the error.
-    fn refused(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params);
-        loop {
-            let answer = self.hear();
-            if answer["id"] == id {
-                assert!(answer["result"].is_null(), "{method}: {answer}");
-                return answer["error"].clone();
-            }
-        }
+        Editor(Peer::start(home, "acp", more))
     }
 
     fn session(&mut self, method: &str, params: Value) -> String {
@@ -91,24 +37,19 @@ impl Editor {
         let said = &done["_meta"]["tine"];
         ["userMessageId", "messageId"].map(|name| said[name].as_str().unwrap().to_owned())
     }
+}
 
-    /// Takes the process away without a word.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+impl Deref for Editor {
+    type Target = Peer;
 
-    /// Closes the input, as editors do, and waits for the end.
-    fn end(mut self) {
-        drop(self.input.take());
-        assert!(self.child.wait().unwrap().success());
+    fn deref(&self) -> &Peer {
+        &self.0
     }
 }
 
-impl Drop for Editor {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl DerefMut for Editor {
+    fn deref_mut(&mut self) -> &mut Peer {
+        &mut self.0
     }
 }
 
@@ -215,7 +156,7 @@ fn several_editors_work_on_one_store_at_once() {
     });
     let mut listed = editors[1].ask("session/list", json!({ "cwd": "/work" }))["sessions"].take();
     assert_eq!(listed.as_array_mut().unwrap().len(), 4);
-    for editor in editors {
+    for mut editor in editors {
         editor.end();
     }
     assert_eq!(home.json(&["stats"])["store"]["turns"], 2 + 3 * 5 * 2);

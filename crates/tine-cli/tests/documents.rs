@@ -49,7 +49,7 @@ fn documents_keep_their_shape() {
         &["verify"],
         &["purge", "a9d2e63be84c", "--yes"],
         &["show", "a9d2e63be84c"],
-        &["append", "-c", "trip", "--expect-tip", "other", "x"],
+        &["append", "-c", "trip", "--expected-tip", "other", "x"],
         &["undo", "-c", "trip", "2"],
     ];
     for arguments in calls {

@@ -33,14 +33,22 @@ fn several_conversations_are_ambiguous_and_ten_are_listed() {
 #[test]
 fn a_lost_race_is_a_conflict_with_the_actual_tip() {
     let home = Home::with_trip();
-    let arguments = ["append", "--expect-tip", "main~1", "x"];
+    let arguments = ["append", "--expected-tip", "main~1", "x"];
     let error = home.refused("conflict", &arguments);
     assert!(error.contains("--on-conflict fork"), "{error}");
-    let ran = home.run(&["--json", "append", "--expect-tip", "main~1", "x"]);
+    let ran = home.run(&["--json", "append", "--expected-tip", "main~1", "x"]);
     let document: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
     assert_eq!(document["error"]["actual_tip"]["turn_hash"], hash_of(&home, "main"));
-    let out = home.ok(&["append", "--expect-tip", "main~1", "--on-conflict", "fork", "x"]);
+    let out = home.ok(&["append", "--expected-tip", "main~1", "--on-conflict", "fork", "x"]);
     assert!(out.contains("[main-1]"), "{out}");
+}
+
+#[test]
+fn options_that_were_renamed_are_still_taken_by_their_older_names() {
+    let home = Home::with_trip();
+    home.refused("conflict", &["append", "--expect-tip", "main~1", "x"]);
+    home.ok(&["append", "--at", "2024-01-15T10:30:00Z", "x"]);
+    home.ok(&["search", "tokyo", "--limit", "1"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
 
 mod acp;
+mod architecture;
 mod bad_input;
 mod changing;
 mod commits;
@@ -27,6 +28,7 @@ mod reference;
 mod remote;
 mod rendering;
 mod repl;
+mod rpc;
 mod search;
 mod serving;
 mod settings;

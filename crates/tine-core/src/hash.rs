@@ -109,6 +109,26 @@ impl FromStr for Digest {
     }
 }
 
+/// Bytes as lower-case hexadecimal digits.
+///
+/// ```
+/// use tine_core::hash::{from_hex, to_hex};
+/// assert_eq!(to_hex(&[0, 255]), "00ff");
+/// assert_eq!(from_hex("00fF"), Some(vec![0, 255]));
+/// assert_eq!(from_hex("+f"), None);
+/// ```
+pub fn to_hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(HEX[usize::from(digit)])).collect()
+}
+
+/// Bytes out of hexadecimal digits of either case.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |[high, low]: &[u8; 2]| Some(hex_digit(*high)? << 4 | hex_digit(*low)?);
+    pairs.iter().map(byte).collect::<Option<_>>().filter(|_| rest.is_empty())
+}
+
 pub(crate) fn hex_digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

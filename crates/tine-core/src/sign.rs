@@ -4,6 +4,8 @@
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
+use crate::hash::{from_hex, to_hex};
+
 /// A private key. It is never shown and belongs to whoever signs.
 #[derive(Clone)]
 pub struct PrivateKey(SigningKey);
@@ -21,17 +23,17 @@ impl PrivateKey {
 
     /// The key as it is kept.
     pub fn to_hex(&self) -> String {
-        hex(self.0.as_bytes())
+        to_hex(self.0.as_bytes())
     }
 
     /// The key that others check signatures with.
     pub fn public(&self) -> String {
-        hex(self.0.verifying_key().as_bytes())
+        to_hex(self.0.verifying_key().as_bytes())
     }
 
     /// The signature of a text.
     pub fn sign(&self, text: &str) -> String {
-        hex(&self.0.sign(text.as_bytes()).to_bytes())
+        to_hex(&self.0.sign(text.as_bytes()).to_bytes())
     }
 }
 
@@ -52,22 +54,5 @@ pub fn verify(public_key: &str, signature: &str, text: &str) -> bool {
 }
 
 fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    let digits = digits.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = crate::hash::hex_digit(pair[0])? << 4 | crate::hash::hex_digit(pair[1])?;
-    }
-    Some(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        text.extend(
-            [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap_or('0')),
-        );
-        text
-    })
+    from_hex(digits)?.try_into().ok()
 }

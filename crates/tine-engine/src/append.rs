@@ -271,12 +271,12 @@ pub(crate) fn refuse_purged(conversation: &tine_store::Conversation) -> Result<(
     Ok(())
 }
 
-/// Decides where the append begins and on which branch, as the contract says.
-fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
-    let records = mutation.reader();
-    let call = mutation.call;
-    let key = mutation.key();
-    let wanted = request.branch.as_deref();
+/// The branch that is to grow, if it is there, and its name; `main` where none is named.
+pub(crate) fn growing(
+    mutation: &Mutation<'_>,
+    wanted: Option<&str>,
+) -> Result<(Option<Branch>, Name)> {
+    let (records, call, key) = (mutation.reader(), mutation.call, mutation.key());
     let branch = resolve::find_branch(records, call, key, wanted.unwrap_or("main"))?;
     let name = match (&branch, wanted) {
         (Some(branch), _) => branch.name.clone(),
@@ -284,6 +284,14 @@ fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
         (None, None) => Name::main(),
     };
     mutation.check_seen(branch.as_ref(), &name)?;
+    Ok((branch, name))
+}
+
+/// Decides where the append begins and on which branch, as the contract says.
+fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
+    let records = mutation.reader();
+    let key = mutation.key();
+    let (branch, name) = growing(mutation, request.branch.as_deref())?;
     let tip = branch.as_ref().and_then(|branch| branch.tip);
 
     if let Some(expected) = &request.expected_tip {
@@ -301,7 +309,7 @@ fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
     let start = match &request.parent {
         Some(parent) => {
             let start = resolve::live(records, within(mutation, parent)?)?.turn;
-            if wanted.is_none() && start.is_some() && start != tip {
+            if request.branch.is_none() && start.is_some() && start != tip {
                 return Err(Error::invalid(format!(
                     "the parent `{}` is neither the tip of main nor the root; name the branch \
                      that should follow",

@@ -6,7 +6,7 @@
 //! In the log a change is JSON; turns and conversations are named by id, never by a store's
 //! handles, so that a log means the same in every store.
 
-use tine_core::hash::Hasher;
+use tine_core::hash::{Hasher, from_hex, to_hex};
 use tine_core::json::{Json, Object};
 use tine_core::metadata::MetadataKey;
 use tine_core::{
@@ -173,7 +173,7 @@ impl Change {
             Change::Entry { kind, key, before, after } => {
                 members.json("after", after.as_ref().unwrap_or(&Json::Null));
                 members.json("before", before.as_ref().unwrap_or(&Json::Null));
-                members.plain("key", Some(hex(key)));
+                members.plain("key", Some(to_hex(key)));
                 members.literal("kind", kind.code());
             }
         }
@@ -337,6 +337,11 @@ impl OperationDetail {
         })
     }
 
+    /// The operation that an undo took back, or a redo did again.
+    pub(crate) fn turned(&self) -> Option<u64> {
+        self.facts.get("operation").and_then(Json::as_u64)
+    }
+
     /// The ids that it tells under a name: none, one or several.
     pub(crate) fn told<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
         let told = match self.facts.get(name) {
@@ -346,23 +351,6 @@ impl OperationDetail {
         };
         told.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    digits.chunks(2).map(pair).collect()
 }
 
 pub(crate) fn text(value: &impl ToString) -> Json {

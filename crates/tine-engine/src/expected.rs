@@ -21,6 +21,7 @@ use crate::change::{
     BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, ids_digest,
 };
 use crate::history::detail;
+use crate::undo::{REDO, UNDO};
 
 /// What is known about a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,12 +111,12 @@ impl Expected {
         };
         match (operation.kind.as_str(), known) {
             // What these change is known by their kind, also when it is erased.
-            ("purge", _) | ("metadata" | "conversation", None) => self.forget_words(),
+            (crate::purge::KIND, _) | ("metadata" | "conversation", None) => self.forget_words(),
             (_, None) => {
                 self.complete = false;
                 self.forget_what_moves();
             }
-            ("undo" | "redo", Some(known)) => self.turn_back(seq, &known),
+            (UNDO | REDO, Some(known)) => self.turn_back(seq, &known),
             (crate::repair::KIND, Some(known)) => self.repaired(&known),
             (_, Some(known)) => self.done(seq, known.changes),
         }
@@ -198,7 +199,7 @@ impl Expected {
                 self.observed.push((*id, *digest));
             }
         }
-        let target = known.facts.get("operation").and_then(Json::as_u64);
+        let target = known.turned();
         let Some((target, changes)) =
             target.and_then(|target| Some((target, self.changes.get(&target)?.clone())))
         else {

@@ -132,7 +132,7 @@ fn summary(operation: &Operation) -> String {
         1 => parts.push("1 observation".to_owned()),
         more => parts.push(format!("{more} observations")),
     }
-    if let Some(target) = detail.facts.get("operation").and_then(json::Json::as_u64) {
+    if let Some(target) = detail.turned() {
         parts.push(format!("operation {target}"));
     }
     if let Some(turns) = detail.facts.get("purged_turns").and_then(json::Json::as_u64) {

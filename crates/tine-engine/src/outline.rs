@@ -15,9 +15,11 @@ use crate::conversation::bad_cursor;
 use crate::history::detail;
 use crate::metadata::shown_title;
 use crate::path::fetch;
+use crate::purge;
 use crate::resolve;
 use crate::topology::{Order, Orders, preview};
 use crate::tree::{State, Tree};
+use crate::undo::turns_back;
 use crate::{
     Above, Call, Engine, Error, Mark, Outline, OutlineQuery, OutlineRow, Result, Substance, Tip,
 };
@@ -28,8 +30,10 @@ pub const OUTLINE_ROWS: usize = 200_000;
 /// Operations that are looked through for what came since; behind more, all is told again.
 const OPERATIONS: u64 = 1_000;
 
-/// Operations that change what was there, beyond what their changes say.
-const BEYOND_ADDING: [&str; 3] = ["undo", "redo", "purge"];
+/// Whether operations of a kind change what was there, beyond what their changes say.
+fn is_beyond_adding(kind: &str) -> bool {
+    turns_back(kind) || kind == purge::KIND
+}
 
 impl Engine {
     /// The tree at a glance: all of it, or what was added and renamed since an operation.
@@ -120,7 +124,7 @@ fn added(
     let (mut found, mut only_added) = (BTreeSet::new(), true);
     records.operations(conversation.key, since + 1, seq, &mut |operation| {
         let changes = detail(&operation).map(|detail| detail.changes);
-        let changes = changes.ok().filter(|_| !BEYOND_ADDING.contains(&operation.kind.as_str()));
+        let changes = changes.ok().filter(|_| !is_beyond_adding(&operation.kind));
         only_added = changes.is_some_and(|changes| {
             changes.iter().all(|change| match change {
                 Change::Created { first, count, .. } => {

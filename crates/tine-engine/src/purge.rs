@@ -22,6 +22,9 @@ use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result};
 /// Other holders of the same text that are listed.
 const HOLDERS: usize = 1_000;
 
+/// The kind of an operation that erases.
+pub(crate) const KIND: &str = "purge";
+
 impl Engine {
     /// Erases what a turn, or a whole conversation, says. Asks twice: the first call, without
     /// `confirm`, tells what would go and the word to confirm with. Cannot be undone.
@@ -31,7 +34,7 @@ impl Engine {
             return Ok(plan.answer(Some(plan.word())));
         }
         let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
-        let (purged, _) = self.mutate(call, "purge", request, payload, erase)?;
+        let (purged, _) = self.mutate(call, KIND, request, payload, erase)?;
         // Also for a repeated call: the first one may have been cut off before this.
         self.unindex(&call.project, &purged.turns)?;
         self.store().scrub().map_err(Error::NotSwept)?;

@@ -22,6 +22,17 @@ use crate::log::{Mutation, Receipt};
 use crate::tree::{State, Tree};
 use crate::{Call, Engine, Error, Result, Undone};
 
+/// The kind of an operation that takes another back.
+pub(crate) const UNDO: &str = "undo";
+
+/// The kind of an operation that does another again.
+pub(crate) const REDO: &str = "redo";
+
+/// Whether operations of a kind take another back, or do it again.
+pub(crate) fn turns_back(kind: &str) -> bool {
+    matches!(kind, UNDO | REDO)
+}
+
 impl Engine {
     /// Undoes an operation; without a number, the newest that holds.
     pub fn undo(
@@ -30,7 +41,7 @@ impl Engine {
         conversation: &ConversationId,
         operation: Option<u64>,
     ) -> Result<Undone> {
-        self.turn_back(call, "undo", conversation, operation)
+        self.turn_back(call, UNDO, conversation, operation)
     }
 
     /// Does an undone operation again; without a number, the one undone last.
@@ -40,7 +51,7 @@ impl Engine {
         conversation: &ConversationId,
         operation: Option<u64>,
     ) -> Result<Undone> {
-        self.turn_back(call, "redo", conversation, operation)
+        self.turn_back(call, REDO, conversation, operation)
     }
 
     fn turn_back(
@@ -81,23 +92,23 @@ fn pick(mutation: &Mutation<'_>, verb: &'static str, wanted: Option<u64>) -> Res
         let found = records.operation(key, seq)?;
         let found = found.ok_or_else(|| Error::not_found("operation", seq))?;
         return match (found.kind.as_str(), verb) {
-            ("undo", "undo") => Ok(Step::Redo(target_of(records, &found)?)),
-            ("redo", "undo") => Ok(Step::Undo(target_of(records, &found)?)),
-            ("undo" | "redo", _) => Err(Error::invalid(format!(
+            (UNDO, UNDO) => Ok(Step::Redo(target_of(records, &found)?)),
+            (REDO, UNDO) => Ok(Step::Undo(target_of(records, &found)?)),
+            (UNDO | REDO, _) => Err(Error::invalid(format!(
                 "operation {seq} is an {}; undo it instead",
                 found.kind
             ))),
-            (_, "undo") => Ok(Step::Undo(found)),
+            (_, UNDO) => Ok(Step::Undo(found)),
             _ => Ok(Step::Redo(found)),
         };
     }
-    if verb == "redo" {
+    if verb == REDO {
         let found = last_undone(records, key)?.map(Step::Redo);
         return found.ok_or_else(|| Error::invalid("there is nothing to redo here"));
     }
     let mut newest = None;
     records.operations(key, 1, u64::MAX, &mut |operation| {
-        if !operation.undone && !matches!(operation.kind.as_str(), "undo" | "redo") {
+        if !operation.undone && !turns_back(&operation.kind) {
             newest = Some(operation);
         }
         Ok(true)
@@ -109,7 +120,7 @@ fn pick(mutation: &Mutation<'_>, verb: &'static str, wanted: Option<u64>) -> Res
 fn last_undone(records: &dyn Read, key: tine_store::ConversationKey) -> Result<Option<Operation>> {
     let mut undos = Vec::new();
     records.operations(key, 1, u64::MAX, &mut |operation| {
-        if operation.kind == "undo" {
+        if operation.kind == UNDO {
             undos.push(operation);
         }
         Ok(true)
@@ -124,7 +135,7 @@ fn last_undone(records: &dyn Read, key: tine_store::ConversationKey) -> Result<O
 }
 
 fn target_of(records: &dyn Read, operation: &Operation) -> Result<Operation> {
-    let seq = detail(operation)?.facts.get("operation").and_then(json::Json::as_u64);
+    let seq = detail(operation)?.turned();
     let seq = required(seq, || format!("detail of operation {}", operation.seq))?;
     Ok(required(records.operation(operation.conversation, seq)?, || format!("operation {seq}"))?)
 }
@@ -134,7 +145,7 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
     if target.undone {
         return Err(Error::invalid(format!("operation {seq} is undone already")));
     }
-    if target.kind == "purge" {
+    if target.kind == crate::purge::KIND {
         return Err(Error::Unsupported("an erasure cannot be undone".to_owned()));
     }
     let changes = detail(target)?.changes;
@@ -272,7 +283,7 @@ fn dependents(
 ) -> Result<Vec<u64>> {
     let mut later = Vec::new();
     mutation.reader().operations(mutation.key(), after + 1, u64::MAX, &mut |operation| {
-        if !operation.undone && !matches!(operation.kind.as_str(), "undo" | "redo") {
+        if !operation.undone && !turns_back(&operation.kind) {
             later.push(operation);
         }
         Ok(true)
@@ -603,7 +614,7 @@ fn last_undo_of(mutation: &Mutation<'_>, seq: u64) -> Result<u64> {
     let mut last = None;
     let mut undos = Vec::new();
     mutation.reader().operations(mutation.key(), seq + 1, u64::MAX, &mut |operation| {
-        if operation.kind == "undo" {
+        if operation.kind == UNDO {
             undos.push(operation);
         }
         Ok(true)

@@ -18,7 +18,10 @@ use tine_store::{
 
 use crate::failure::Failure;
 use crate::link::{Command, Link, values};
-use crate::rows::{self, branch_columns, conversation_columns, turn_columns};
+use crate::rows::{
+    self, branch_columns, conversation_columns, hidden_columns, segment_columns, split_columns,
+    turn_columns,
+};
 use crate::{WRITE_DEADLINE, lock};
 
 /// Conversations of which something is known at most.
@@ -81,18 +84,13 @@ const READ: [&str; 9] = [
     ),
     of_conversation!("SELECT seq, hash FROM operation", "ORDER BY seq DESC LIMIT 1"),
     of_conversation!(concat!("SELECT ", branch_columns!(), " FROM branch"), "LIMIT $3"),
+    of_conversation!(concat!("SELECT ", segment_columns!(), " FROM segment"), "LIMIT $3"),
     of_conversation!(
-        "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment",
-        "LIMIT $3"
-    ),
-    of_conversation!(
-        "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
-         root_index FROM hidden",
+        concat!("SELECT ", hidden_columns!(), " FROM hidden"),
         "ORDER BY segment, first, operation LIMIT $3"
     ),
     of_conversation!(
-        "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
-         right_segment, right_index, operation FROM split",
+        concat!("SELECT ", split_columns!(), " FROM split"),
         "ORDER BY whole_segment, whole_index LIMIT $3"
     ),
     concat!(

@@ -261,7 +261,14 @@ pub(crate) fn visibility_number(visibility: Visibility) -> i16 {
     }
 }
 
-/// From `no, conversation, parent_segment, parent_index, base_depth`.
+/// Columns of a segment, for [`segment`].
+macro_rules! segment_columns {
+    () => {
+        "no, conversation, parent_segment, parent_index, base_depth"
+    };
+}
+pub(crate) use segment_columns;
+
 pub(crate) fn segment(row: &Row) -> Segment {
     Segment {
         no: SegmentNo(row.get(0)),
@@ -271,7 +278,15 @@ pub(crate) fn segment(row: &Row) -> Segment {
     }
 }
 
-/// From `conversation, whole, left, right, operation`, places in two columns each.
+/// Columns of a split, for [`split`].
+macro_rules! split_columns {
+    () => {
+        "conversation, whole_segment, whole_index, left_segment, left_index, right_segment, \
+         right_index, operation"
+    };
+}
+pub(crate) use split_columns;
+
 pub(crate) fn split(row: &Row) -> Split {
     Split {
         conversation: ConversationKey(row.get(0)),
@@ -282,7 +297,14 @@ pub(crate) fn split(row: &Row) -> Split {
     }
 }
 
-/// From `conversation, segment, first, last, operation, hidden_by, root_segment, root_index`.
+/// Columns of a hidden run, for [`hidden`].
+macro_rules! hidden_columns {
+    () => {
+        "conversation, segment, first, last, operation, hidden_by, root_segment, root_index"
+    };
+}
+pub(crate) use hidden_columns;
+
 pub(crate) fn hidden(row: &Row) -> Result<Hidden> {
     Ok(Hidden {
         conversation: ConversationKey(row.get(0)),
@@ -331,7 +353,14 @@ pub(crate) fn branch(row: &Row) -> Result<Branch> {
     })
 }
 
-/// From `name, conversation, segment, index, created_at`.
+/// Columns of a bookmark, for [`bookmark`].
+macro_rules! bookmark_columns {
+    () => {
+        "name, conversation, segment, index, created_at"
+    };
+}
+pub(crate) use bookmark_columns;
+
 pub(crate) fn bookmark(row: &Row, project: &ProjectId) -> Bookmark {
     Bookmark {
         project: project.clone(),

@@ -44,7 +44,7 @@ pub(crate) struct AppendArgs {
         short,
         long,
         value_name = "FILE",
-        conflicts_with_all = ["text", "role", "tool_call_id", "partial", "at"]
+        conflicts_with_all = ["text", "role", "tool_call_id", "partial", "created_at"]
     )]
     messages: Option<PathBuf>,
     /// Who speaks
@@ -60,10 +60,10 @@ pub(crate) struct AppendArgs {
     #[arg(short, long)]
     branch: Option<String>,
     /// Refuse if the branch does not end here
-    #[arg(long, value_name = "REF", value_parser = reference)]
-    expect_tip: Option<Reference>,
+    #[arg(long, alias = "expect-tip", value_name = "REF", value_parser = reference)]
+    expected_tip: Option<Reference>,
     /// What to do then: refuse, or fork there
-    #[arg(long, value_name = "WHAT", default_value = "refuse", requires = "expect_tip")]
+    #[arg(long, value_name = "WHAT", default_value = "refuse", requires = "expected_tip")]
     on_conflict: Conflict,
     /// Make new turns also where equal ones are
     #[arg(long)]
@@ -75,8 +75,8 @@ pub(crate) struct AppendArgs {
     #[arg(long)]
     key: Option<String>,
     /// When it was said, as RFC 3339 [default: now]
-    #[arg(long, value_name = "TIME")]
-    at: Option<Timestamp>,
+    #[arg(long, alias = "at", value_name = "TIME")]
+    created_at: Option<Timestamp>,
     /// Replace what has the shape of a secret before it is recorded
     #[arg(long)]
     redact: bool,
@@ -98,12 +98,12 @@ impl AppendArgs {
             tool_call_id: None,
             parent: None,
             branch: None,
-            expect_tip: None,
+            expected_tip: None,
             on_conflict: Conflict::Refuse,
             no_reuse: false,
             partial: false,
             key: None,
-            at: None,
+            created_at: None,
             redact: false,
             create: false,
             literally: true,
@@ -134,7 +134,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
         conversation: conversation(session, args.create)?,
         parent: args.parent,
         branch: args.branch.or_else(|| session.other_branch()),
-        expected_tip: args.expect_tip,
+        expected_tip: args.expected_tip,
         on_conflict: match args.on_conflict {
             Conflict::Refuse => OnConflict::Refuse,
             Conflict::Fork => OnConflict::Fork,
@@ -161,7 +161,7 @@ fn messages(args: &AppendArgs, limits: &Limits) -> Result<Vec<Message>> {
         role: args.role,
         body: input::body(text, args.role, limits)?,
         tool_call_id: args.tool_call_id.clone(),
-        created_at: args.at,
+        created_at: args.created_at,
         status: if args.partial { Status::Partial } else { Status::Complete },
         metadata: tine_core::Metadata::default(),
     };

@@ -2,17 +2,16 @@
 
 use clap::Args;
 use tine_core::Reference;
-use tine_engine::{CommitQuery, CommitView, Listing, NewCommit, WindowRef};
+use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, WindowRef};
 use tine_formats::view;
 
 use super::keys;
 use crate::arguments::reference;
-use crate::commits::{commit_line, conflicts_of, window, write_conflicts};
+use crate::commits::{commit_line, window, write_conflicts};
 use crate::failure::Result;
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, visible};
-use crate::things::pages;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -94,7 +93,7 @@ pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
         if let Some(signature) = &made.signature {
             writeln!(out, "  signed by {}", signature.public_key)?;
         }
-        let conflicts = conflicts_of(facets);
+        let conflicts = FieldConflict::all(&facets.state);
         if conflicts.is_empty() { Ok(()) } else { write_conflicts(out, screen, &conflicts) }
     })
 }
@@ -135,11 +134,10 @@ pub(super) fn listed(
 ) -> Result<Listing<CommitView>> {
     let query = CommitQuery { conversation: Some(session.conversation()?), branch };
     let versions = session.engine.versioning();
-    pages(session, number, |page| versions.commits(&session.call, query.clone(), page))
+    session.pages(number, |page| versions.commits(&session.call, query.clone(), page))
 }
 
 /// Answers with commits as one document, if that was asked for.
 pub(super) fn answered(session: &Session, found: &Listing<CommitView>) -> Result<bool> {
-    let items = || found.items.iter().cloned().map(view::Commit::from).collect();
-    session.answered_json(|| view::Items { items: items(), next: found.next.clone() })
+    session.answered_json(|| view::Items::<view::Commit>::from(found.clone()))
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tine_core::{ConversationId, Json, Limits, Reference};
-use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation, Page};
+use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation};
 use tine_formats::view;
 use tine_store::embedded::Mode;
 
@@ -141,16 +141,7 @@ pub(crate) fn all_of(
     call: &Call,
     archived: bool,
 ) -> Result<Vec<ConversationView>> {
-    let mut conversations = Vec::new();
-    let mut page = Page::default();
-    loop {
-        let listing = session.engine.conversations(call, archived, page)?;
-        conversations.extend(listing.items);
-        match listing.next {
-            Some(cursor) => page = Page { cursor: Some(cursor), limit: None },
-            None => return Ok(conversations),
-        }
-    }
+    Ok(session.pages(None, |page| session.engine.conversations(call, archived, page))?.items)
 }
 
 #[derive(Debug, Args)]

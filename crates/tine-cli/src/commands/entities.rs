@@ -13,7 +13,7 @@ use tine_engine::{
 };
 use tine_formats::view;
 
-use super::timeline::day_or_time;
+use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::input::{self, Source};
 use crate::learned::{entity_line, field_rows, room, row, rows, value};
@@ -198,7 +198,7 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
     let ListArgs { entity_type, text, deleted, number } = args;
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
-    let found = things::pages(session, number, ask)?;
+    let found = session.pages(number, ask)?;
     if session.answered_json(|| view::Items::<view::Entity>::from(found.clone()))? {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tine_core::ConversationId;
-use tine_engine::{OperationView, Page, Undone};
+use tine_engine::{OperationView, Undone};
 use tine_formats::view;
 
 use crate::failure::Result;
@@ -89,26 +89,14 @@ pub(crate) struct OpsArgs {
 
 pub(crate) fn ops(session: &Session, args: &OpsArgs) -> Result<()> {
     let conversation = log(session, args.project_log)?;
-    let wanted = args.number.unwrap_or(usize::MAX);
-    let mut operations: Vec<OperationView> = Vec::new();
-    let mut cursor = None;
-    while operations.len() < wanted {
-        let missing = (wanted - operations.len()).min(session.limits().page_rows);
-        let page = Page { cursor: cursor.take(), limit: Some(missing) };
-        let listing = session.engine.operations(&session.call, &conversation, page)?;
-        operations.extend(listing.items);
-        cursor = listing.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    let items = || operations.iter().cloned().map(view::Operation::from).collect();
-    if session.answered_json(|| view::Items { items: items(), next: cursor.clone() })? {
+    let ask = |page| session.engine.operations(&session.call, &conversation, page);
+    let operations = session.pages(args.number, ask)?;
+    if session.answered_json(|| view::Items::<view::Operation>::from(operations.clone()))? {
         return Ok(());
     }
     let paint = session.screen.paint;
     session.screen.text(Paging::Paged, |out| {
-        for operation in &operations {
+        for operation in &operations.items {
             let room = session.screen.columns.map_or(200, |columns| columns.saturating_sub(37));
             let state = if operation.undone { paint.warning(" (undone)") } else { String::new() };
             let room = room.saturating_sub(if operation.undone { 9 } else { 0 });

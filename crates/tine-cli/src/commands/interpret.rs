@@ -11,7 +11,7 @@ use tine_engine::{
 use tine_formats::view;
 use tine_interpret::Finding;
 
-use super::timeline::day_or_time;
+use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
 use crate::learned::{fields_line, observation_line, room, row, rows, run_line};
 use crate::session::Session;
@@ -166,7 +166,7 @@ fn of(session: &Session, source: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let query = RunQuery { source: Some(source), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
-    let runs = things::pages(session, None, ask)?;
+    let runs = session.pages(None, ask)?;
     list(session, &runs.items)
 }
 
@@ -183,7 +183,7 @@ fn status(session: &Session) -> Result<()> {
     let found = knowledge.interpretation_queue(&session.call)?;
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
-    let open = things::pages(session, None, ask)?.items;
+    let open = session.pages(None, ask)?.items;
     let told = || Status { queue: found.clone().into(), runs: all(&open).items };
     if session.answered_json(told)? {
         return Ok(());

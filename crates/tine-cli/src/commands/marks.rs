@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tine_core::Reference;
-use tine_engine::{BookmarkView, ConversationPatch, MetadataPatch, Page, TurnView};
+use tine_engine::{ConversationPatch, MetadataPatch, TurnView};
 use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
@@ -50,16 +50,8 @@ pub(crate) fn bookmark(session: &Session, args: &BookmarkArgs) -> Result<()> {
 }
 
 fn list(session: &Session) -> Result<()> {
-    let mut bookmarks: Vec<BookmarkView> = Vec::new();
-    let mut page = Page::default();
-    loop {
-        let listing = session.engine.bookmarks(&session.call, page)?;
-        bookmarks.extend(listing.items);
-        match listing.next {
-            Some(cursor) => page = Page { cursor: Some(cursor), limit: None },
-            None => break,
-        }
-    }
+    let ask = |page| session.engine.bookmarks(&session.call, page);
+    let mut bookmarks = session.pages(None, ask)?.items;
     if let Some(named) = session.named_conversation() {
         bookmarks.retain(|bookmark| bookmark.conversation == *named);
     }

@@ -3,7 +3,6 @@
 pub(crate) mod acp;
 pub(crate) mod append;
 pub(crate) mod branches;
-pub(crate) mod bundles;
 pub(crate) mod care;
 pub(crate) mod commits;
 pub(crate) mod completions;
@@ -14,6 +13,7 @@ pub(crate) mod diff;
 pub(crate) mod drift;
 pub(crate) mod edits;
 pub(crate) mod entities;
+pub(crate) mod export;
 pub(crate) mod finding;
 pub(crate) mod history;
 mod host_files;
@@ -116,7 +116,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
         Command::Backup(args) => care::backup(&open()?, &args),
         Command::Migrate(args) => migrate::migrate(globals, &args),
         Command::Pack(args) => pack::pack(&open()?, &args),
-        Command::Export(args) => bundles::export(&open()?, &args),
+        Command::Export(args) => export::export(&open()?, &args),
         Command::Import(args) => import::import(globals, &args),
         Command::Sync(args) => sync::sync(globals, &args),
         Command::Serve(args) => serve::serve(globals, args),

@@ -28,8 +28,8 @@ pub(crate) struct RevertArgs {
     #[arg(value_name = "REF", num_args = 1..=2, required = true)]
     words: Vec<String>,
     /// Refuse if the branch does not end here
-    #[arg(long, value_name = "REF", value_parser = reference)]
-    expect_tip: Option<Reference>,
+    #[arg(long, alias = "expect-tip", value_name = "REF", value_parser = reference)]
+    expected_tip: Option<Reference>,
 }
 
 pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
@@ -41,7 +41,7 @@ pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
         conversation: session.conversation()?,
         branch: branch.to_owned(),
         to: Some(Reference::parse(to)?),
-        expected_tip: args.expect_tip,
+        expected_tip: args.expected_tip,
     };
     let done = session.engine.revert(&session.call, request)?;
     moved(session, &done)
@@ -70,8 +70,8 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "REF", num_args = 0..=2)]
     words: Vec<String>,
     /// Refuse if the branch does not end here
-    #[arg(long, value_name = "REF", value_parser = reference)]
-    expect_tip: Option<Reference>,
+    #[arg(long, alias = "expect-tip", value_name = "REF", value_parser = reference)]
+    expected_tip: Option<Reference>,
 }
 
 pub(crate) fn restore(session: &Session, args: RestoreArgs) -> Result<()> {
@@ -88,7 +88,7 @@ pub(crate) fn restore(session: &Session, args: RestoreArgs) -> Result<()> {
     };
     let branch = branch.to_owned();
     let to = to.map(|to| Reference::parse(to)).transpose()?;
-    let expected_tip = args.expect_tip;
+    let expected_tip = args.expected_tip;
     let request = MoveBranch { conversation, branch, to, expected_tip };
     let done = session.engine.restore(&session.call, request)?;
     moved(session, &done)

@@ -33,7 +33,7 @@ pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result
     let knowledge = session.engine.knowledge();
     let entity = things::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
-    let found = things::pages(session, args.number, ask)?;
+    let found = session.pages(args.number, ask)?;
     if session.answered_json(|| view::Items::<view::Observation>::from(found.clone()))? {
         return Ok(());
     }

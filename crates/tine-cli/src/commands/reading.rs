@@ -58,7 +58,10 @@ pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
     if session.answered_json(|| view::Path::from(path.clone()))? {
         return Ok(());
     }
-    let labels = Labels::of(session, &path.conversation)?;
+    let labels = match args.oneline {
+        true => Labels::default(),
+        false => Labels::with_commits(session, &path.conversation)?,
+    };
     session.screen.text(Paging::Paged, |out| {
         for (index, turn) in path.turns.iter().enumerate() {
             if args.oneline {
@@ -199,7 +202,7 @@ pub(crate) struct PathArgs {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "around")]
     after: usize,
     /// The branch whose line is followed behind it
-    #[arg(long, requires = "around")]
+    #[arg(short, long, requires = "around")]
     branch: Option<String>,
     /// text: for people; openai, anthropic, gemini: ready to send; markdown; tine: canonical
     /// messages as JSON Lines, as `append --messages` takes them

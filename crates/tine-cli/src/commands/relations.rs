@@ -135,7 +135,7 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
         relation: args.relation.as_deref().map(spelt),
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
-    let found = things::pages(session, args.number, ask)?;
+    let found = session.pages(args.number, ask)?;
     if session.answered_json(|| view::Items::<view::Relationship>::from(found.clone()))? {
         return Ok(());
     }

@@ -2,11 +2,11 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
 use tine_core::EntityId;
-use tine_engine::{CommitView, Decision, ResolveConflicts, Take};
+use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
 use tine_formats::view;
 
 use super::commits;
-use crate::commits::{conflicts_of, write_conflicts, write_ways_out};
+use crate::commits::{write_conflicts, write_ways_out};
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::session::{self, Session};
@@ -177,7 +177,7 @@ fn list(session: &Session, branch: &str) -> Result<()> {
     let found = commits::listed(session, Some(branch.to_owned()), Some(1))?;
     let last: Option<&CommitView> = found.items.first();
     let facets = last.and_then(|it| it.commit.facets.as_ref());
-    let conflicts = facets.map(conflicts_of).unwrap_or_default();
+    let conflicts = facets.map(|facets| FieldConflict::all(&facets.state)).unwrap_or_default();
     let views = || conflicts.iter().cloned().map(view::FieldConflict::from).collect();
     if session.answered_json(|| view::Items::<view::FieldConflict>::all(views()))? {
         return Ok(());

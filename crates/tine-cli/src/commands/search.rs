@@ -1,11 +1,11 @@
 //! `tine search`: turns by what they say.
 
 use clap::Args;
-use tine_core::time::TimestampError;
 use tine_core::{Role, Timestamp};
 use tine_engine::{SearchHit, SearchPage, SearchQuery};
 use tine_formats::view;
 
+use crate::arguments::day_or_time;
 use crate::failure::Result;
 use crate::session::Session;
 use crate::terminal::text::{cut, visible};
@@ -32,10 +32,10 @@ pub(crate) struct SearchArgs {
     #[arg(short, long)]
     branch: Option<String>,
     /// Not earlier: a date, or a time such as 2024-01-15T10:30:00Z
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     since: Option<Timestamp>,
     /// Earlier than this
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     until: Option<Timestamp>,
     /// Only turns with this tag; may be repeated
     #[arg(short, long = "tag", value_name = "TAG")]
@@ -47,16 +47,11 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     archived: bool,
     /// Hits to show
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    limit: usize,
+    #[arg(short = 'n', long = "number", alias = "limit", value_name = "N", default_value_t = 20)]
+    number: usize,
     /// Go on behind an earlier page
     #[arg(long)]
     cursor: Option<String>,
-}
-
-/// A time, or the beginning of a day in UTC.
-fn time(text: &str) -> std::result::Result<Timestamp, TimestampError> {
-    text.parse().or_else(|error| format!("{text}T00:00:00Z").parse().map_err(|_| error))
 }
 
 pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
@@ -76,7 +71,7 @@ pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
         tags: args.tags,
         archived: args.archived,
         cursor: args.cursor,
-        limit: Some(args.limit),
+        limit: Some(args.number),
     };
     let page = session.engine.search(&session.call, query)?;
     if session.answered_json(|| view::SearchPage::from(page.clone()))? {

@@ -59,7 +59,7 @@ pub(crate) fn source(session: &Session, args: &SourceArgs) -> Result<()> {
 fn list(session: &Session, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
-    let found = things::pages(session, number, ask)?;
+    let found = session.pages(number, ask)?;
     if session.answered_json(|| view::Items::<view::Source>::from(found.clone()))? {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn show(session: &Session, id: SourceId) -> Result<()> {
     }
     let query = RunQuery { source: Some(id), open: false };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
-    let runs = things::pages(session, None, ask)?.items;
+    let runs = session.pages(None, ask)?.items;
     session.screen.text(Paging::Paged, |out| {
         rows(out, &session.screen, 0, &source_rows(&source))?;
         for run in &runs {

@@ -2,16 +2,15 @@
 
 use clap::Args;
 use tine_core::Timestamp;
-use tine_core::facts::schema::moment;
 use tine_engine::TimelineEntry;
 use tine_formats::view;
 
+use crate::arguments::day_or_time;
 use crate::failure::Result;
 use crate::learned::room;
 use crate::session::Session;
 use crate::terminal::Paging;
 use crate::terminal::text::{cut, width};
-use crate::things;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -32,15 +31,10 @@ pub(crate) struct TimelineArgs {
     number: Option<usize>,
 }
 
-/// A day, which stands for its first moment, or a time.
-pub(crate) fn day_or_time(text: &str) -> std::result::Result<Timestamp, String> {
-    moment(text).ok_or_else(|| "give a day such as 2025-03-14 or a time as in RFC 3339".to_owned())
-}
-
 pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
-    let found = things::pages(session, args.number, ask)?;
+    let found = session.pages(args.number, ask)?;
     if session.answered_json(|| view::Items::<view::TimelineEntry>::from(found.clone()))? {
         return Ok(());
     }

@@ -86,6 +86,15 @@ fn commits_are_listed_newest_first() {
 }
 
 #[test]
+fn a_log_of_turns_says_where_commits_end() {
+    let home = with_osaka();
+    home.ok(&["commit", "main~1", "main~1", "-m", "Only the answer"]);
+    home.ok(&["merge", "osaka", "--into", "main", "-m", "Both"]);
+    insta::assert_snapshot!("log_turns", stable(&home.ok(&["log"]), &home.path("")));
+    assert!(!home.ok(&["log", "--oneline"]).contains("commit"));
+}
+
+#[test]
 fn a_commit_is_shown_with_its_window_facets_and_evidence() {
     let home = with_osaka();
     let hash = home.json(&["commits"])["items"][0]["commit_hash"].as_str().unwrap().to_owned();

@@ -3,6 +3,7 @@
 //! | promise | test |
 //! | --- | --- |
 //! | a commit seals what is new; messages keep spaces and quotes | `making::*` |
+//! | a log of turns says where commits end | `making::a_log_of_turns_says_where_commits_end` |
 //! | the graph shows branches, merges and heads | `making::the_graph_shows_branches_and_merges` |
 //! | words that differ are marked with colours and without | `comparing::words_that_differ_are_marked` |
 //! | a merge says what changes, what conflicts and what to do next | `merging::a_merge_says_what_changes_and_what_is_left_to_decide` |

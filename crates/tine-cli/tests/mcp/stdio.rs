@@ -1,53 +1,31 @@
 //! Lines in, lines out, and nothing else on standard output.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-
 use serde_json::{Value, json};
 
 use crate::harness::{Home, Server};
+use crate::rpc::Peer;
 
 /// A host that started the command.
 struct Host {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    peer: Peer,
     stateless: bool,
-    next: u64,
 }
 
 impl Host {
     fn start(home: &Home, more: &[&str], stateless: bool) -> Self {
-        let mut arguments = vec!["mcp"];
-        arguments.extend(more);
-        let mut child = home
-            .command(&arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut host = Host { child, input, output, stateless, next: 0 };
+        let mut host = Host { peer: Peer::start(home, "mcp", more), stateless };
         if !stateless {
             let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
                                 "clientInfo": { "name": "test", "version": "1" } });
             let told = host.ask("initialize", hello);
             assert_eq!(told["serverInfo"]["name"], "tine");
             assert!(told["instructions"].as_str().unwrap().contains("store_conversation_turn"));
-            host.line(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+            host.peer.line(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         }
         host
     }
 
-    fn line(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
-    }
-
     fn ask(&mut self, method: &str, mut params: Value) -> Value {
-        self.next += 1;
-        let id = self.next;
         if self.stateless {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -55,16 +33,7 @@ impl Host {
                 "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
             });
         }
-        self.line(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it ended");
-            let answer: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
-            if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
-            }
-        }
+        self.peer.ask(method, params)
     }
 
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
@@ -81,17 +50,8 @@ impl Host {
         )
     }
 
-    /// Closes the input, as hosts do, and waits for the end.
-    fn end(mut self) {
-        drop(self.input.take());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn end(&mut self) {
+        self.peer.end();
     }
 }
 
@@ -161,7 +121,7 @@ fn several_hosts_a_server_and_the_command_share_one_store() {
         let all = host.call("get_tree", json!({ "conversation_id": "shared" }));
         assert_eq!(all["total"], 3 * turns, "no turn is lost");
     }
-    hosts.into_iter().for_each(Host::end);
+    hosts.iter_mut().for_each(Host::end);
     server.kill();
     home.ok(&["verify"]);
 }

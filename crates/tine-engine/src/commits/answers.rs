@@ -129,17 +129,19 @@ pub struct FieldConflict {
     pub conflict: Conflict,
 }
 
-/// All conflicts of a state.
-pub(super) fn conflicts(state: &State) -> Vec<FieldConflict> {
-    let all = state.conflicts();
-    all.map(|(entity, fact, field, conflict)| FieldConflict {
-        entity,
-        entity_type: fact.entity_type.clone(),
-        name: fact.name.clone(),
-        field: field.to_owned(),
-        conflict: conflict.clone(),
-    })
-    .collect()
+impl FieldConflict {
+    /// All of a state.
+    pub fn all(state: &State) -> Vec<FieldConflict> {
+        let all = state.conflicts();
+        all.map(|(entity, fact, field, conflict)| FieldConflict {
+            entity,
+            entity_type: fact.entity_type.clone(),
+            name: fact.name.clone(),
+            field: field.to_owned(),
+            conflict: conflict.clone(),
+        })
+        .collect()
+    }
 }
 
 /// All fields that differ between two states.

@@ -13,8 +13,8 @@ use super::make::{Plan, head_of, state_at, uncovered};
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
 use super::{
-    CommitView, Decision, MergeBranches, Merged, ResolveConflicts, Summary, SummaryLine, Take,
-    answers, facets, summary,
+    CommitView, Decision, FieldConflict, MergeBranches, Merged, ResolveConflicts, Summary,
+    SummaryLine, Take, answers, facets, summary,
 };
 use crate::append::make_chain;
 use crate::change::{optional, text};
@@ -138,7 +138,7 @@ struct Done {
     committed: Vec<CommitHash>,
     bases: Vec<CommitHash>,
     changes: Vec<super::FieldChange>,
-    conflicts: Vec<super::FieldConflict>,
+    conflicts: Vec<FieldConflict>,
     summary: Vec<SummaryLine>,
     turn: Option<TurnId>,
 }
@@ -174,7 +174,7 @@ impl Done {
             return Ok(Done::default());
         };
         let book = Book::new(records, &call.project);
-        let conflicts = answers::conflicts(&merged.state);
+        let conflicts = FieldConflict::all(&merged.state);
         let Some(before) = book.commit(*ours)?.facets else {
             return Ok(Done { conflicts, ..Done::default() });
         };
@@ -318,7 +318,7 @@ impl<'m> Merge<'m> {
             None => theirs.hash.short(),
         };
         let lines = summary::lines(&book, &tree, self.target.tip, &own, &brought, &changes)?;
-        let conflicts = answers::conflicts(&merged);
+        let conflicts = FieldConflict::all(&merged);
         let words = match &request.summary {
             Summary::None => None,
             Summary::Made => Some(summary::text(&name, &lines)),

@@ -70,25 +70,12 @@ pub(crate) fn erase(
         let piece = Piece { segment: loc.segment, from: loc.index, to: loc.index };
         places.entry(owner).or_default().push(piece);
     }
-    let mut range = KeyRange::prefix(&[]);
-    loop {
-        let page = records.entries(project, EntryKind::Commit, &range, AT_ONCE)?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        range = KeyRange::behind(&[], &last.key);
-        for entry in &page {
-            let commit = parse(&entry.text).and_then(|json| Commit::from_json(&json));
-            let Some(commit) = commit.filter(|commit| commit.facets.is_some()) else {
-                continue;
-            };
-            if words.iter().any(|word| entry.text.contains(word))
-                || covers_any(&*records, project, &commit, &places)?
-            {
-                strip(records, project, &entry.key, Commit { facets: None, ..commit })?;
-            }
-        }
-    }
+    leave(records, project, |records, text, commit| {
+        let known = commit.facets.is_some()
+            && (words.iter().any(|word| text.contains(word))
+                || covers_any(records, project, &commit, &places)?);
+        Ok(known.then_some(Commit { facets: None, ..commit }))
+    })
 }
 
 /// Commits that are read at once.
@@ -109,16 +96,12 @@ fn covers_any(
     }
 }
 
-fn strip(records: &mut dyn Write, project: &ProjectId, key: &[u8], left: Commit) -> Result<()> {
-    let text = left.to_json().to_canonical();
-    Ok(records.put_entry(project, EntryKind::Commit, key, &text)?)
-}
-
-/// Takes what people wrote about the commits of a conversation that goes as a whole.
-pub(crate) fn erase_messages(
+/// Leaves of every commit of a project only what `left` says; `None` for one that stays as it is.
+/// It also gets the text that the commit was read from.
+fn leave(
     records: &mut dyn Write,
     project: &ProjectId,
-    id: &ConversationId,
+    left: impl Fn(&dyn Read, &str, Commit) -> Result<Option<Commit>>,
 ) -> Result<()> {
     let mut range = KeyRange::prefix(&[]);
     loop {
@@ -129,12 +112,25 @@ pub(crate) fn erase_messages(
         range = KeyRange::behind(&[], &last.key);
         for entry in &page {
             let commit = parse(&entry.text).and_then(|json| Commit::from_json(&json));
-            if let Some(commit) = commit.filter(|commit| commit.conversation == *id) {
-                let left = Commit { facets: None, message: String::new(), ..commit };
-                strip(records, project, &entry.key, left)?;
+            let Some(commit) = commit else { continue };
+            if let Some(left) = left(&*records, &entry.text, commit)? {
+                let text = left.to_json().to_canonical();
+                records.put_entry(project, EntryKind::Commit, &entry.key, &text)?;
             }
         }
     }
+}
+
+/// Takes what people wrote about the commits of a conversation that goes as a whole.
+pub(crate) fn erase_messages(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    id: &ConversationId,
+) -> Result<()> {
+    leave(records, project, |_, _, commit| {
+        let of_it = commit.conversation == *id;
+        Ok(of_it.then(|| Commit { facets: None, message: String::new(), ..commit }))
+    })
 }
 
 /// The commit that the key of a listed one names; it goes where that goes.
@@ -170,7 +166,7 @@ pub(crate) fn bring(
     let mut erases = false;
     for (kind, key, text) in entries.iter().filter(|(kind, ..)| is_commit_kind(*kind)) {
         let refuse = |why: &str| {
-            let key = crate::change::hex(key);
+            let key = tine_core::hash::to_hex(key);
             Err(Error::Invalid(format!("the bundle is damaged: {} {key}: {why}", kind.as_str())))
         };
         match kind {

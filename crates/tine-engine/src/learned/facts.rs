@@ -135,7 +135,7 @@ impl Receipt for StoreReceipt {
         };
         let related = |(edge, created): &(super::keys::Edge, bool)| {
             object([
-                ("key", crate::change::hex(&edge.key()).into()),
+                ("key", tine_core::hash::to_hex(&edge.key()).into()),
                 ("created", (*created).into()),
             ])
         };
@@ -161,7 +161,7 @@ impl Receipt for StoreReceipt {
             })
         };
         let related = |json: &Json| {
-            let key = crate::change::from_hex(json.get("key")?.as_str()?)?;
+            let key = tine_core::hash::from_hex(json.get("key")?.as_str()?)?;
             Some((super::keys::Edge::from_key(&key)?, json.get("created")?.as_bool()?))
         };
         let entities = json.get("entities")?.as_array()?.iter();

@@ -14,7 +14,7 @@ pub(super) fn page_range(prefix: &[u8], cursor: Option<&str>) -> Result<KeyRange
     match cursor {
         None => Ok(KeyRange::prefix(prefix)),
         Some(cursor) => {
-            let key = crate::change::from_hex(cursor).filter(|key| key.starts_with(prefix));
+            let key = tine_core::hash::from_hex(cursor).filter(|key| key.starts_with(prefix));
             Ok(KeyRange::behind(prefix, &key.ok_or_else(|| bad_cursor(cursor))?))
         }
     }
@@ -38,7 +38,7 @@ pub(super) fn page<T>(
             looked_at += 1;
             if items.len() == limit || looked_at == LOOKED_AT {
                 let more = found.len() > at + 1;
-                let next = more.then(|| crate::change::hex(&entry.key));
+                let next = more.then(|| tine_core::hash::to_hex(&entry.key));
                 return Ok(Listing { items, next });
             }
         }

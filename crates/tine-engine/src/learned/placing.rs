@@ -16,7 +16,7 @@ use tine_core::{EntityId, Name, Reference, Role, TurnId};
 use tine_store::{Branch, EntryKind, KeyRange, Origin, Turn, TurnLoc};
 
 use super::{StoreTurn, keys};
-use crate::append::{equal_child, make_chain, says_the_same};
+use crate::append::{equal_child, growing, make_chain, says_the_same};
 use crate::log::Mutation;
 use crate::resolve;
 use crate::tree::Tree;
@@ -38,17 +38,13 @@ pub(super) struct Line {
 impl Line {
     /// A branch that is not there yet begins where `main` ends.
     pub(super) fn find(mutation: &Mutation<'_>, wanted: Option<&str>) -> Result<Line> {
-        let (records, call, key) = (mutation.reader(), mutation.call, mutation.key());
-        let branch = resolve::find_branch(records, call, key, wanted.unwrap_or("main"))?;
-        let name = match (&branch, wanted) {
-            (Some(branch), _) => branch.name.clone(),
-            (None, Some(name)) => Name::new(name, mutation.engine.limits())?,
-            (None, None) => Name::main(),
-        };
-        mutation.check_seen(branch.as_ref(), &name)?;
+        let (branch, name) = growing(mutation, wanted)?;
         let tip = match &branch {
             Some(branch) => branch.tip,
-            None => records.branch(key, &Name::main())?.and_then(|main| main.tip),
+            None => {
+                let main = mutation.reader().branch(mutation.key(), &Name::main())?;
+                main.and_then(|main| main.tip)
+            }
         };
         Ok(Line { tip, branch, name })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::{Endpoint, Origin, Relation};
+use tine_core::hash::{from_hex, to_hex};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, TurnId};
 use tine_store::{EntryKind, KeyRange, TurnLoc, required};
@@ -12,7 +13,7 @@ use super::ledger::Ledger;
 use super::pages::{self, page_range};
 use super::record::RelationshipRecord;
 use super::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
-use crate::change::{Change, from_hex, hex, text};
+use crate::change::{Change, text};
 use crate::error::Reference;
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
@@ -95,7 +96,7 @@ impl Engine {
                     if more.is_empty() {
                         continue;
                     }
-                    let next = Some(section.side.cursor(&hex(&section.prefix())));
+                    let next = Some(section.side.cursor(&to_hex(&section.prefix())));
                     return Ok(Listing { items, next });
                 }
                 let left = limit - items.len();
@@ -338,7 +339,7 @@ struct EdgeReceipt {
 
 impl Receipt for EdgeReceipt {
     fn to_json(&self) -> Json {
-        object([("key", hex(&self.edge.key()).into()), ("created", self.created.into())])
+        object([("key", to_hex(&self.edge.key()).into()), ("created", self.created.into())])
     }
 
     fn from_json(json: &Json) -> Option<Self> {

@@ -513,7 +513,7 @@ pub(crate) fn kind_name(kind: Kind) -> &'static str {
 pub(crate) fn bytes_json(bytes: &[u8]) -> Json {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
-        Err(_) => object([("hex", crate::change::hex(bytes).into())]),
+        Err(_) => object([("hex", tine_core::hash::to_hex(bytes).into())]),
     }
 }
 
@@ -521,7 +521,7 @@ pub(crate) fn bytes_json(bytes: &[u8]) -> Json {
 pub(crate) fn bytes_from(json: &Json) -> Option<Vec<u8>> {
     match json {
         Json::String(text) => Some(text.clone().into_bytes()),
-        other => crate::change::from_hex(other.get("hex")?.as_str()?),
+        other => tine_core::hash::from_hex(other.get("hex")?.as_str()?),
     }
 }
 

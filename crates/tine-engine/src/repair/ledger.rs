@@ -50,7 +50,7 @@ impl Repair<'_> {
                     let mut left_out = Vec::new();
                     for entry in &page {
                         match unsound(&Ledger::new(&*records, &id), kind, entry)? {
-                            Some(why) => left_out.push((crate::change::hex(&entry.key), why)),
+                            Some(why) => left_out.push((tine_core::hash::to_hex(&entry.key), why)),
                             None => restore(records, &id, kind, &entry.key, &entry.text)?,
                         }
                     }

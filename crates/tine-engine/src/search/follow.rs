@@ -17,6 +17,7 @@ use tine_store::{
 
 use crate::change::Change;
 use crate::history::detail;
+use crate::undo::{REDO, UNDO};
 use crate::{Engine, Error, Refreshed, Result};
 
 /// Operations of one batch at most.
@@ -169,10 +170,7 @@ fn touched(records: &dyn Read, operation: &Operation) -> Stored<Vec<(TurnId, boo
     let told = match operation.kind.as_str() {
         // Most operations are appends, and an append touches no turn but its own.
         "append" => return Ok(Vec::new()),
-        "undo" | "redo" => match detail(operation)
-            .ok()
-            .and_then(|told| told.facts.get("operation").and_then(Json::as_u64))
-        {
+        UNDO | REDO => match detail(operation).ok().and_then(|told| told.turned()) {
             Some(seq) => records.operation(operation.conversation, seq)?,
             None => None,
         },

@@ -61,7 +61,7 @@ impl Engine {
         let cursor = request.cursor.as_deref().map(|text| Cursor::read(text, &request));
         let cursor = cursor.transpose()?;
         let Some(end) = self.read(|records| {
-            Scope::new(records, call, &request)?;
+            Within::new(records, call, &request)?;
             Ok(records.feed_end()?)
         })?
         else {
@@ -97,19 +97,19 @@ impl SearchHit {
 }
 
 /// The conversation and branch that a search is confined to.
-struct Scope {
+struct Within {
     conversation: Option<Conversation>,
     branch: Option<Branch>,
 }
 
-impl Scope {
+impl Within {
     fn new(records: &dyn Read, call: &Call, request: &SearchQuery) -> Result<Self> {
         let mut conversation = match &request.conversation {
             Some(id) => Some(resolve::conversation(records, call, id)?),
             None => None,
         };
         let Some(name) = &request.branch else {
-            return Ok(Scope { conversation, branch: None });
+            return Ok(Within { conversation, branch: None });
         };
         if conversation.is_none()
             && let Ok(id) = name.parse::<BranchId>()
@@ -123,15 +123,15 @@ impl Scope {
             ));
         };
         let branch = resolve::branch(records, call, within.key, name)?;
-        Ok(Scope { conversation, branch: Some(branch) })
+        Ok(Within { conversation, branch: Some(branch) })
     }
 }
 
 fn filter(records: &dyn Read, call: &Call, request: &SearchQuery) -> Result<SearchFilter> {
-    let scope = Scope::new(records, call, request)?;
+    let within = Within::new(records, call, request)?;
     Ok(SearchFilter {
         project: call.project.clone(),
-        conversation: scope.conversation.map(|within| within.key),
+        conversation: within.conversation.map(|found| found.key),
         role: request.role,
         from: request.from,
         to: request.to,
@@ -156,7 +156,7 @@ struct Place<'s> {
 
 impl<'s> Search<'s> {
     fn page(&self, ranked: Ranked, cursor: Option<&Cursor>, limit: usize) -> Result<SearchPage> {
-        let scope = Scope::new(self.records, self.call, self.request)?;
+        let within = Within::new(self.records, self.call, self.request)?;
         let tags: BTreeSet<String> = self.request.tags.iter().cloned().collect();
         let ranked = match cursor {
             Some(cursor) => ranked.behind(cursor.candidate(self.records, self.call)?),
@@ -168,13 +168,13 @@ impl<'s> Search<'s> {
         for candidate in ranked {
             let place = match places.entry(candidate.conversation) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(self.place(candidate.conversation, &scope)?),
+                Entry::Vacant(new) => new.insert(self.place(candidate.conversation, &within)?),
             };
             let Some(place) = place else { continue };
             if place.tree.state(candidate.loc)? != State::Live {
                 continue;
             }
-            if let Some(branch) = &scope.branch
+            if let Some(branch) = &within.branch
                 && !place.tree.on_line(Some(candidate.loc), branch.tip)?
             {
                 continue;
@@ -195,9 +195,9 @@ impl<'s> Search<'s> {
     }
 
     /// A conversation whose turns may be shown.
-    fn place(&self, key: ConversationKey, scope: &Scope) -> Result<Option<Place<'s>>> {
+    fn place(&self, key: ConversationKey, within: &Within) -> Result<Option<Place<'s>>> {
         let conversation = resolve::conversation_of(self.records, key)?;
-        let named = scope.conversation.as_ref().is_some_and(|within| within.key == key);
+        let named = within.conversation.as_ref().is_some_and(|found| found.key == key);
         let shown = match conversation.visibility {
             Visibility::Shown => true,
             Visibility::Archived => named || self.request.archived,

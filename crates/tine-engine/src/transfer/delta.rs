@@ -228,7 +228,7 @@ fn each_behind(
 
 /// Whether an entry takes an earlier one back, or does it again.
 pub(super) fn turns_back(operation: &Operation) -> bool {
-    matches!(operation.kind.as_str(), "undo" | "redo")
+    crate::undo::turns_back(&operation.kind)
 }
 
 /// Everything that changed behind an entry; whether that is all there is.
@@ -242,10 +242,12 @@ fn changed(
     let mut whole = false;
     each_behind(records, conversation.key, behind, &mut |operation, known| match known {
         // An erasure and a repair reach back further than they tell.
-        Some(known) if !matches!(operation.kind.as_str(), "purge" | crate::repair::KIND) => {
+        Some(known)
+            if !matches!(operation.kind.as_str(), crate::purge::KIND | crate::repair::KIND) =>
+        {
             part.changed.extend(with_metadata(&known));
             if turns_back(&operation) {
-                part.turned.extend(known.facts.get("operation").and_then(Json::as_u64));
+                part.turned.extend(known.turned());
             }
         }
         _ => whole = true,

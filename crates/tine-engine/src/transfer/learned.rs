@@ -210,7 +210,7 @@ impl Brought {
         present: Option<&str>,
         erased: &mut erase::Plan,
     ) -> Result<()> {
-        let name = || format!("{} {}", kind.as_str(), crate::change::hex(key));
+        let name = || format!("{} {}", kind.as_str(), tine_core::hash::to_hex(key));
         let json = || damaged(parse(text), name);
         match kind {
             EntryKind::Entity if present.is_none() || owned => {

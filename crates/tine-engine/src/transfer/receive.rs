@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use tine_core::json::{self, Json};
+use tine_core::json;
 use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
@@ -177,12 +177,12 @@ fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
     let mut turned = HashMap::new();
     for record in records {
         if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
-            && matches!(kind.as_str(), "undo" | "redo")
+            && crate::undo::turns_back(kind)
             && let Ok(json) = json::parse(detail.as_bytes(), json::MAX_DEPTH)
             && let Some(known) = OperationDetail::from_json(&json)
-            && let Some(target) = known.facts.get("operation").and_then(Json::as_u64)
+            && let Some(target) = known.turned()
         {
-            turned.insert(target, kind == "undo");
+            turned.insert(target, kind == crate::undo::UNDO);
         }
     }
     turned

@@ -68,7 +68,7 @@ pub(crate) fn not_as_told(
         let present = records.entry(project, *kind, key)?;
         let present = present.as_deref().and_then(parse);
         if own && expected.complete && present != *value {
-            let what = format!("{} {}", kind.as_str(), crate::change::hex(key));
+            let what = format!("{} {}", kind.as_str(), tine_core::hash::to_hex(key));
             problem(what, "it is not as the log left it");
         }
     }
@@ -181,7 +181,7 @@ fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<Ob
 fn problem(kind: EntryKind, key: &[u8], why: &str) -> Problem {
     let name = match (kind, keys::observation_at_end(key)) {
         (EntryKind::Observation, Some(id)) => id.to_string(),
-        _ => crate::change::hex(key),
+        _ => tine_core::hash::to_hex(key),
     };
     Problem { record: format!("{} {name}", kind.as_str()), why: why.to_owned() }
 }

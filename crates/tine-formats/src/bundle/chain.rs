@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
+use tine_core::hash::{OperationSeal, operation_hash, root_hash, to_hex, turn_hash};
 use tine_core::{ConversationId, Digest, Name, OperationHash, SourceId, TurnHash, TurnId};
 use tine_engine::{BundleRecord, LogMark, Scope};
 use tine_store::{Content, EntryKind};
@@ -245,7 +245,7 @@ impl Current {
             BundleRecord::Entry { kind, key, .. } => {
                 let place = (*kind, key.clone());
                 if self.last_entry.as_ref().is_some_and(|last| *last >= place) {
-                    let name = format!("{} {}", kind.as_str(), encode::hex(key));
+                    let name = format!("{} {}", kind.as_str(), to_hex(key));
                     return Err(Fault::Unsorted { record: "entry", name });
                 }
                 self.last_entry = Some(place);

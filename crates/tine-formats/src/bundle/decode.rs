@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use tine_core::facts::Slot;
+use tine_core::hash::from_hex;
 use tine_core::ids::check_key;
 use tine_core::json::{self, MAX_DEPTH};
 use tine_core::message::MessageError;
@@ -299,13 +300,11 @@ fn entry(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
     let kind = EntryKind::parse(&name)
         .ok_or_else(|| fault("kind", format!("`{name}` is no kind of entry")))?;
     let given = fields.text("key")?;
-    let digits = given.len() % 2 == 0 && !given.is_empty() && given.len() / 2 <= KEY_BYTES;
-    let lower = given.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-    if !digits || !lower {
+    let lower = !given.bytes().any(|byte| byte.is_ascii_uppercase());
+    let key = from_hex(&given).filter(|key| lower && (1..=KEY_BYTES).contains(&key.len()));
+    let Some(key) = key else {
         return Err(fault("key", "it is not pairs of lower-case hexadecimal digits".to_owned()));
-    }
-    let pairs = given.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
-    let key = pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
+    };
     let text = match (kind, fields.any("value")?) {
         (EntryKind::Prompt, Json::String(prompt)) => prompt,
         (EntryKind::Prompt, other) => return Err(wrong("value", "a string", &other)),

@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use tine_core::hash::to_hex;
 use tine_core::json::{self, MAX_DEPTH, Object};
 use tine_core::{Digest, Json, TurnHash, TurnId};
 use tine_engine::BundleRecord;
@@ -158,7 +159,7 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
         }
         BundleRecord::Entry { kind, key, text } => {
             line.insert("kind", kind.as_str().into());
-            line.insert("key", hex(key).into());
+            line.insert("key", to_hex(key).into());
             let value = match kind {
                 EntryKind::Prompt => text.as_str().into(),
                 _ => exact_json(text)?,
@@ -199,14 +200,9 @@ pub(super) fn describe(record: &BundleRecord) -> String {
         BundleRecord::Branch { name, .. } => format!("branch `{name}`"),
         BundleRecord::Bookmark { name, .. } => format!("bookmark `{name}`"),
         BundleRecord::Operation { seq, .. } => format!("operation {seq}"),
-        BundleRecord::Entry { kind, key, .. } => format!("{} {}", kind.as_str(), hex(key)),
+        BundleRecord::Entry { kind, key, .. } => format!("{} {}", kind.as_str(), to_hex(key)),
         BundleRecord::Piece { source, nth, .. } => format!("piece {nth} of source {source}"),
     }
-}
-
-/// A key in hexadecimal digits.
-pub(super) fn hex(key: &[u8]) -> String {
-    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why a turn is hidden, as it is called in a bundle.

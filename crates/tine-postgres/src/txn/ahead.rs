@@ -15,7 +15,9 @@ use tokio_postgres::Row;
 
 use super::{Access, Txn};
 use crate::link::{Command, values};
-use crate::rows::{self, Run, project_of, turn_columns};
+use crate::rows::{
+    self, Run, hidden_columns, project_of, segment_columns, split_columns, turn_columns,
+};
 
 /// Conversations with more segments are looked at fork by fork.
 const SEGMENTS: usize = 2_048;
@@ -54,20 +56,29 @@ pub(super) struct Ahead {
 }
 
 /// Of one conversation: project, number, and how many at most.
-const HIDDEN: &str = "SELECT conversation, segment, first, last, operation, hidden_by, \
-    root_segment, root_index FROM hidden WHERE project = $1 AND conversation = $2 \
-    ORDER BY segment, first, operation LIMIT $3";
+const HIDDEN: &str = concat!(
+    "SELECT ",
+    hidden_columns!(),
+    " FROM hidden WHERE project = $1 AND conversation = $2 \
+     ORDER BY segment, first, operation LIMIT $3"
+);
 
 /// The same.
-const SPLITS: &str = "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
-    right_segment, right_index, operation FROM split WHERE project = $1 AND conversation = $2 \
-    ORDER BY whole_segment, whole_index LIMIT $3";
+const SPLITS: &str = concat!(
+    "SELECT ",
+    split_columns!(),
+    " FROM split WHERE project = $1 AND conversation = $2 \
+     ORDER BY whole_segment, whole_index LIMIT $3"
+);
 
 /// The same.
-const SEGMENTS_WITH_ENDS: &str = "SELECT no, conversation, parent_segment, parent_index, \
-    base_depth, (SELECT max(index) FROM turn \
-    WHERE turn.project = $1 AND turn.segment = segment.no) \
-    FROM segment WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3";
+const SEGMENTS_WITH_ENDS: &str = concat!(
+    "SELECT ",
+    segment_columns!(),
+    ", (SELECT max(index) FROM turn \
+     WHERE turn.project = $1 AND turn.segment = segment.no) FROM segment \
+     WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3"
+);
 
 fn of(sql: &'static str, conversation: ConversationKey, most: usize) -> Command {
     let limit = rows::limited(most + 1);

@@ -16,7 +16,8 @@ use tokio_postgres::Row;
 use super::{Access, Txn};
 use crate::link::{Command, values};
 use crate::rows::{
-    self, branch_columns, conversation_columns, operation_columns, project_of, turn_columns,
+    self, bookmark_columns, branch_columns, conversation_columns, hidden_columns,
+    operation_columns, project_of, segment_columns, split_columns, turn_columns,
 };
 
 /// Turns read at once: the first time, and at most.
@@ -26,8 +27,8 @@ const LARGEST_PAGE: i64 = 4_096;
 /// Operations read at once.
 const OPERATIONS_PAGE: i64 = 1_024;
 
-const SEGMENT: &str = "SELECT no, conversation, parent_segment, parent_index, base_depth \
-    FROM segment WHERE project = $1 AND no = $2";
+const SEGMENT: &str =
+    concat!("SELECT ", segment_columns!(), " FROM segment WHERE project = $1 AND no = $2");
 
 const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
 
@@ -264,10 +265,13 @@ impl Read for Txn<'_> {
     }
 
     fn segments(&self, conversation: ConversationKey) -> Result<Vec<SegmentExtent>> {
-        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth, \
-                   (SELECT max(index) FROM turn \
-                    WHERE turn.project = $1 AND turn.segment = segment.no) \
-                   FROM segment WHERE project = $1 AND conversation = $2 ORDER BY no";
+        let sql = concat!(
+            "SELECT ",
+            segment_columns!(),
+            ", (SELECT max(index) FROM turn \
+             WHERE turn.project = $1 AND turn.segment = segment.no) FROM segment \
+             WHERE project = $1 AND conversation = $2 ORDER BY no"
+        );
         let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
         let each = rows.iter().map(|row| {
             let segment = rows::segment(row);
@@ -283,9 +287,12 @@ impl Read for Txn<'_> {
         conversation: ConversationKey,
         parent: Option<TurnLoc>,
     ) -> Result<Vec<Segment>> {
-        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment \
-                   WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
-                   AND parent_index = $4 ORDER BY no";
+        let sql = concat!(
+            "SELECT ",
+            segment_columns!(),
+            " FROM segment WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
+             AND parent_index = $4 ORDER BY no"
+        );
         let known = self.segments_where(conversation, |segment| segment.parent == parent)?;
         if let Some(known) = known {
             return Ok(known);
@@ -297,9 +304,12 @@ impl Read for Txn<'_> {
     }
 
     fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>> {
-        let sql = "SELECT no, conversation, parent_segment, parent_index, base_depth FROM segment \
-                   WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
-                   AND parent_index >= $4 ORDER BY no";
+        let sql = concat!(
+            "SELECT ",
+            segment_columns!(),
+            " FROM segment WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
+             AND parent_index >= $4 ORDER BY no"
+        );
         let (segment, index) = rows::place(Some(at));
         let project = project_of(conversation.0);
         let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
@@ -443,9 +453,12 @@ impl Read for Txn<'_> {
         if let Some(known) = self.known_splits(conversation)? {
             return Ok(known);
         }
-        let sql = "SELECT conversation, whole_segment, whole_index, left_segment, left_index, \
-                   right_segment, right_index, operation FROM split \
-                   WHERE project = $1 AND conversation = $2 ORDER BY whole_segment, whole_index";
+        let sql = concat!(
+            "SELECT ",
+            split_columns!(),
+            " FROM split WHERE project = $1 AND conversation = $2 \
+             ORDER BY whole_segment, whole_index"
+        );
         let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
         Ok(rows.iter().map(rows::split).collect())
     }
@@ -454,9 +467,12 @@ impl Read for Txn<'_> {
         if let Some(known) = self.hidden_where(conversation, |it| it.segment == segment)? {
             return Ok(known);
         }
-        let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
-                   root_index FROM hidden WHERE project = $1 AND conversation = $2 \
-                   AND segment = $3 ORDER BY first, operation";
+        let sql = concat!(
+            "SELECT ",
+            hidden_columns!(),
+            " FROM hidden WHERE project = $1 AND conversation = $2 AND segment = $3 \
+             ORDER BY first, operation"
+        );
         let project = project_of(conversation.0);
         let rows = self.ask(sql, values![project, conversation.0, segment.0])?;
         rows.iter().map(rows::hidden).collect()
@@ -466,9 +482,12 @@ impl Read for Txn<'_> {
         if let Some(known) = self.hidden_where(conversation, |_| true)? {
             return Ok(known);
         }
-        let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root_segment, \
-                   root_index FROM hidden WHERE project = $1 AND conversation = $2 \
-                   ORDER BY segment, first, operation";
+        let sql = concat!(
+            "SELECT ",
+            hidden_columns!(),
+            " FROM hidden WHERE project = $1 AND conversation = $2 \
+             ORDER BY segment, first, operation"
+        );
         let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
         rows.iter().map(rows::hidden).collect()
     }
@@ -506,8 +525,11 @@ impl Read for Txn<'_> {
     }
 
     fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>> {
-        let sql = "SELECT name, conversation, segment, index, created_at FROM bookmark \
-                   WHERE project = $1 AND name = $2";
+        let sql = concat!(
+            "SELECT ",
+            bookmark_columns!(),
+            " FROM bookmark WHERE project = $1 AND name = $2"
+        );
         let Some(no) = self.project_no(project)? else { return Ok(None) };
         let row = self.ask_one(sql, values![no, name.as_str().to_owned()])?;
         Ok(row.map(|row| rows::bookmark(&row, project)))
@@ -519,8 +541,11 @@ impl Read for Txn<'_> {
         after: Option<&Name>,
         limit: usize,
     ) -> Result<Vec<Bookmark>> {
-        let sql = "SELECT name, conversation, segment, index, created_at FROM bookmark \
-                   WHERE project = $1 AND name > $2 ORDER BY name LIMIT $3";
+        let sql = concat!(
+            "SELECT ",
+            bookmark_columns!(),
+            " FROM bookmark WHERE project = $1 AND name > $2 ORDER BY name LIMIT $3"
+        );
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
         // Names are not empty.
         let after = after.map_or("", Name::as_str).to_owned();
@@ -529,8 +554,11 @@ impl Read for Txn<'_> {
     }
 
     fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>> {
-        let sql = "SELECT name, conversation, segment, index, created_at FROM bookmark \
-                   WHERE project = $1 AND conversation = $2 ORDER BY name";
+        let sql = concat!(
+            "SELECT ",
+            bookmark_columns!(),
+            " FROM bookmark WHERE project = $1 AND conversation = $2 ORDER BY name"
+        );
         let no = project_of(conversation.0);
         let Some(project) = self.project_id(no)? else { return Ok(Vec::new()) };
         let rows = self.ask(sql, values![no, conversation.0])?;

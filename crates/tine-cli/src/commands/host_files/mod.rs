@@ -27,7 +27,7 @@ pub(crate) struct Manner {
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
-    #[arg(long)]
+    #[arg(short, long)]
     yes: bool,
 }
 
