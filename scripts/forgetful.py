@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A recorder with a defect: whenever it starts, it has lost the last change that it had stored.
+"""A program with a defect: whenever it starts, it has lost the last change that it had stored.
 
-It stands in for `tine` where `kills.py` is to be shown a loss; TINE names the real one.
+It stands in for `tine` where a `kills.py` is to be shown a loss; TINE names the real one.
 """
 
 import json
