@@ -124,6 +124,26 @@ fn a_thousandth_that_is_new_sends_less_than_a_hundredth_of_the_bytes() {
     assert!(other.everything() == home.everything(), "both hold the same bytes");
 }
 
+#[test]
+fn what_both_sides_have_from_elsewhere_is_compared_once() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    let way = Counter::before(&server);
+    for side in [&home, &other] {
+        grow(side, &sessions("a", 3), 200);
+    }
+    let done = home.json(&["sync", &way.url]);
+    assert_eq!((&done["pulled"]["turns"], &done["pushed"]["turns"]), (&0.into(), &0.into()));
+    let first = way.take();
+    home.ok(&["sync", &way.url]);
+    let again = way.take();
+    println!("{first} bytes to compare, then {again}");
+    assert!(first > 500_000 && again < 20_000, "{first}, then {again}");
+    grow(&other, &sessions("a", 1), 201);
+    assert_eq!(home.json(&["sync", &way.url])["pulled"]["turns"], 1);
+    assert!(way.take() < 40_000, "only what is new travels");
+}
+
 /// What a store holds: whole conversations to the byte, but of those that both sides went on with
 /// only the turns, which are what both share.
 fn holdings(home: &Home) -> BTreeMap<String, BTreeSet<String>> {

@@ -22,7 +22,8 @@ use crate::change::{Change, text};
 use crate::conversation::{check_root_parts, create, patch_fields};
 use crate::log::{Mutation, Steps};
 use crate::tree::{State, Tree};
-use crate::{Call, ConversationPatch, Engine, Error, LogMark, NewConversation, Result};
+use crate::transfer::remember;
+use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
 
 /// A tree to be brought in.
 #[derive(Clone, Debug)]
@@ -172,6 +173,7 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
     let mut done = Grafted { created: known.is_none(), ..Grafted::default() };
     match &known {
         Some(known) if !known.visibility.is_there() || known.root.is_none() => {
+            remember_compared(steps, known, request)?;
             return Ok(Grafted { refused: true, ..done });
         }
         Some(_) => {}
@@ -219,7 +221,21 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
         done.withheld += u64::from(matches!(place, Place::Withheld));
     }
     done.operations = log_end(steps)? - begun;
+    if done.operations == 0 {
+        remember_compared(steps, &conversation, request)?;
+    }
     Ok(done)
+}
+
+/// Keeps in mind how far another log was looked through in vain, so that it need not be again.
+fn remember_compared(
+    steps: &mut Steps<'_>,
+    conversation: &Conversation,
+    request: &Graft,
+) -> Result<()> {
+    let Some(of) = request.merged else { return Ok(()) };
+    let seq = steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq);
+    remember(steps.records(), &conversation.project, &conversation.id, LogMerge { seq, of })
 }
 
 fn begin(mutation: &mut Mutation<'_>, id: &ConversationId, new: &NewConversation) -> Result<()> {

@@ -186,6 +186,43 @@ fn the_same_conversation_made_twice_meets_turn_by_turn() {
 }
 
 #[test]
+fn what_has_nothing_new_is_not_handed_over_again() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        there.talk("talk");
+        // Said on both sides at the same times: the same turns, in logs that have nothing in common.
+        let mut said = spoken(&["a", "b", "c"]);
+        for one in &mut said {
+            one.created_at = Some(crate::world::start());
+        }
+        for world in [here, &there] {
+            world.append(Append::to(talk.clone(), said.clone()));
+        }
+        let before = (here.export(), there.export());
+        let first = pull(here, &there, &talk);
+        assert_eq!((first.turns, first.operations), (0, 0));
+        assert!(first.bytes > 1_000, "it had to be looked through");
+        assert_eq!(pull(here, &there, &talk), Pulled::default());
+        pull(&there, here, &talk);
+        assert_eq!(pull(&there, here, &talk), Pulled::default());
+        assert!(before == (here.export(), there.export()), "no entry of any log tells of it");
+
+        // What was deleted here is not offered again either, until somebody brings it back.
+        let gone = here.rows(&talk)[1].id;
+        let (turn, mode) = (TurnRef::of(gone), DeleteMode::Cascade);
+        let delete = Delete { turn, mode, force: false, dry_run: false };
+        here.engine.delete(&here.call, delete).unwrap();
+        there.say(&talk, &["d"]);
+        assert_eq!(pull(here, &there, &talk).withheld, 1);
+        assert_eq!(pull(here, &there, &talk), Pulled::default());
+        here.engine.undo(&here.call, &talk, None).unwrap();
+        assert_eq!(pull(here, &there, &talk).turns, 1);
+        assert_eq!(here.path(&talk, "main"), "a b c d");
+    });
+}
+
+#[test]
 fn a_commit_that_is_taken_back_is_taken_back_on_the_other_side() {
     for_each_store(|here| {
         let there = another(7);

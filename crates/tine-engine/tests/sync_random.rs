@@ -206,6 +206,7 @@ fn told(story: &Story) {
         let before = (here.export(), there.export());
         for done in [pull(&here, &there, &talk), pull(&there, &here, &talk)] {
             assert_eq!((done.turns, done.operations), (0, 0), "a second sync moves nothing");
+            assert!(done.bytes < 1_000, "nor does it hand over any turn: {}", done.bytes);
         }
         assert!(before == (here.export(), there.export()));
     }

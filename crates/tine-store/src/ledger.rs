@@ -54,11 +54,13 @@ pub enum EntryKind {
     CommitSignature = 22,
     /// What a turn is about, computed before.
     Rings = 23,
+    /// How far other logs were looked through that had nothing new, under the conversation.
+    Compared = 24,
 }
 
 impl EntryKind {
     /// All of them.
-    pub const ALL: [EntryKind; 23] = [
+    pub const ALL: [EntryKind; 24] = [
         EntryKind::Entity,
         EntryKind::EntityOfType,
         EntryKind::MergedInto,
@@ -82,6 +84,7 @@ impl EntryKind {
         EntryKind::CommitHead,
         EntryKind::CommitSignature,
         EntryKind::Rings,
+        EntryKind::Compared,
     ];
 
     /// Its name, in bundles and messages.
@@ -110,6 +113,7 @@ impl EntryKind {
             EntryKind::CommitHead => "commit_head",
             EntryKind::CommitSignature => "commit_signature",
             EntryKind::Rings => "rings",
+            EntryKind::Compared => "compared",
         }
     }
 

@@ -3498,6 +3498,8 @@ export interface components {
             seq: number;
         };
         LogMergesAnswer: {
+            /** @default [] */
+            compared: components["schemas"]["LogMerge"][];
             merges: components["schemas"]["LogMerge"][];
             project_id: string;
             /** Format: uint64 */

@@ -14,6 +14,7 @@ use tine_core::{ConversationId, OperationHash, TurnHash, TurnId};
 use tine_store::{Content, Conversation, ConversationKey, Detail, Operation, Read, required};
 
 use super::BundleRecord;
+use super::compared::compared;
 use super::export::{Part, beginning, export, named, turns};
 use crate::change::{Change, OperationDetail, parsed, text};
 use crate::conversation::bad_cursor;
@@ -38,7 +39,7 @@ impl LogMark {
         tine_core::json::object([("hash", text(&self.hash)), ("seq", self.seq.into())])
     }
 
-    fn from_json(json: &Json) -> Option<Self> {
+    pub(super) fn from_json(json: &Json) -> Option<Self> {
         Some(LogMark { seq: json.get("seq")?.as_u64()?, hash: parsed(json, "hash")? })
     }
 }
@@ -67,6 +68,9 @@ pub struct LogMerges {
     /// The entries that brought turns of others, oldest first; the newest of them, if there are
     /// very many.
     pub merges: Vec<LogMerge>,
+    /// How far other logs were looked through that had nothing new: no entry tells of it, `seq` is
+    /// where this log ended then.
+    pub compared: Vec<LogMerge>,
     /// The last entry that took something back or brought it back, 0 without one. What was left
     /// out before it may be wanted since.
     pub turned: u64,
@@ -167,6 +171,7 @@ impl Engine {
             })?;
             let surplus = told.merges.len().saturating_sub(MERGES);
             told.merges.drain(..surplus);
+            told.compared = compared(records, &call.project, id)?;
             Ok(told)
         })
     }

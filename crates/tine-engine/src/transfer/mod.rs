@@ -1,5 +1,6 @@
 //! Whole conversations out of a store and into another one, record by record.
 
+mod compared;
 mod delta;
 mod export;
 mod import;
@@ -7,6 +8,7 @@ mod learned;
 mod peer;
 mod receive;
 
+pub(crate) use compared::remember;
 pub use delta::{Delta, LogEnd, LogMark, LogMerge, LogMerges, Scope};
 pub use peer::{Peer, carry};
 pub use receive::Pulled;

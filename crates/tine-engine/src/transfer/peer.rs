@@ -161,10 +161,8 @@ impl Way<'_> {
             Err(error) if error.kind() == Kind::NotFound => return nothing,
             delta => delta?,
         };
-        match diverged && delta.turns() == 0 {
-            true => Ok(Pulled { diverged, bytes: delta.bytes, ..Pulled::default() }),
-            false => self.to.receive(self.call, delta),
-        }
+        // Also one without a turn: the other side keeps in mind up to where it has seen the log.
+        self.to.receive(self.call, delta)
     }
 
     /// The last entry that both logs share.
@@ -201,7 +199,8 @@ impl Way<'_> {
         let here = self.to.log_merges(self.call, self.id, behind)?;
         let there = self.from.log_merges(self.call, self.id, behind)?;
         // What was taken back or brought back since may have been left out then.
-        let marks = here.merges.iter().filter(|merge| merge.seq > here.turned);
+        let marks = here.merges.iter().chain(&here.compared);
+        let marks = marks.filter(|merge| merge.seq >= here.turned);
         let marks: Vec<LogMark> =
             marks.map(|merge| merge.of).filter(|mark| mark.seq >= there.turned).collect();
         let taken = shared(self.from, self.call, self.id, &marks)?.last().copied().or(common);

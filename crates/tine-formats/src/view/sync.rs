@@ -77,14 +77,24 @@ pub struct LogMerge {
 pub struct LogMerges {
     /// The entries that brought turns of others, oldest first.
     pub merges: Vec<LogMerge>,
+    /// How far other logs were looked through that had nothing new; no entry tells of it, `seq` is
+    /// where this log ended then.
+    #[serde(default)]
+    pub compared: Vec<LogMerge>,
     /// The last entry that took something back or brought it back; 0 without one.
     pub turned: u64,
 }
 
 impl From<engine::LogMerges> for LogMerges {
     fn from(told: engine::LogMerges) -> Self {
-        let merge = |it: engine::LogMerge| LogMerge { seq: it.seq, of: it.of.into() };
-        LogMerges { merges: told.merges.into_iter().map(merge).collect(), turned: told.turned }
+        let all = |told: Vec<engine::LogMerge>| {
+            told.into_iter().map(|it| LogMerge { seq: it.seq, of: it.of.into() }).collect()
+        };
+        LogMerges {
+            merges: all(told.merges),
+            compared: all(told.compared),
+            turned: told.turned,
+        }
     }
 }
 
@@ -93,8 +103,10 @@ impl TryFrom<LogMerges> for engine::LogMerges {
 
     fn try_from(view: LogMerges) -> Result<Self, Unreadable> {
         let merge = |it: LogMerge| Ok(engine::LogMerge { seq: it.seq, of: it.of.try_into()? });
-        let merges = view.merges.into_iter().map(merge).collect::<Result<_, Unreadable>>()?;
-        Ok(engine::LogMerges { merges, turned: view.turned })
+        let all = |view: Vec<LogMerge>| view.into_iter().map(merge).collect();
+        let all = |view| -> Result<Vec<engine::LogMerge>, Unreadable> { all(view) };
+        let (merges, compared) = (all(view.merges)?, all(view.compared)?);
+        Ok(engine::LogMerges { merges, compared, turned: view.turned })
     }
 }
 
