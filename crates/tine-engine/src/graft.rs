@@ -498,9 +498,9 @@ fn follow(
 ) -> Result<(Branch, bool)> {
     let key = mutation.key();
     let mut wanted = name.clone();
-    for number in 0_u32.. {
+    for number in 0_u64.. {
         if number > 0 {
-            wanted = Name::from_stored(format!("{name}-{number}"));
+            wanted = name.numbered(number, mutation.engine.limits());
         }
         let Some(branch) = mutation.reader().branch(key, &wanted)? else {
             break;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tine_core::{ConversationId, Json, Name};
+use tine_core::{ConversationId, Json, Limits, Name};
 use tine_engine::{
     Append, Delete, DeleteMode, End, MetadataPatch, NewCommit, NewRelationship, Page, Pulled,
     Purge, PurgeTarget, RelationshipQuery, SplitTurn, TurnRef, carry,
@@ -137,6 +137,36 @@ fn two_branches_of_one_name_end_as_two_branches() {
         assert_eq!(there.path(&talk, "main-1"), "a b here more", "the branch of last time goes on");
         assert_eq!(there.path(&talk, "main"), "a b there");
         assert_eq!(here.engine.branches(&here.call, &talk).unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn the_longest_name_of_a_branch_has_room_for_a_number() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let limits = Limits::default();
+        // The last letter takes two bytes, and is not cut in half.
+        let long = format!("{}\u{e9}", "x".repeat(limits.name_bytes - 2));
+        let root = here.say(&talk, &["a"])[0];
+        here.say_under(&talk, root, &long, bot("b"));
+        pull(&there, here, &talk);
+        for (side, said) in [(here, "here"), (&there, "there")] {
+            let append = Append::to(talk.clone(), vec![user(said)]);
+            side.append(Append { branch: Some(long.clone()), ..append });
+        }
+        sync(here, &there, &talk);
+        let names: Vec<Name> =
+            here.engine.branches(&here.call, &talk).unwrap().into_iter().map(|it| it.name).collect();
+        let numbered = format!("{}-1", "x".repeat(limits.name_bytes - 2));
+        assert!(names.contains(&Name::new(numbered.clone(), &limits).unwrap()), "{names:?}");
+        assert_eq!(here.path(&talk, &numbered), "a b there");
+        there.append(Append {
+            branch: Some(long.clone()),
+            ..Append::to(talk.clone(), vec![bot("more")])
+        });
+        sync(here, &there, &talk);
+        assert_eq!(here.path(&talk, &numbered), "a b there more");
     });
 }
 
