@@ -277,8 +277,41 @@ fn what_was_done_outside_of_conversations_travels_while_one_log_begins_the_other
     assert_eq!(other.everything(), home.everything());
     home.ok_with(&["store", "facts"], person("Carol").as_bytes());
     other.ok_with(&["store", "facts"], person("Dan").as_bytes());
+    // That is said, and everything else is synced all the same.
+    home.ok(&["append", "-c", "trip", "and more"]);
+    let ran = home.run(&["--json", "sync", &server.url]);
+    assert_eq!(ran.code, i32::from(tine_core::Kind::Unsupported.exit_code()), "{ran:?}");
+    let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(done["pushed"]["turns"], 1, "{done}");
+    let kept = done["kept_back"].as_array().unwrap();
+    assert_eq!((kept.len(), &kept[0]["conversation_id"]), (1, &"~project".into()), "{done}");
+    assert!(kept[0]["message"].to_string().contains("went different ways"), "{done}");
+    assert!(ran.err.contains("kept back") && ran.err.contains("unsupported"), "{ran:?}");
+    let ran = home.run(&["sync", &server.url]);
+    assert!(ran.out.contains("kept back: ~project: ") && ran.code != 0, "{ran:?}");
+    check_verified(&[&home, &other]);
+}
+
+#[test]
+fn a_bookmark_that_is_taken_is_kept_under_another_name_and_said() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    for (side, id) in [(&home, "mine"), (&other, "theirs")] {
+        side.ok(&["new", id]);
+        side.ok(&["append", "-c", id, "said"]);
+        side.ok(&["bookmark", "mark", "-c", id, "main"]);
+    }
     let done = home.json(&["sync", &server.url]);
-    assert!(done["notes"].to_string().contains("went different ways"), "{done}");
+    let notes = done["notes"].to_string();
+    assert!(
+        notes.contains("here it is `mark-1`") && notes.contains("there it is `mark-1`"),
+        "{notes}"
+    );
+    completed(&home, &server.url);
+    for side in [&home, &other] {
+        let found = side.json(&["bookmark"]).to_string();
+        assert!(found.contains("\"mark\"") && found.contains("\"mark-1\""), "{found}");
+    }
     check_verified(&[&home, &other]);
 }
 

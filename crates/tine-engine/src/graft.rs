@@ -21,8 +21,8 @@ use crate::append::{make_turn, says_the_same};
 use crate::change::{Change, text};
 use crate::conversation::{check_root_parts, create, patch_fields};
 use crate::log::{Mutation, Steps};
-use crate::tree::{State, Tree};
 use crate::transfer::remember;
+use crate::tree::{State, Tree};
 use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
 
 /// A tree to be brought in.

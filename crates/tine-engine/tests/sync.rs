@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tine_core::{ConversationId, Json, Limits, Name};
 use tine_engine::{
-    Append, Delete, DeleteMode, End, MetadataPatch, NewCommit, NewRelationship, Page, Pulled,
-    Purge, PurgeTarget, RelationshipQuery, SplitTurn, TurnRef, carry,
+    Append, Call, Delete, DeleteMode, End, MetadataPatch, NewCommit, NewRelationship, Page, Pulled,
+    Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn, TurnRef, carry,
 };
 use tine_store::MemoryStore;
 
@@ -156,8 +156,13 @@ fn the_longest_name_of_a_branch_has_room_for_a_number() {
             side.append(Append { branch: Some(long.clone()), ..append });
         }
         sync(here, &there, &talk);
-        let names: Vec<Name> =
-            here.engine.branches(&here.call, &talk).unwrap().into_iter().map(|it| it.name).collect();
+        let names: Vec<Name> = here
+            .engine
+            .branches(&here.call, &talk)
+            .unwrap()
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
         let numbered = format!("{}-1", "x".repeat(limits.name_bytes - 2));
         assert!(names.contains(&Name::new(numbered.clone(), &limits).unwrap()), "{names:?}");
         assert_eq!(here.path(&talk, &numbered), "a b there");
@@ -167,6 +172,95 @@ fn the_longest_name_of_a_branch_has_room_for_a_number() {
         });
         sync(here, &there, &talk);
         assert_eq!(here.path(&talk, &numbered), "a b there more");
+    });
+}
+
+#[test]
+fn bookmarks_of_one_name_are_both_kept() {
+    for_each_store(|here| {
+        let there = another(7);
+        let (mine, theirs) = (here.talk("mine"), there.talk("theirs"));
+        let name = Name::from_stored("mark");
+        for (side, talk) in [(here, &mine), (&there, &theirs)] {
+            let turn = TurnRef::of(side.say(talk, &["a", "b"])[1]);
+            side.engine.set_bookmark(&side.call, name.clone(), turn).unwrap();
+        }
+        let both = || {
+            let done = pull(here, &there, &theirs).renamed;
+            let back = pull(&there, here, &mine).renamed;
+            // Further on each side keeps its names, whichever way a conversation travels.
+            pull(&there, here, &theirs);
+            pull(here, &there, &mine);
+            (done, back)
+        };
+        let renamed = Renamed { from: name.clone(), to: Name::from_stored("mark-1") };
+        assert_eq!(both(), (vec![renamed.clone()], vec![renamed]));
+        let marks = |side: &World| {
+            let found = side.engine.bookmarks(&side.call, Page::default()).unwrap().items;
+            let one = |it: tine_engine::BookmarkView| format!("{} {}", it.name, it.conversation);
+            found.into_iter().map(one).collect::<Vec<_>>()
+        };
+        let (ours, others) = (["mark mine", "mark-1 theirs"], ["mark theirs", "mark-1 mine"]);
+        assert_eq!(
+            (marks(here), marks(&there)),
+            (ours.map(Into::into).into(), others.map(Into::into).into())
+        );
+        for side in [here, &there] {
+            for talk in [&mine, &theirs] {
+                side.say(talk, &["c"]);
+                assert_eq!(both(), (vec![], vec![]));
+                assert_eq!(
+                    (marks(here), marks(&there)),
+                    (ours.map(Into::into).into(), others.map(Into::into).into())
+                );
+            }
+        }
+        // One that is removed is removed under either name.
+        here.engine.delete_bookmark(&here.call, &Name::from_stored("mark-1")).unwrap();
+        both();
+        assert_eq!(marks(&there), ["mark-1 mine"]);
+    });
+}
+
+#[test]
+fn a_bookmark_that_is_moved_to_another_conversation_moves_on_the_other_side() {
+    for_each_store(|here| {
+        let there = another(7);
+        let (one, two) = (here.talk("one"), here.talk("two"));
+        let (first, second) = (here.say(&one, &["a"])[0], here.say(&two, &["b"])[0]);
+        let name = Name::from_stored("mark");
+        here.engine.set_bookmark(&here.call, name.clone(), TurnRef::of(first)).unwrap();
+        pull(&there, here, &one);
+        pull(&there, here, &two);
+        here.engine.set_bookmark(&here.call, name.clone(), TurnRef::of(second)).unwrap();
+        assert_eq!(pull(&there, here, &two).renamed, []);
+        assert_eq!(there.engine.bookmark(&there.call, &name).unwrap().turn, second);
+        assert_eq!(there.export(), here.export());
+    });
+}
+
+#[test]
+fn a_key_that_means_something_else_keeps_nothing_back() {
+    for_each_store(|here| {
+        let there = another(7);
+        let (mine, theirs) = (here.talk("mine"), there.talk("theirs"));
+        let append = |side: &World, talk: &ConversationId, said: &str| {
+            let call = Call { idempotency_key: Some("key".into()), ..side.call.clone() };
+            side.engine.append(&call, Append::to(talk.clone(), vec![user(said)])).unwrap()
+        };
+        let first = append(here, &mine, "a");
+        append(&there, &theirs, "b");
+        let done = pull(here, &there, &theirs);
+        assert_eq!((done.turns, done.keys), (1, 1));
+        assert_eq!(here.path(&theirs, "main"), "b");
+        let again = append(here, &mine, "a");
+        assert!(again.replayed, "the key means what it meant here");
+        assert_eq!(again.turns[0].0.id, first.turns[0].0.id);
+        there.say(&theirs, &["c"]);
+        assert_eq!(pull(here, &there, &theirs).keys, 0);
+        here.say(&theirs, &["d"]);
+        pull(&there, here, &theirs);
+        assert!(append(&there, &theirs, "b").replayed, "and there what it meant there");
     });
 }
 

@@ -3848,10 +3848,17 @@ export interface components {
             /** Format: uint64 */
             bytes: number;
             diverged: boolean;
+            /**
+             * Format: uint64
+             * @default 0
+             */
+            keys: number;
             new: boolean;
             /** Format: uint64 */
             operations: number;
             project_id: string;
+            /** @default [] */
+            renamed: components["schemas"]["Renamed"][];
             /** Format: uint64 */
             turns: number;
             /** Format: uint64 */
@@ -3957,6 +3964,10 @@ export interface components {
         RemovedAnswer: {
             deleted: boolean;
             project_id: string;
+        };
+        Renamed: {
+            from: string;
+            to: string;
         };
         Rendering: {
             begins_at?: string | null;

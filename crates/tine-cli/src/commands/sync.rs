@@ -14,7 +14,8 @@ use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{
-    Call, Engine, LogMark, Operations, Page, Peer, Pulled, SystemClock, SystemEntropy, carry,
+    Call, Engine, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock, SystemEntropy,
+    carry,
 };
 use tine_store::embedded::Mode;
 
@@ -62,7 +63,7 @@ struct Travelled {
 }
 
 impl Travelled {
-    fn add(&mut self, done: Pulled) {
+    fn add(&mut self, done: &Pulled) {
         self.conversations += u64::from(done.operations > 0);
         self.diverged += u64::from(done.diverged && done.turns > 0);
         self.turns += done.turns;
@@ -77,7 +78,20 @@ impl Travelled {
 struct Report {
     pulled: Travelled,
     pushed: Travelled,
+    /// What was done otherwise than one might think.
     notes: Vec<String>,
+    /// What was refused; everything else was synced.
+    kept_back: Vec<KeptBack>,
+}
+
+/// A conversation that could not be brought from one side to the other.
+#[derive(Debug, Serialize)]
+struct KeptBack {
+    conversation_id: String,
+    code: &'static str,
+    message: String,
+    #[serde(skip)]
+    kind: Kind,
 }
 
 /// The other side.
@@ -126,16 +140,27 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     }
     let bar = bar(work.len() as u64, io::stderr().is_terminal() && !globals.json);
     for one in &work {
-        match exchange(here, remote.peer(), one, args, &mut report) {
-            Err(failure) if is_about_one(failure.kind()) => {
-                report.notes.push(format!("{}: {failure}", one.id));
-            }
-            other => other?,
-        }
+        exchange(here, remote.peer(), one, args, &mut report)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    say(&session, &report)
+    say(&session, &report)?;
+    complete(&report)
+}
+
+/// Fails where something was kept back, as its first refusal would.
+fn complete(report: &Report) -> Result<()> {
+    let Some(first) = report.kept_back.first() else { return Ok(()) };
+    let mut ids: Vec<&str> =
+        report.kept_back.iter().map(|it| it.conversation_id.as_str()).collect();
+    ids.dedup();
+    let what = match ids.as_slice() {
+        [one] => format!("`{one}` was kept back"),
+        [one, more @ ..] => format!("`{one}` and {} more were kept back", more.len()),
+        [] => return Ok(()),
+    };
+    let why = format!("{what} ({}); everything else was synced", first.message);
+    Err(Failure::refused(first.kind, why))
 }
 
 /// The conversations of a project whose logs are not the same on both sides, in the order in which
@@ -180,13 +205,52 @@ fn exchange(
 ) -> Result<()> {
     let Work { call, id, here: ours, there: theirs } = work;
     if !args.push {
-        report.pulled.add(carry(there, here, call, id, (*theirs, *ours))?);
+        let done = carry(there, here, call, id, (*theirs, *ours));
+        let done = report.noted(id, "here", done)?;
+        report.pulled.add(&done);
     }
     if !args.pull {
         let ours = here.log_end(call, id)?;
-        report.pushed.add(carry(here, there, call, id, (ours, *theirs))?);
+        let done = carry(here, there, call, id, (ours, *theirs));
+        let done = report.noted(id, "there", done)?;
+        report.pushed.add(&done);
     }
     Ok(())
+}
+
+impl Report {
+    /// What was done with a conversation; a refusal that is about it alone is noted.
+    fn noted(
+        &mut self,
+        id: &ConversationId,
+        side: &str,
+        done: tine_engine::Result<Pulled>,
+    ) -> Result<Pulled> {
+        let done = match done {
+            Err(error) if is_about_one(error.kind()) => {
+                let (kind, message) = (error.kind(), error.to_string());
+                let (conversation_id, code) = (id.to_string(), kind.code());
+                let known = self.kept_back.last();
+                // Mostly what keeps it from one side keeps it from the other.
+                if known.is_none_or(|it| (&it.conversation_id, it.kind) != (&conversation_id, kind))
+                {
+                    self.kept_back.push(KeptBack { conversation_id, code, message, kind });
+                }
+                Pulled::default()
+            }
+            done => done?,
+        };
+        for Renamed { from, to } in &done.renamed {
+            self.notes.push(format!(
+                "{id}: the bookmark `{from}` is {side} another turn's already; {side} it is `{to}`"
+            ));
+        }
+        if done.keys > 0 {
+            let keys = count(done.keys, "idempotency key");
+            self.notes.push(format!("{id}: {keys} not taken over, used for something else {side}"));
+        }
+        Ok(done)
+    }
 }
 
 /// A refusal that is no reason to leave out other conversations.
@@ -267,6 +331,10 @@ fn say(session: &Session, report: &Report) -> Result<()> {
         }
         for note in &report.notes {
             writeln!(out, "{}", crate::terminal::text::visible(note))?;
+        }
+        for KeptBack { conversation_id, message, .. } in &report.kept_back {
+            let why = format!("kept back: {conversation_id}: {message}");
+            writeln!(out, "{}", crate::terminal::text::visible(&why))?;
         }
         Ok(())
     })

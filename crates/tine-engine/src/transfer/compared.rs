@@ -27,7 +27,13 @@ pub(super) fn compared(
         let (seq, of) = (json.get("seq")?.as_u64()?, LogMark::from_json(json.get("of")?)?);
         Some(LogMerge { seq, of })
     };
-    Ok(marks.as_ref().and_then(Json::as_array).unwrap_or_default().iter().filter_map(mark).collect())
+    Ok(marks
+        .as_ref()
+        .and_then(Json::as_array)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(mark)
+        .collect())
 }
 
 /// Remembers that nothing up to a place in another log is new to this one, which ends at `seq`.

@@ -151,6 +151,15 @@ pub enum BundleRecord {
     },
 }
 
+/// A bookmark that arrived under another name, since its own means another turn here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// Its name where it comes from.
+    pub from: Name,
+    /// Its name here.
+    pub to: Name,
+}
+
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {

@@ -16,13 +16,14 @@ use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
 use super::delta::{Delta, LogMark, Scope};
+use super::import::{Arrived, Names};
 use super::learned::Told;
-use super::{BundleRecord, Imported};
+use super::{BundleRecord, Imported, Renamed};
 use crate::change::OperationDetail;
 use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, Result};
 
 /// What was done with a conversation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pulled {
     /// It was not here.
     pub new: bool,
@@ -34,6 +35,10 @@ pub struct Pulled {
     pub operations: u64,
     /// Turns that were not taken over because they, or something above them, is gone here.
     pub withheld: u64,
+    /// Bookmarks whose names mean other turns here.
+    pub renamed: Vec<Renamed>,
+    /// Idempotency keys that mean something else here, and were not taken over.
+    pub keys: u64,
     /// How many bytes were handed over; about, where they did not travel.
     pub bytes: u64,
 }
@@ -71,10 +76,11 @@ impl Engine {
             }
         };
         let mut records = records.into_iter().map(Ok);
-        let Imported { conversations, turns, operations, .. } =
-            self.import(Some(&call.project), &mut records)?;
+        let Arrived { imported, renamed, keys } =
+            self.import_as(Names::Numbered, Some(&call.project), &mut records)?;
+        let Imported { conversations, turns, operations, .. } = imported;
         let (new, bytes) = (conversations > 0, delta.bytes);
-        Ok(Pulled { new, turns, operations, bytes, ..Pulled::default() })
+        Ok(Pulled { new, turns, operations, renamed, keys, bytes, ..Pulled::default() })
     }
 
     /// Adds the turns of a log that went another way, with their ids and hashes, as operations of
@@ -91,7 +97,8 @@ impl Engine {
         }
         let done = self.graft(call, grafted(id, records, &known, until)?)?;
         let (turns, operations, withheld) = (done.made, done.operations, done.withheld);
-        Ok(Pulled { new: false, diverged: true, turns, operations, withheld, bytes })
+        let diverged = true;
+        Ok(Pulled { diverged, turns, operations, withheld, bytes, ..Pulled::default() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::ConversationId;
+use tine_core::{ConversationId, Name};
 use tine_engine as engine;
 
 use super::reading::{Unreadable, parse};
@@ -90,11 +90,7 @@ impl From<engine::LogMerges> for LogMerges {
         let all = |told: Vec<engine::LogMerge>| {
             told.into_iter().map(|it| LogMerge { seq: it.seq, of: it.of.into() }).collect()
         };
-        LogMerges {
-            merges: all(told.merges),
-            compared: all(told.compared),
-            turned: told.turned,
-        }
+        LogMerges { merges: all(told.merges), compared: all(told.compared), turned: told.turned }
     }
 }
 
@@ -110,6 +106,15 @@ impl TryFrom<LogMerges> for engine::LogMerges {
     }
 }
 
+/// A bookmark that arrived under another name, since its own means another turn here.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Renamed {
+    /// Its name where it comes from.
+    pub from: String,
+    /// Its name here.
+    pub to: String,
+}
+
 /// What was done with what came from another store.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Pulled {
@@ -123,20 +128,34 @@ pub struct Pulled {
     pub operations: u64,
     /// Turns that were not taken over because they, or something above them, is gone here.
     pub withheld: u64,
+    /// Bookmarks whose names mean other turns here.
+    #[serde(default)]
+    pub renamed: Vec<Renamed>,
+    /// Idempotency keys that mean something else here, and were not taken over.
+    #[serde(default)]
+    pub keys: u64,
     /// How many bytes came.
     pub bytes: u64,
 }
 
 impl From<engine::Pulled> for Pulled {
     fn from(done: engine::Pulled) -> Self {
-        let engine::Pulled { new, diverged, turns, operations, withheld, bytes } = done;
-        Pulled { new, diverged, turns, operations, withheld, bytes }
+        let engine::Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes } =
+            done;
+        let each = |it: engine::Renamed| Renamed { from: text(it.from), to: text(it.to) };
+        let renamed = renamed.into_iter().map(each).collect();
+        Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes }
     }
 }
 
 impl From<Pulled> for engine::Pulled {
     fn from(view: Pulled) -> Self {
-        let Pulled { new, diverged, turns, operations, withheld, bytes } = view;
-        engine::Pulled { new, diverged, turns, operations, withheld, bytes }
+        let Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes } = view;
+        let each = |it: Renamed| {
+            let (from, to) = (Name::from_stored(it.from), Name::from_stored(it.to));
+            engine::Renamed { from, to }
+        };
+        let renamed = renamed.into_iter().map(each).collect();
+        engine::Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes }
     }
 }
