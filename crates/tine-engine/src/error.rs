@@ -243,6 +243,17 @@ pub enum Error {
         /// What was given.
         given: usize,
     },
+    /// More of a conversation is new than travels at once.
+    #[error(
+        "what is new of it takes more than {}, which is more than travels to or from a server at \
+         once; nothing was stored. Sync with the store itself, by its folder or address, where \
+         this has no bound, or take it there as a bundle (export, import)",
+        mebibytes(*limit)
+    )]
+    LongDelta {
+        /// The limit in force, in bytes.
+        limit: usize,
+    },
     /// An erasure is stored, but bytes of it may linger in free pages.
     #[error(
         "it is erased, but the store could not sweep its free pages ({0}); make the same call \
@@ -260,6 +271,13 @@ pub enum Error {
 impl From<tine_core::facts::SchemaError> for Error {
     fn from(error: tine_core::facts::SchemaError) -> Self {
         Error::Invalid(error.why)
+    }
+}
+
+fn mebibytes(bytes: usize) -> String {
+    match bytes >> 20 {
+        0 => format!("{bytes} bytes"),
+        whole => format!("{whole} MiB"),
     }
 }
 
@@ -296,7 +314,7 @@ impl Error {
             | Error::DependedOn { .. }
             | Error::ChangedSince { .. } => Kind::Protected,
             Error::Unsupported(_) => Kind::Unsupported,
-            Error::TooLarge { .. } => Kind::TooLarge,
+            Error::TooLarge { .. } | Error::LongDelta { .. } => Kind::TooLarge,
             Error::Store(error) | Error::NotSwept(error) => error.kind(),
             Error::Relayed(refusal) => refusal.kind,
         }

@@ -1,6 +1,7 @@
 //! What another store compares, asks for and sends.
 
 use serde_json::json;
+use tine_core::Limits;
 
 use crate::harness::{Answer, Client, Served};
 
@@ -62,6 +63,27 @@ fn a_log_is_continued_only_where_it_ends() {
     let merges = "/api/v1/sync/merges?conversation_id=trip";
     let merges = other.get(merges).expect(200).json();
     assert_eq!(merges["merges"][0]["of"]["hash"], end(&one, "trip").1);
+}
+
+#[test]
+fn what_is_too_much_at_once_is_refused_with_what_to_do() {
+    let limits = Limits { delta_bytes: 20_000, ..Limits::default() };
+    let (one, other) = (Served::new(), Served::with_limits(limits));
+    for served in [&one, &other] {
+        served.post("/api/v1/conversations", json!({"conversation_id": "long"})).expect(201);
+        for _ in 0..3 {
+            served.say("long", &"word ".repeat(2_000)).expect(201);
+        }
+    }
+    let path = "/api/v1/sync/delta?conversation_id=long";
+    let problem = other.get(path).refused(413, "too_large");
+    assert!(problem["detail"].to_string().contains("bundle"), "{problem}");
+    let whole = one.get(path).expect(200).body;
+    assert!(whole.len() > 20_000);
+    take(&other, &whole).refused(413, "too_large");
+    let (seq, hash) = end(&other, "long");
+    other.say("long", "a little more").expect(201);
+    other.get(&format!("{path}&seq={seq}&hash={hash}")).expect(200);
 }
 
 #[test]

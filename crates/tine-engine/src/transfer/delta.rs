@@ -187,6 +187,18 @@ impl Engine {
         since: Option<LogMark>,
         scope: Scope,
     ) -> Result<Delta> {
+        self.delta_within(call, id, since, scope, usize::MAX)
+    }
+
+    /// The same, refused once it takes more than about so many bytes: all of it is held in memory.
+    pub fn delta_within(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+        limit: usize,
+    ) -> Result<Delta> {
         self.read(|records| {
             let found = resolve::conversation_or_log(records, call, id)?;
             let until = required(end_of(records, found.key)?, || format!("log of {id}"))?;
@@ -199,8 +211,8 @@ impl Engine {
                 }
             }
             let (whole, told) = match scope {
-                Scope::Log => changed(records, &found, since)?,
-                Scope::Turns => (false, said(records, &found, since)?),
+                Scope::Log => changed(records, &found, since, limit)?,
+                Scope::Turns => (false, said(records, &found, since, limit)?),
             };
             let known = known(records, &found, &told)?;
             let bytes = told.iter().map(size).sum();
@@ -241,6 +253,7 @@ fn changed(
     records: &dyn Read,
     conversation: &Conversation,
     since: Option<LogMark>,
+    limit: usize,
 ) -> Result<(bool, Vec<BundleRecord>)> {
     let behind = since.map_or(0, |mark| mark.seq);
     let mut part = Part { since: behind, ..Part::default() };
@@ -265,7 +278,7 @@ fn changed(
     if whole {
         part = Part::default();
     }
-    let told = gathered(|visit| export(records, conversation, &part, visit))?;
+    let told = gathered(limit, |visit| export(records, conversation, &part, visit))?;
     Ok((whole, told))
 }
 
@@ -286,11 +299,12 @@ fn said(
     records: &dyn Read,
     conversation: &Conversation,
     since: Option<LogMark>,
+    limit: usize,
 ) -> Result<Vec<BundleRecord>> {
     let part = Part { since: since.map_or(0, |mark| mark.seq), ..Part::default() };
     let tree = Tree::new(records, conversation.key);
     let mut ids = Default::default();
-    let all = gathered(|visit| {
+    let all = gathered(limit, |visit| {
         ids = turns(records, conversation, &part, visit)?;
         Ok(())
     })?;
@@ -336,12 +350,18 @@ fn said(
     Ok(told)
 }
 
-/// What a visitor is handed.
+/// What a visitor is handed, as long as it is not too much.
 fn gathered(
+    limit: usize,
     walk: impl FnOnce(&mut dyn FnMut(BundleRecord) -> Result<()>) -> Result<()>,
 ) -> Result<Vec<BundleRecord>> {
     let kept = RefCell::new(Vec::new());
+    let mut bytes = 0;
     walk(&mut |record| {
+        bytes += size(&record);
+        if bytes > limit as u64 {
+            return Err(Error::LongDelta { limit });
+        }
         kept.borrow_mut().push(record);
         Ok(())
     })?;
