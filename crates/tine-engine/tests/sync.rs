@@ -265,6 +265,35 @@ fn a_key_that_means_something_else_keeps_nothing_back() {
 }
 
 #[test]
+fn what_is_said_below_a_half_is_taken_over_whenever_it_was_split() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        here.say(&talk, &["a"]);
+        pull(&there, here, &talk);
+        here.say(&talk, &["here"]);
+        let whole = there.say(&talk, &["two words"])[0];
+        sync(here, &there, &talk);
+        // Nothing is below the halves yet, so that they stay where they are.
+        let split = SplitTurn { turn: TurnRef::of(whole), offset: 3 };
+        there.engine.split(&there.call, split).unwrap();
+        sync(here, &there, &talk);
+        there.say(&talk, &["below"]);
+        let done = pull(here, &there, &talk);
+        assert_eq!((done.turns, done.withheld), (3, 0));
+        assert_eq!(here.tree(&talk), "a(here two words two(words(below)))");
+        // Further on only what is new comes.
+        there.say(&talk, &["more"]);
+        let done = pull(here, &there, &talk);
+        assert_eq!((done.turns, done.withheld), (1, 0));
+        pull(&there, here, &talk);
+        let before = (here.export(), there.export());
+        sync(here, &there, &talk);
+        assert!(before == (here.export(), there.export()));
+    });
+}
+
+#[test]
 fn deletions_of_one_side_are_not_undone_by_the_other() {
     for_each_store(|here| {
         let there = another(7);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use tine_core::{ConversationId, Name, TurnId};
+use tine_core::{ConversationId, Name, TurnHash, TurnId};
 use tine_engine::{
     Append, BundleRecord, ConversationPatch, Delete, DeleteMode, Edit, Fork, ForkPoint,
     MetadataPatch, Pulled, SplitTurn, TurnRef, carry,
@@ -143,6 +143,7 @@ fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
 /// Turns of a side: their parents, and which of them are shown.
 struct Held {
     parents: HashMap<TurnId, Option<TurnId>>,
+    hashes: HashMap<TurnId, TurnHash>,
     halves: HashSet<TurnId>,
     shown: HashSet<TurnId>,
 }
@@ -158,20 +159,23 @@ impl Held {
 }
 
 fn held(side: &World, talk: &ConversationId) -> Held {
-    let (mut parents, mut halves) = (HashMap::new(), HashSet::new());
+    let (mut parents, mut hashes, mut halves) = (HashMap::new(), HashMap::new(), HashSet::new());
     for record in side.export() {
-        if let BundleRecord::Turn { id, parent, origin, .. } = record {
+        if let BundleRecord::Turn { id, hash, parent, origin, .. } = record {
             parents.insert(id, parent);
+            hashes.insert(id, hash);
             halves.extend(origin.part_of.map(|_| id));
         }
     }
     let shown = side.rows(talk).iter().map(|row| row.id).collect();
-    Held { parents, halves, shown }
+    Held { parents, hashes, halves, shown }
 }
 
-/// What one side shows, the other has; unless it, or something above it, is gone there.
+/// What one side shows, the other has; unless it, or something above it, is gone there. What was
+/// split on both sides in the same way has the same hashes, and other ids.
 fn check_nothing_lost(one: &Held, other: &Held) {
-    for turn in one.shown.iter().filter(|turn| !other.parents.contains_key(turn)) {
+    let known: HashSet<&TurnHash> = other.hashes.values().collect();
+    for turn in one.shown.iter().filter(|turn| !known.contains(&one.hashes[*turn])) {
         let mut above = Some(*turn);
         let mut gone = false;
         while let Some(turn) = above {
@@ -230,7 +234,7 @@ fn check(cases: u32, stories: impl Strategy<Value = Story>) {
 
 #[test]
 fn any_edits_on_two_sides_end_on_both() {
-    check(150, stories());
+    check(400, stories());
 }
 
 #[test]

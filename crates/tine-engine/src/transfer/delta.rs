@@ -7,11 +7,13 @@
 //! - Whatever a record of a delta names is in it, or is told beside it with its hash.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tine_core::json::Json;
 use tine_core::{ConversationId, OperationHash, TurnHash, TurnId};
-use tine_store::{Content, Conversation, ConversationKey, Detail, Operation, Read, required};
+use tine_store::{
+    Content, Conversation, ConversationKey, Detail, Operation, Read, TurnLoc, required,
+};
 
 use super::BundleRecord;
 use super::compared::compared;
@@ -294,7 +296,7 @@ fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
 /// The turns that were made behind an entry and are there, and the branches that end on them.
 ///
 /// Halves of a turn, and turns that were deleted alone, come only where something was said below
-/// them.
+/// them; then also those from before the entry, since they may not have come at the time.
 fn said(
     records: &dyn Read,
     conversation: &Conversation,
@@ -332,8 +334,19 @@ fn said(
         needed.insert(*id);
         told.push(record);
     }
-    told.push(beginning(conversation));
     told.reverse();
+    let above = leading(&tree, &ids, &told)?;
+    let mut led = Vec::new();
+    if !above.is_empty() {
+        let part = Part { since: u64::MAX, changed: above, ..Part::default() };
+        led = gathered(limit, |visit| turns(records, conversation, &part, visit).map(drop))?;
+    }
+    let kept = |record: &BundleRecord| {
+        matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
+    };
+    led.retain(kept);
+    let beginning = std::iter::once(beginning(conversation));
+    let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
     let made: HashSet<TurnId> = told
         .iter()
         .filter_map(|record| match record {
@@ -348,6 +361,35 @@ fn said(
         }
     }
     Ok(told)
+}
+
+/// The turns above the first ones told that may not be on the other side although they are from
+/// before: halves, and turns that were deleted alone, up to the next other one.
+fn leading(
+    tree: &Tree<'_>,
+    ids: &HashMap<TurnLoc, TurnId>,
+    told: &[BundleRecord],
+) -> Result<BTreeSet<TurnId>> {
+    let turn = |record: &BundleRecord| match record {
+        BundleRecord::Turn { id, parent, .. } => Some((*id, *parent)),
+        _ => None,
+    };
+    let brought: HashSet<TurnId> = told.iter().filter_map(turn).map(|(id, _)| id).collect();
+    let parents = told.iter().filter_map(turn).filter_map(|(_, parent)| parent);
+    let wanted: HashSet<TurnId> = parents.filter(|parent| !brought.contains(parent)).collect();
+    let mut above = BTreeSet::new();
+    for (loc, _) in ids.iter().filter(|(_, id)| wanted.contains(id)) {
+        let mut next = Some(*loc);
+        while let Some(loc) = next {
+            let turn = tree.turn(loc)?;
+            let bridged = matches!(tree.state(loc)?, State::Bridged(_));
+            if turn.origin.part_of.is_none() && !bridged || !above.insert(turn.id) {
+                break;
+            }
+            next = tree.raw_parent(loc)?;
+        }
+    }
+    Ok(above)
 }
 
 /// What a visitor is handed, as long as it is not too much.
