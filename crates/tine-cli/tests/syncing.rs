@@ -315,6 +315,39 @@ fn a_bookmark_that_is_taken_is_kept_under_another_name_and_said() {
     check_verified(&[&home, &other]);
 }
 
+#[test]
+fn what_the_other_side_erased_is_erased_here_only_where_that_is_said() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    for id in ["one", "two"] {
+        home.ok(&["new", id]);
+        home.ok(&["append", "-c", id, "a secret"]);
+    }
+    home.ok(&["store", "source", &home.write("note.txt", "a secret of its own")]);
+    completed(&home, &server.url);
+    other.ok(&["purge", "main", "-c", "one", "--yes"]);
+    other.ok(&["append", "-c", "two", "more"]);
+    let source = other.ok(&["source", "list"]).split_whitespace().next().unwrap().to_owned();
+    other.ok(&["purge", &source, "--yes"]);
+    for pull in [&["--json", "sync", &server.url, "--pull"][..], &["--json", "sync", &server.url]] {
+        let ran = home.run(pull);
+        assert_eq!(ran.code, i32::from(tine_core::Kind::Protected.exit_code()), "{ran:?}");
+        let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let kept = done["kept_back"].as_array().unwrap();
+        let ids: BTreeSet<&str> =
+            kept.iter().map(|it| it["conversation_id"].as_str().unwrap()).collect();
+        assert_eq!(ids, BTreeSet::from(["one", "~project"]), "{done}");
+        assert!(kept[0]["message"].as_str().unwrap().contains("--erase"), "{done}");
+        assert!(home.ok(&["log", "-c", "one"]).contains("a secret"));
+        assert!(home.ok(&["log", "-c", "two"]).contains("more"), "all else is there");
+        assert_eq!(home.ok(&["source", "cat", &source]), "a secret of its own");
+    }
+    home.ok(&["sync", &server.url, "--erase"]);
+    assert!(!home.ok(&["log", "-c", "one"]).contains("a secret"));
+    completed(&home, &server.url);
+    assert_eq!(other.everything(), home.everything());
+}
+
 fn check_verified(homes: &[&Home]) {
     for home in homes {
         assert_eq!(home.json(&["verify"])["ok"], true);

@@ -254,6 +254,17 @@ pub enum Error {
         /// The limit in force, in bytes.
         limit: usize,
     },
+    /// Something is here that was erased on the other side.
+    #[error(
+        "the other side has erased something of it for ever ({turns} turns, {sources} sources); \
+         what is here was kept, and nothing was taken over"
+    )]
+    WouldErase {
+        /// Turns that would say nothing any more.
+        turns: usize,
+        /// Sources whose bytes would go.
+        sources: usize,
+    },
     /// An erasure is stored, but bytes of it may linger in free pages.
     #[error(
         "it is erased, but the store could not sweep its free pages ({0}); make the same call \
@@ -312,7 +323,8 @@ impl Error {
             Error::Root(_)
             | Error::Referenced { .. }
             | Error::DependedOn { .. }
-            | Error::ChangedSince { .. } => Kind::Protected,
+            | Error::ChangedSince { .. }
+            | Error::WouldErase { .. } => Kind::Protected,
             Error::Unsupported(_) => Kind::Unsupported,
             Error::TooLarge { .. } | Error::LongDelta { .. } => Kind::TooLarge,
             Error::Store(error) | Error::NotSwept(error) => error.kind(),

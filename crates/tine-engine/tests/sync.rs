@@ -1,13 +1,15 @@
 //! Two stores that take over from each other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tine_core::{ConversationId, Json, Limits, Name};
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, End, MetadataPatch, NewCommit, NewRelationship, Page, Pulled,
-    Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn, TurnRef, carry,
+    Append, Call, Delete, DeleteMode, End, Error, Keeping, MetadataPatch, NewCommit,
+    NewRelationship, Page, Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn,
+    TurnRef, carry,
 };
-use tine_store::MemoryStore;
+use tine_store::{Job, MemoryStore, Read, Store, StoreError};
 
 use crate::world::{World, bot, for_each_store, spoken, user};
 
@@ -78,6 +80,13 @@ fn an_erasure_travels() {
         let asked = Purge { target: target.clone(), confirm: None };
         let confirm = here.engine.purge(&here.call, asked).unwrap().confirm;
         here.engine.purge(&here.call, Purge { target, confirm }).unwrap();
+        // Not without a word: what is there is kept, and nothing comes.
+        let before = there.export();
+        let ends = [here, &there].map(|side| side.engine.log_end(&here.call, &talk).unwrap());
+        let kept = Keeping(&there.engine);
+        let refused = carry(&here.engine, &kept, &there.call, &talk, ends.into());
+        assert!(matches!(refused, Err(Error::WouldErase { turns: 1, .. })), "{refused:?}");
+        assert_eq!(there.export(), before);
         pull(&there, here, &talk);
         assert_eq!(there.export(), here.export());
         assert_eq!(there.path(&talk, "main"), "a ? c");
@@ -418,4 +427,90 @@ fn a_relationship_that_is_removed_is_removed_on_the_other_side() {
         all();
         assert_eq!((known(here), known(&there)), (0, 0));
     });
+}
+
+/// A store that is ended before it sweeps, as long as it is told to.
+struct Interrupted {
+    inner: MemoryStore,
+    ends: AtomicBool,
+    swept: AtomicU32,
+}
+
+type Done<T = ()> = tine_store::Result<T>;
+
+impl Store for Interrupted {
+    fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Done) -> Done {
+        self.inner.read(body)
+    }
+
+    fn write(&self, job: Job) -> Done {
+        self.inner.write(job)
+    }
+
+    fn scrub(&self) -> Done {
+        if self.ends.load(Ordering::SeqCst) {
+            return Err(StoreError::DiskFull);
+        }
+        self.swept.fetch_add(1, Ordering::SeqCst);
+        self.inner.scrub()
+    }
+
+    fn check(&self) -> Done<tine_store::Check> {
+        self.inner.check()
+    }
+
+    fn pack(&self, options: tine_store::PackOptions) -> Done<tine_store::Packed> {
+        self.inner.pack(options)
+    }
+
+    fn backup(&self, to: &std::path::Path) -> Done {
+        self.inner.backup(to)
+    }
+
+    fn index_state(&self) -> Done<tine_store::IndexState> {
+        self.inner.index_state()
+    }
+
+    fn index(&self, body: &mut dyn FnMut(&mut dyn tine_store::Index) -> Done) -> Done {
+        self.inner.index(body)
+    }
+
+    fn unindex(&self, turns: &[tine_store::TurnLoc]) -> Done {
+        self.inner.unindex(turns)
+    }
+
+    fn search(
+        &self,
+        query: &tine_store::TextQuery,
+        filter: &tine_store::SearchFilter,
+        through: tine_store::FeedPosition,
+    ) -> Done<Option<tine_store::Ranked>> {
+        self.inner.search(query, filter, through)
+    }
+}
+
+#[test]
+fn an_erasure_that_was_cut_off_before_its_sweep_is_swept_later() {
+    let here = another(1);
+    let (inner, ends, swept) = (MemoryStore::new(), AtomicBool::new(false), AtomicU32::new(0));
+    let store = Arc::new(Interrupted { inner, ends, swept });
+    let there = World::seeded(store.clone(), 7);
+    let talk = here.talk("talk");
+    let said = here.say(&talk, &["a", "secret"]);
+    pull(&there, &here, &talk);
+    let target = PurgeTarget::Turn(TurnRef::of(said[1]));
+    let asked = Purge { target: target.clone(), confirm: None };
+    let confirm = here.engine.purge(&here.call, asked).unwrap().confirm;
+    here.engine.purge(&here.call, Purge { target, confirm }).unwrap();
+    assert!(!there.engine.sweep(&there.call.project).unwrap(), "there is nothing to sweep");
+    store.ends.store(true, Ordering::SeqCst);
+    let ends = [&here, &there].map(|side| side.engine.log_end(&here.call, &talk).unwrap());
+    let cut = carry(&here.engine, &there.engine, &there.call, &talk, ends.into());
+    assert!(matches!(cut, Err(Error::NotSwept(_))), "{cut:?}");
+    store.ends.store(false, Ordering::SeqCst);
+    // The next sync has nothing to bring.
+    assert_eq!(pull(&there, &here, &talk), Pulled::default());
+    assert!(there.engine.sweep(&there.call.project).unwrap(), "and yet it is known");
+    assert_eq!(store.swept.load(Ordering::SeqCst), 1);
+    assert!(!there.engine.sweep(&there.call.project).unwrap(), "once is enough");
 }

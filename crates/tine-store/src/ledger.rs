@@ -56,11 +56,13 @@ pub enum EntryKind {
     Rings = 23,
     /// How far other logs were looked through that had nothing new, under the conversation.
     Compared = 24,
+    /// An erasure whose traces were not swept out of the files yet, under its conversation.
+    Unswept = 25,
 }
 
 impl EntryKind {
     /// All of them.
-    pub const ALL: [EntryKind; 24] = [
+    pub const ALL: [EntryKind; 25] = [
         EntryKind::Entity,
         EntryKind::EntityOfType,
         EntryKind::MergedInto,
@@ -85,6 +87,7 @@ impl EntryKind {
         EntryKind::CommitSignature,
         EntryKind::Rings,
         EntryKind::Compared,
+        EntryKind::Unswept,
     ];
 
     /// Its name, in bundles and messages.
@@ -114,6 +117,7 @@ impl EntryKind {
             EntryKind::CommitSignature => "commit_signature",
             EntryKind::Rings => "rings",
             EntryKind::Compared => "compared",
+            EntryKind::Unswept => "unswept",
         }
     }
 

@@ -14,8 +14,8 @@ use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{
-    Call, Engine, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock, SystemEntropy,
-    carry,
+    Call, Engine, Error, Keeping, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
+    SystemEntropy, carry,
 };
 use tine_store::embedded::Mode;
 
@@ -46,6 +46,10 @@ pub(crate) struct SyncArgs {
     /// Only give
     #[arg(long)]
     push: bool,
+    /// Erase here, for ever, what the other side has erased (`tine purge`); without this such a
+    /// conversation is kept back
+    #[arg(long, conflicts_with = "push")]
+    erase: bool,
     /// Make the other store if there is none
     #[arg(long)]
     create: bool,
@@ -135,6 +139,11 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     };
     let mut work = Vec::new();
     for project in projects {
+        // What an earlier sync, cut off, has erased and not swept out of the files.
+        here.sweep(&project)?;
+        if let Remote::Store(there) = &remote {
+            there.sweep(&project)?;
+        }
         let call = session.call.clone().in_project(project);
         work.extend(differing(here, remote.peer(), &call)?);
     }
@@ -205,7 +214,9 @@ fn exchange(
 ) -> Result<()> {
     let Work { call, id, here: ours, there: theirs } = work;
     if !args.push {
-        let done = carry(there, here, call, id, (*theirs, *ours));
+        let kept = Keeping(here);
+        let into: &dyn Peer = if args.erase { here } else { &kept };
+        let done = carry(there, into, call, id, (*theirs, *ours));
         let done = report.noted(id, "here", done)?;
         report.pulled.add(&done);
     }
@@ -228,7 +239,11 @@ impl Report {
     ) -> Result<Pulled> {
         let done = match done {
             Err(error) if is_about_one(error.kind()) => {
-                let (kind, message) = (error.kind(), error.to_string());
+                let advice = match error {
+                    Error::WouldErase { .. } => "; --erase erases it here, too",
+                    _ => "",
+                };
+                let (kind, message) = (error.kind(), format!("{error}{advice}"));
                 let (conversation_id, code) = (id.to_string(), kind.code());
                 let known = self.kept_back.last();
                 // Mostly what keeps it from one side keeps it from the other.
@@ -259,6 +274,7 @@ fn is_about_one(kind: Kind) -> bool {
         kind,
         Kind::Invalid
             | Kind::Conflict
+            | Kind::Protected
             | Kind::Unsupported
             | Kind::TooLarge
             | Kind::Corrupt

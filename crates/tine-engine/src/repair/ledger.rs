@@ -25,7 +25,8 @@ impl Repair<'_> {
             Ok(())
         })?;
         let again = |kind: EntryKind| {
-            look_ups::is_look_up(kind) || matches!(kind, EntryKind::Rings | EntryKind::Compared)
+            look_ups::is_look_up(kind)
+                || matches!(kind, EntryKind::Rings | EntryKind::Compared | EntryKind::Unswept)
         };
         for kind in EntryKind::ALL.into_iter().filter(|kind| !again(*kind)) {
             let mut range = KeyRange::prefix(&[]);

@@ -25,7 +25,7 @@ use crate::learned::erase;
 use crate::log::{PROJECT_LOG, seal};
 use crate::tree::hide;
 use crate::verify::check;
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Result, sweep};
 
 impl Engine {
     /// Takes conversations in, each in one transaction: whole, or not at all.
@@ -36,13 +36,14 @@ impl Engine {
         project: Option<&ProjectId>,
         records: &mut dyn Iterator<Item = Result<BundleRecord>>,
     ) -> Result<Imported> {
-        Ok(self.import_as(Names::Refused, project, records)?.imported)
+        let way = Way { names: Names::Refused, erasures: Erasures::Done };
+        Ok(self.import_as(way, project, records)?.imported)
     }
 
     /// The same, with what was done about names that are taken.
     pub(super) fn import_as(
         &self,
-        names: Names,
+        way: Way,
         project: Option<&ProjectId>,
         records: &mut dyn Iterator<Item = Result<BundleRecord>>,
     ) -> Result<Arrived> {
@@ -54,7 +55,7 @@ impl Engine {
                 if let Some(whole) = bundle.take() {
                     self.import_one(whole, &mut arrived)?;
                 }
-                bundle = Some(Bundle::begin(record, project, names, self.limits())?);
+                bundle = Some(Bundle::begin(record, project, way, self.limits())?);
             } else {
                 let open = bundle
                     .as_mut()
@@ -71,10 +72,12 @@ impl Engine {
     fn import_one(&self, bundle: Bundle, arrived: &mut Arrived) -> Result<()> {
         bundle.verify()?;
         let (project, now) = (bundle.conversation.project.clone(), self.now());
+        let (id, seq) = (bundle.conversation.id.clone(), bundle.log_end());
         let (added, erased) = self.write(move |records| bundle.store(records, now))?;
         if let Some(turns) = erased {
             self.unindex(&project, &turns)?;
             self.store().scrub().map_err(Error::NotSwept)?;
+            self.swept(&project, &id, seq)?;
         }
         let Arrived { imported, renamed, keys } = added;
         arrived.imported.conversations += imported.conversations;
@@ -98,6 +101,22 @@ pub(super) enum Names {
     Numbered,
 }
 
+/// What happens where something was erased that is still here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Erasures {
+    /// It is erased here, too.
+    Done,
+    /// Its conversation is refused.
+    Refused,
+}
+
+/// How what arrives meets what is here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub names: Names,
+    pub erasures: Erasures,
+}
+
 /// What an import did, and what it did about names that are taken.
 #[derive(Default)]
 pub(super) struct Arrived {
@@ -108,7 +127,7 @@ pub(super) struct Arrived {
 
 /// One conversation's records.
 struct Bundle {
-    names: Names,
+    way: Way,
     limits: Limits,
     conversation: Conversation,
     turns: Vec<BundleTurn>,
@@ -134,7 +153,7 @@ impl Bundle {
     fn begin(
         record: BundleRecord,
         project: Option<&ProjectId>,
-        names: Names,
+        way: Way,
         limits: &Limits,
     ) -> Result<Self> {
         let BundleRecord::Conversation {
@@ -164,7 +183,7 @@ impl Bundle {
             false => Visibility::Shown,
         };
         Ok(Bundle {
-            names,
+            way,
             limits: *limits,
             conversation: Conversation {
                 key: NO_KEY,
@@ -253,6 +272,11 @@ impl Bundle {
                 self.brought.pieces.push((source, nth, bytes));
             }
         }
+    }
+
+    /// The number of its last operation.
+    fn log_end(&self) -> u64 {
+        self.operations.last().map_or(0, |last| last.seq)
     }
 
     /// Recomputes every hash. What fails is named.
@@ -361,6 +385,10 @@ impl Bundle {
             erases = true;
             erased.erase(records, &wanted.project, now)?;
         }
+        if erases && self.way.erasures == Erasures::Refused {
+            let (turns, sources) = (erased.turns.len(), erased.sources.len());
+            return Err(Error::WouldErase { turns, sources });
+        }
         let stored = Conversation { key, ..wanted.clone() };
         if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match arrived.imported.extended {
@@ -368,6 +396,9 @@ impl Bundle {
                 _ => "the bundle and what is here make no whole conversation",
             };
             return Err(Error::Invalid(format!("{what}: {record}: {why}")));
+        }
+        if erases {
+            sweep::note(records, &wanted.project, &wanted.id, self.log_end())?;
         }
         let turns = erases.then(|| erased.turns.into_iter().collect());
         Ok((arrived, turns))
@@ -412,7 +443,7 @@ impl Bundle {
                 if let Some(first) = &operation.idempotency
                     && records.idempotent(&self.conversation.project, &first.key)?.is_some()
                 {
-                    if self.names == Names::Refused {
+                    if self.way.names == Names::Refused {
                         let (what, name) = ("idempotency key", first.key.clone());
                         let advice = " in this project; import into another one";
                         return Err(Error::Exists { what, name, advice });
@@ -552,7 +583,7 @@ impl Bundle {
             it.name.is_numbered(&name, limits) || name.is_numbered(&it.name, limits)
         };
         let exact = before.iter().filter(same).find(|it| it.name == name);
-        if self.names == Names::Numbered
+        if self.way.names == Names::Numbered
             && let Some(had) = exact.or_else(|| before.iter().filter(same).find(related))
             && records.bookmark(&bookmark.project, &had.name)?.is_none()
         {
@@ -560,7 +591,7 @@ impl Bundle {
             return Ok(());
         }
         let Some(other) = records.bookmark(&bookmark.project, &name)? else { return Ok(()) };
-        if self.names == Names::Refused {
+        if self.way.names == Names::Refused {
             let (what, name) = ("bookmark", name.to_string());
             let advice = " in this project; import into another one, or remove it first";
             return Err(Error::Exists { what, name, advice });

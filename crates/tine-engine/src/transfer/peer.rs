@@ -85,6 +85,47 @@ impl Peer for Engine {
     }
 }
 
+/// A side here that erases nothing because another one did: a conversation in which something was
+/// erased that is still here is refused ([`Error::WouldErase`]).
+pub struct Keeping<'e>(pub &'e Engine);
+
+impl Peer for Keeping<'_> {
+    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
+        self.0.log_ends(call, page)
+    }
+
+    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
+        self.0.log_end(call, id)
+    }
+
+    fn log_hashes(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        entries: &[u64],
+    ) -> Result<Vec<Option<OperationHash>>> {
+        self.0.log_hashes(call, id, entries)
+    }
+
+    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
+        self.0.log_merges(call, id, behind)
+    }
+
+    fn delta(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+    ) -> Result<Delta> {
+        self.0.delta(call, id, since, scope)
+    }
+
+    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.0.receive_keeping(call, delta)
+    }
+}
+
 /// Hands over what one side has of a conversation and the other has not.
 ///
 /// `ends` is how far the logs of the two are thought to have come; where that is no longer so, it

@@ -16,7 +16,7 @@ use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
 use super::delta::{Delta, LogMark, Scope};
-use super::import::{Arrived, Names};
+use super::import::{Arrived, Erasures, Names, Way};
 use super::learned::Told;
 use super::{BundleRecord, Imported, Renamed};
 use crate::change::OperationDetail;
@@ -45,19 +45,36 @@ pub struct Pulled {
 
 impl Engine {
     /// Takes in what came behind a place in the log of another store.
+    ///
+    /// What was erased there is erased here, too, for ever.
     pub fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.receive_with(Erasures::Done, call, delta)
+    }
+
+    /// The same; but a conversation in which something was erased that is still here is refused.
+    pub fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.receive_with(Erasures::Refused, call, delta)
+    }
+
+    fn receive_with(&self, erasures: Erasures, call: &Call, delta: Delta) -> Result<Pulled> {
         let Some(BundleRecord::Conversation { id, .. }) = delta.records.first() else {
             return Err(Error::invalid("the first record must be a conversation"));
         };
         let id = id.clone();
         match delta.scope {
-            Scope::Log => self.go_on(call, &id, delta),
+            Scope::Log => self.go_on(erasures, call, &id, delta),
             Scope::Turns => self.take_turns(call, &id, delta),
         }
     }
 
     /// Brings a conversation forward by what changed behind the end of its log here.
-    fn go_on(&self, call: &Call, id: &ConversationId, delta: Delta) -> Result<Pulled> {
+    fn go_on(
+        &self,
+        erasures: Erasures,
+        call: &Call,
+        id: &ConversationId,
+        delta: Delta,
+    ) -> Result<Pulled> {
         let records = match delta.since {
             None => delta.records,
             since => {
@@ -76,8 +93,9 @@ impl Engine {
             }
         };
         let mut records = records.into_iter().map(Ok);
+        let way = Way { names: Names::Numbered, erasures };
         let Arrived { imported, renamed, keys } =
-            self.import_as(Names::Numbered, Some(&call.project), &mut records)?;
+            self.import_as(way, Some(&call.project), &mut records)?;
         let Imported { conversations, turns, operations, .. } = imported;
         let (new, bytes) = (conversations > 0, delta.bytes);
         Ok(Pulled { new, turns, operations, renamed, keys, bytes, ..Pulled::default() })
