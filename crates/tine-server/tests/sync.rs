@@ -1,7 +1,11 @@
 //! What another store compares, asks for and sends.
 
+use std::io::Write;
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use tine_core::Limits;
+use tine_server::Options;
 
 use crate::harness::{Answer, Client, Served};
 
@@ -129,4 +133,21 @@ fn what_cannot_be_meant_or_was_altered_is_refused_and_leaves_nothing() {
     let wrong = other.and("content-type", "application/json");
     wrong.send("POST", "/api/v1/sync/delta", Some(&lines)).refused(415, "invalid");
     assert_eq!(other.get("/api/v1/stats").expect(200).json()["store"]["conversations"], 0);
+}
+
+#[test]
+fn who_sends_drop_by_drop_is_cut_off() {
+    let patience = Duration::from_millis(300);
+    let served = Served::with(Options { body_timeout: patience, ..Options::default() });
+    let mut stream = served.connect();
+    let head = "POST /api/v1/sync/delta HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\
+                content-type: application/x-ndjson\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("a head");
+    let begun = Instant::now();
+    // Each drop comes in time; all of them would take hours.
+    while stream.write_all(b" ").is_ok() {
+        assert!(begun.elapsed() < 20 * patience, "it is taken for as long as it drips");
+        std::thread::sleep(patience / 10);
+    }
+    served.get("/healthz").expect(200);
 }

@@ -202,8 +202,13 @@ impl Way<'_> {
             Err(error) if error.kind() == Kind::NotFound => return nothing,
             delta => delta?,
         };
-        // Also one without a turn: the other side keeps in mind up to where it has seen the log.
-        self.to.receive(self.call, delta)
+        // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
+        // that may not be written to has to look through it again.
+        let empty = diverged && delta.turns() == 0;
+        match self.to.receive(self.call, delta) {
+            Err(error) if empty && error.kind() == Kind::Forbidden => nothing,
+            done => done,
+        }
     }
 
     /// The last entry that both logs share.
