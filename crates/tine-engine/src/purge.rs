@@ -232,35 +232,43 @@ impl Plan {
 fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     let mut top = tree.turn(loc)?;
     'up: while let Some(whole) = top.origin.part_of {
-        // The whole is a sibling of its first half, which is the parent of the second.
-        for beside in [Some(top.loc), tree.raw_parent(top.loc)?].into_iter().flatten() {
-            for sibling in tree.raw_children(tree.raw_parent(beside)?)? {
+        // The whole is a sibling of its first part, which is the parent of the next.
+        let mut beside = top.loc;
+        loop {
+            let parent = tree.raw_parent(beside)?;
+            for sibling in tree.raw_children(parent)? {
                 let turn = tree.turn(sibling)?;
                 if turn.id == whole {
                     top = turn;
                     continue 'up;
                 }
             }
+            match parent {
+                Some(parent) if tree.turn(parent)?.origin.part_of.is_some() => beside = parent,
+                _ => break 'up,
+            }
         }
-        break;
     }
-    let mut found = Vec::new();
-    let mut pending = vec![top];
-    while let Some(whole) = pending.pop() {
-        for first in tree.raw_children(tree.raw_parent(whole.loc)?)? {
-            let first = tree.turn(first)?;
-            if first.origin.part_of != Some(whole.id) {
-                continue;
+    // Every part lies beside it or below another part; one may be met before what it is a half of.
+    let beside = tree.raw_children(tree.raw_parent(top.loc)?)?;
+    let mut known = BTreeSet::from([top.id]);
+    let mut found = vec![top];
+    loop {
+        let before = found.len();
+        let mut pending = beside.clone();
+        while let Some(loc) = pending.pop() {
+            let turn = tree.turn(loc)?;
+            let part = turn.origin.part_of.is_some_and(|whole| known.contains(&whole));
+            if part {
+                pending.extend(tree.raw_children(Some(loc))?);
             }
-            for second in tree.raw_children(Some(first.loc))? {
-                let second = tree.turn(second)?;
-                if second.origin.part_of == Some(whole.id) {
-                    pending.push(second);
-                }
+            if part && known.insert(turn.id) {
+                found.push(turn);
             }
-            pending.push(first);
         }
-        found.push(whole);
+        if found.len() == before {
+            break;
+        }
     }
     found.sort_by_key(|turn| turn.loc);
     Ok(found)

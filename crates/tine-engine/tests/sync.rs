@@ -13,11 +13,11 @@ use tine_store::{Job, MemoryStore, Read, Store, StoreError};
 
 use crate::world::{World, bot, for_each_store, spoken, user};
 
-fn another(seed: u64) -> World {
+pub(crate) fn another(seed: u64) -> World {
     World::seeded(Arc::new(MemoryStore::new()), seed)
 }
 
-fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
+pub(crate) fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
     let ends = [from, to].map(|side| side.engine.log_end(&to.call, talk).expect("a look"));
     let done = carry(&from.engine, &to.engine, &to.call, talk, ends.into()).expect("a pull");
     let problems = to.engine.verify().expect("a check").problems;
@@ -26,7 +26,7 @@ fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
 }
 
 /// Both ways.
-fn sync(here: &World, there: &World, talk: &ConversationId) {
+pub(crate) fn sync(here: &World, there: &World, talk: &ConversationId) {
     pull(here, there, talk);
     pull(there, here, talk);
 }

@@ -144,7 +144,10 @@ fn pull(to: &World, from: &World, talk: &ConversationId) -> Pulled {
 struct Held {
     parents: HashMap<TurnId, Option<TurnId>>,
     hashes: HashMap<TurnId, TurnHash>,
-    halves: HashSet<TurnId>,
+    /// The wholes of halves.
+    halves: HashMap<TurnId, TurnId>,
+    /// The halves that are shown in place of a turn.
+    splits: HashMap<TurnId, [TurnId; 2]>,
     shown: HashSet<TurnId>,
 }
 
@@ -152,23 +155,39 @@ impl Held {
     /// Whether anything but halves of turns is shown below a turn.
     fn bears(&self, turn: TurnId) -> bool {
         let below = self.parents.iter().filter(|(_, parent)| **parent == Some(turn));
-        below
-            .into_iter()
-            .any(|(id, _)| self.shown.contains(id) && !self.halves.contains(id) || self.bears(*id))
+        below.into_iter().any(|(id, _)| {
+            self.shown.contains(id) && !self.halves.contains_key(id) || self.bears(*id)
+        })
+    }
+
+    /// Whether a turn is here and it, or a half that is shown in its place, is not shown.
+    fn has_gone(&self, turn: TurnId) -> bool {
+        match self.splits.get(&turn) {
+            _ if !self.parents.contains_key(&turn) || self.shown.contains(&turn) => false,
+            Some(halves) => halves.iter().any(|half| self.has_gone(*half)),
+            None => true,
+        }
     }
 }
 
 fn held(side: &World, talk: &ConversationId) -> Held {
-    let (mut parents, mut hashes, mut halves) = (HashMap::new(), HashMap::new(), HashSet::new());
+    let (mut parents, mut hashes, mut halves) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut splits = HashMap::new();
     for record in side.export() {
-        if let BundleRecord::Turn { id, hash, parent, origin, .. } = record {
-            parents.insert(id, parent);
-            hashes.insert(id, hash);
-            halves.extend(origin.part_of.map(|_| id));
+        match record {
+            BundleRecord::Turn { id, hash, parent, origin, .. } => {
+                parents.insert(id, parent);
+                hashes.insert(id, hash);
+                halves.extend(origin.part_of.map(|whole| (id, whole)));
+            }
+            BundleRecord::Split { whole, left, right, .. } => {
+                splits.insert(whole, [left, right]);
+            }
+            _ => {}
         }
     }
     let shown = side.rows(talk).iter().map(|row| row.id).collect();
-    Held { parents, hashes, halves, shown }
+    Held { parents, hashes, halves, splits, shown }
 }
 
 /// What one side shows, the other has; unless it, or something above it, is gone there. What was
@@ -182,12 +201,18 @@ fn check_nothing_lost(one: &Held, other: &Held) {
             gone |= other.parents.contains_key(&turn) && !other.shown.contains(&turn);
             above = one.parents[&turn];
         }
-        assert!(gone || one.halves.contains(turn) && !one.bears(*turn), "{turn} is lost");
+        assert!(gone || one.halves.contains_key(turn) && !one.bears(*turn), "{turn} is lost");
     }
 }
 
 fn told(story: &Story) {
     let here = World::seeded(Arc::new(MemoryStore::new()), 1);
+            // Halves of what is gone are gone, too.
+            let mut whole = one.halves.get(&turn);
+            while let Some(turn) = whole {
+                gone |= other.has_gone(*turn);
+                whole = one.halves.get(turn);
+            }
     let there = World::seeded(Arc::new(MemoryStore::new()), 2);
     let talk = here.talk("talk");
     here.say(&talk, &["a", "b", "c"]);

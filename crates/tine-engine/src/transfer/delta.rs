@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tine_core::json::Json;
-use tine_core::{ConversationId, OperationHash, TurnHash, TurnId};
+use tine_core::{ConversationId, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{
     Content, Conversation, ConversationKey, Detail, Operation, Read, TurnLoc, required,
 };
@@ -216,7 +216,7 @@ impl Engine {
                 Scope::Log => changed(records, &found, since, limit)?,
                 Scope::Turns => (false, said(records, &found, since, limit)?),
             };
-            let known = known(records, &found, &told)?;
+            let known = known(records, &found, scope, &told)?;
             let bytes = told.iter().map(size).sum();
             let since = since.filter(|_| !whole);
             Ok(Delta { scope, since, until, known, records: told, bytes })
@@ -347,6 +347,13 @@ fn said(
     led.retain(kept);
     let beginning = std::iter::once(beginning(conversation));
     let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
+    for record in &mut told {
+        if let BundleRecord::Turn { origin, .. } = record
+            && let Some(whole) = origin.part_of
+        {
+            origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
+        }
+    }
     let made: HashSet<TurnId> = told
         .iter()
         .filter_map(|record| match record {
@@ -392,6 +399,18 @@ fn leading(
     Ok(above)
 }
 
+/// The turn that is no half itself and of which one is a part: those in between stay where they are.
+fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId> {
+    let (mut top, mut seen) = (whole, HashSet::new());
+    while seen.insert(top)
+        && let Some((_, loc)) = tree.records().find_turn(project, &top)?
+        && let Some(above) = tree.turn(loc)?.origin.part_of
+    {
+        top = above;
+    }
+    Ok(top)
+}
+
 /// What a visitor is handed, as long as it is not too much.
 fn gathered(
     limit: usize,
@@ -414,14 +433,16 @@ fn gathered(
 fn known(
     records: &dyn Read,
     conversation: &Conversation,
+    scope: Scope,
     told: &[BundleRecord],
 ) -> Result<BTreeMap<TurnId, TurnHash>> {
     let (mut named, mut brought) = (BTreeSet::new(), HashSet::new());
     for record in told {
         match record {
-            BundleRecord::Turn { id, parent, .. } => {
+            BundleRecord::Turn { id, parent, origin, .. } => {
                 brought.insert(*id);
                 named.extend(*parent);
+                named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
             }
             BundleRecord::Split { whole, left, right, .. } => {
                 named.extend([*whole, *left, *right]);

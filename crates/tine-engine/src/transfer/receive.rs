@@ -223,6 +223,11 @@ fn grafted(
     let mut turns: Vec<GraftTurn> = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut inner: HashSet<usize> = HashSet::new();
+    let mut hashes: HashMap<TurnId, TurnHash> = known.iter().map(|(id, it)| (*id, *it)).collect();
+    hashes.extend(records.iter().filter_map(|record| match record {
+        BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
+        _ => None,
+    }));
     let mut branches: Vec<(Name, usize)> = Vec::new();
     for record in records {
         match record {
@@ -235,6 +240,7 @@ fn grafted(
                 tool_call_id,
                 created_at,
                 status,
+                origin,
                 metadata,
                 ..
             } => {
@@ -255,6 +261,7 @@ fn grafted(
                     below,
                     message: Message { role, body, tool_call_id, created_at, status, metadata },
                     timeless: false,
+                    part_of: origin.part_of.map(|whole| (whole, hashes.get(&whole).copied())),
                     identity: Some((id, hash)),
                 });
             }
