@@ -70,6 +70,26 @@ fn what_is_missing_is_taken_over_and_both_hold_the_same() {
 }
 
 #[test]
+fn an_undo_that_is_undone_travels() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        here.say(&talk, &["a"]);
+        let undo = here.engine.undo(&here.call, &talk, None).unwrap().seq;
+        pull(&there, here, &talk);
+        here.engine.undo(&here.call, &talk, Some(undo)).unwrap();
+        pull(&there, here, &talk);
+        assert_eq!(there.path(&talk, "main"), "a");
+        assert_eq!(there.export(), here.export());
+        // There and back again within one sync is as it was.
+        let undo = here.engine.undo(&here.call, &talk, None).unwrap().seq;
+        here.engine.undo(&here.call, &talk, Some(undo)).unwrap();
+        pull(&there, here, &talk);
+        assert_eq!(there.export(), here.export());
+    });
+}
+
+#[test]
 fn an_erasure_travels() {
     for_each_store(|here| {
         let there = another(7);

@@ -27,6 +27,7 @@ enum Act {
     Split { turn: usize },
     Delete { turn: usize, alone: bool },
     Undo,
+    UndoNamed { operation: u64 },
     Redo,
 }
 
@@ -49,6 +50,7 @@ fn acts() -> impl Strategy<Value = Act> {
         1 => one.clone().prop_map(|turn| Act::Split { turn }),
         2 => (one, any::<bool>()).prop_map(|(turn, alone)| Act::Delete { turn, alone }),
         2 => Just(Act::Undo),
+        1 => (0..64_u64).prop_map(|operation| Act::UndoNamed { operation }),
         1 => Just(Act::Redo),
     ]
 }
@@ -127,6 +129,12 @@ fn act(side: &World, talk: &ConversationId, act: &Act, nth: usize) {
         Act::Undo => {
             let _ = engine.undo(call, talk, None);
         }
+        Act::UndoNamed { operation } => {
+            let end = engine.log_end(call, talk).expect("a look").map_or(0, |end| end.seq);
+            if end > 1 {
+                let _ = engine.undo(call, talk, Some(2 + operation % (end - 1)));
+            }
+        }
         Act::Redo => {
             let _ = engine.redo(call, talk, None);
         }
@@ -199,6 +207,12 @@ fn check_nothing_lost(one: &Held, other: &Held) {
         let mut gone = false;
         while let Some(turn) = above {
             gone |= other.parents.contains_key(&turn) && !other.shown.contains(&turn);
+            // Halves of what is gone are gone, too.
+            let mut whole = one.halves.get(&turn);
+            while let Some(turn) = whole {
+                gone |= other.has_gone(*turn);
+                whole = one.halves.get(turn);
+            }
             above = one.parents[&turn];
         }
         assert!(gone || one.halves.contains_key(turn) && !one.bears(*turn), "{turn} is lost");
@@ -207,12 +221,6 @@ fn check_nothing_lost(one: &Held, other: &Held) {
 
 fn told(story: &Story) {
     let here = World::seeded(Arc::new(MemoryStore::new()), 1);
-            // Halves of what is gone are gone, too.
-            let mut whole = one.halves.get(&turn);
-            while let Some(turn) = whole {
-                gone |= other.has_gone(*turn);
-                whole = one.halves.get(turn);
-            }
     let there = World::seeded(Arc::new(MemoryStore::new()), 2);
     let talk = here.talk("talk");
     here.say(&talk, &["a", "b", "c"]);

@@ -147,10 +147,8 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                 }
             },
             BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
-                let undone = match turned.get(&seq) {
-                    Some(turned) if !newer => *turned,
-                    _ => undone,
-                };
+                let turns = turned.get(&seq).is_some_and(|turns| *turns && !newer);
+                let undone = undone ^ turns;
                 if let Detail::Kept(detail) = &detail
                     && (newer || turned.contains_key(&seq))
                 {
@@ -197,9 +195,10 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
     whole.chain(entries).chain(pieces).collect()
 }
 
-/// The operations that others took back or did again, and whether they are undone by now.
+/// The operations that others took back or did again, and whether that makes a difference by now:
+/// each takes back what holds and does again what does not, whatever it is called.
 fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
-    let mut turned = HashMap::new();
+    let mut turned: HashMap<u64, bool> = HashMap::new();
     for record in records {
         if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
             && matches!(kind.as_str(), "undo" | "redo")
@@ -207,7 +206,7 @@ fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
             && let Some(known) = OperationDetail::from_json(&json)
             && let Some(target) = known.facts.get("operation").and_then(Json::as_u64)
         {
-            turned.insert(target, kind == "undo");
+            *turned.entry(target).or_insert(false) ^= true;
         }
     }
     turned
@@ -223,12 +222,12 @@ fn grafted(
     let mut turns: Vec<GraftTurn> = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut inner: HashSet<usize> = HashSet::new();
+    let mut branches: Vec<(Name, usize)> = Vec::new();
     let mut hashes: HashMap<TurnId, TurnHash> = known.iter().map(|(id, it)| (*id, *it)).collect();
     hashes.extend(records.iter().filter_map(|record| match record {
         BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
         _ => None,
     }));
-    let mut branches: Vec<(Name, usize)> = Vec::new();
     for record in records {
         match record {
             BundleRecord::Turn {
@@ -240,8 +239,8 @@ fn grafted(
                 tool_call_id,
                 created_at,
                 status,
-                origin,
                 metadata,
+                origin,
                 ..
             } => {
                 let place = parent.and_then(|parent| places.get(&parent)).copied();
@@ -261,8 +260,8 @@ fn grafted(
                     below,
                     message: Message { role, body, tool_call_id, created_at, status, metadata },
                     timeless: false,
-                    part_of: origin.part_of.map(|whole| (whole, hashes.get(&whole).copied())),
                     identity: Some((id, hash)),
+                    part_of: origin.part_of.map(|whole| (whole, hashes.get(&whole).copied())),
                 });
             }
             BundleRecord::Branch { name, tip: Some(tip), .. } => {
