@@ -348,6 +348,31 @@ fn what_the_other_side_erased_is_erased_here_only_where_that_is_said() {
     assert_eq!(other.everything(), home.everything());
 }
 
+#[test]
+fn an_erasure_is_told_until_it_is_done_also_where_both_sides_went_on() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    home.ok(&["new", "one"]);
+    home.ok(&["append", "-c", "one", "a secret"]);
+    completed(&home, &server.url);
+    other.ok(&["purge", "main", "-c", "one", "--yes"]);
+    let protected = i32::from(tine_core::Kind::Protected.exit_code());
+    assert_eq!(home.run(&["sync", &server.url]).code, protected);
+    for said in ["x", "y"] {
+        home.ok(&["append", "-c", "one", said]);
+        let ran = home.run(&["--json", "sync", &server.url]);
+        assert_eq!(ran.code, protected, "{ran:?}");
+        let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(done["kept_back"][0]["message"].as_str().unwrap().contains("--erase"), "{done}");
+        assert!(other.ok(&["log", "-c", "one"]).contains(said), "what was said travels");
+    }
+    assert!(home.ok(&["log", "-c", "one"]).contains("a secret"));
+    home.ok(&["sync", &server.url, "--erase"]);
+    assert!(!home.ok(&["log", "-c", "one"]).contains("a secret"));
+    home.ok(&["sync", &server.url]);
+    check_verified(&[&home, &other]);
+}
+
 fn check_verified(homes: &[&Home]) {
     for home in homes {
         assert_eq!(home.json(&["verify"])["ok"], true);

@@ -82,8 +82,8 @@ pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, System
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;
 pub use transfer::{
-    BundleRecord, Delta, Imported, Keeping, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled,
-    Renamed, Scope, carry,
+    BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Renamed,
+    Scope, Taking, carry,
 };
 
 /// What every operation answers.

@@ -3,7 +3,7 @@
 //! Hashes and skeleton stay, so that the chain is still verifiable around what is gone; the
 //! digest of what was said stays, so that it is recognised and not brought back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, Digest, SourceId, TurnId};
@@ -39,6 +39,66 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// How many of these turns of a conversation still say what they said.
+    pub(crate) fn still_said(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        turns: &[TurnId],
+    ) -> Result<u64> {
+        self.read(|records| {
+            let Some(found) = records.conversation(&call.project, id)? else { return Ok(0) };
+            let said = said_by(records, &found, turns)?;
+            Ok(u64::try_from(said.len()).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// Erases these turns of a conversation because another store has, with all that hold part of
+    /// their text. Nothing is done where they are erased already, or are not here.
+    pub(crate) fn erase_turns(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        turns: &[TurnId],
+    ) -> Result<()> {
+        if self.still_said(call, id, turns)? == 0 {
+            return Ok(());
+        }
+        let request = (id.clone(), turns.to_vec());
+        let payload = |(id, turns): &(ConversationId, Vec<TurnId>)| {
+            object([("conversation_id", text(id)), ("turns", texts(turns))])
+        };
+        let (purged, _) = self.mutate(call, "purge", request, payload, |mutation, request| {
+            let found = resolve::conversation(mutation.reader(), mutation.call, &request.0)?;
+            let said = said_by(mutation.reader(), &found, &request.1)?;
+            let plan = Plan::of_named(mutation.reader(), mutation.call, found, &said)?;
+            carry_out(mutation, &plan)
+        })?;
+        self.unindex(&call.project, &purged.turns)?;
+        self.store().scrub().map_err(Error::NotSwept)?;
+        Ok(())
+    }
+}
+
+/// Those of the turns that are in a conversation and not erased.
+fn said_by(
+    records: &dyn Read,
+    conversation: &Conversation,
+    turns: &[TurnId],
+) -> Result<Vec<TurnLoc>> {
+    let mut said = Vec::new();
+    for id in turns {
+        if let Some((key, loc)) = records.find_turn(&conversation.project, id)?
+            && key == conversation.key
+            && records.turn(loc)?.is_some_and(|turn| matches!(turn.content, Content::Kept(_)))
+        {
+            said.push(loc);
+        }
+    }
+    Ok(said)
+}
+
 fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     let plan = Plan::new(mutation.reader(), mutation.call, &request.target)?;
     let word = request.confirm.as_deref().unwrap_or_default();
@@ -47,6 +107,10 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
             "`{word}` does not confirm this erasure; call without it to see what would go"
         )));
     }
+    carry_out(mutation, &plan)
+}
+
+fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
     match &plan.conversation {
         Some(conversation) => mutation.open(conversation.clone())?,
         None => mutation.open_project_log()?,
@@ -163,6 +227,23 @@ impl Plan {
         }
         let conversation = Some(conversation);
         Ok(Plan { conversation, whole, turns, operations, holders, learned })
+    }
+
+    /// Turns, and all that hold part of their text.
+    fn of_named(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Conversation,
+        named: &[TurnLoc],
+    ) -> Result<Self> {
+        let tree = Tree::new(records, conversation.key);
+        let mut turns: BTreeMap<TurnLoc, Turn> = BTreeMap::new();
+        for loc in named {
+            if !turns.contains_key(loc) {
+                turns.extend(sharing_text(&tree, *loc)?.into_iter().map(|turn| (turn.loc, turn)));
+            }
+        }
+        Plan::of_turns(records, call, conversation, turns.into_values().collect(), false)
     }
 
     /// A turn that a source is the envelope of goes with it.

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tine_core::{ConversationId, Json, Limits, Name};
 use tine_engine::{
-    Append, Call, Delete, DeleteMode, End, Error, Keeping, MetadataPatch, NewCommit,
-    NewRelationship, Page, Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn,
-    TurnRef, carry,
+    Append, Call, Delete, DeleteMode, End, Error, MetadataPatch, NewCommit, NewRelationship, Page,
+    Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn, Taking, TurnRef, carry,
 };
 use tine_store::{Job, MemoryStore, Read, Store, StoreError};
 
@@ -103,7 +102,7 @@ fn an_erasure_travels() {
         // Not without a word: what is there is kept, and nothing comes.
         let before = there.export();
         let ends = [here, &there].map(|side| side.engine.log_end(&here.call, &talk).unwrap());
-        let kept = Keeping(&there.engine);
+        let kept = Taking { engine: &there.engine, erases: false };
         let refused = carry(&here.engine, &kept, &there.call, &talk, ends.into());
         assert!(matches!(refused, Err(Error::WouldErase { turns: 1, .. })), "{refused:?}");
         assert_eq!(there.export(), before);

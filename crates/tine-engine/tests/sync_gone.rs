@@ -1,7 +1,7 @@
 //! What was deleted, undone or erased on one side, and what the other side does with it.
 
 use tine_core::{ConversationId, TurnId};
-use tine_engine::{Delete, DeleteMode, PurgeTarget, SplitTurn, TurnRef};
+use tine_engine::{Delete, DeleteMode, Pulled, PurgeTarget, SplitTurn, Taking, TurnRef, carry};
 
 use crate::purge::{gone, purge};
 use crate::sync::{another, pull, sync};
@@ -113,5 +113,39 @@ fn what_is_said_below_a_turn_whose_halves_are_gone_here_stays_away() {
         there.say(&talk, &["below"]);
         let done = pull(here, &there, &talk);
         assert_eq!((done.turns, done.withheld), (0, 1));
+    });
+}
+
+fn take(to: &World, from: &World, talk: &ConversationId, erases: bool) -> Pulled {
+    let ends = [from, to].map(|side| side.engine.log_end(&side.call, talk).expect("a look"));
+    let into = Taking { engine: &to.engine, erases };
+    let done = carry(&from.engine, &into, &to.call, talk, ends.into()).expect("a pull");
+    to.verified();
+    done
+}
+
+#[test]
+fn an_erasure_is_not_forgotten_because_somebody_goes_on_here() {
+    for_each_store(|here| {
+        let there = another(7);
+        let talk = here.talk("talk");
+        let secret = here.say(&talk, &["a", "two secret words"])[1];
+        pull(&there, here, &talk);
+        erase(&there, secret);
+        // What holds the text of it here is erased, too.
+        split(here, secret, 3);
+        here.say(&talk, &["below"]);
+        for said in ["x", "y"] {
+            let done = take(here, &there, &talk, false);
+            assert_eq!(done.unerased, 1, "{done:?}");
+            pull(&there, here, &talk);
+            there.say(&talk, &[said]);
+        }
+        assert_eq!(here.path(&talk, "main"), "a two secret words below");
+        assert_eq!(take(here, &there, &talk, true).unerased, 0);
+        assert_eq!(here.path(&talk, "main"), "a ? ? below");
+        gone(here, "secret");
+        assert_eq!(take(here, &there, &talk, false), Pulled::default());
+        assert_eq!(pull(&there, here, &talk).turns, 0);
     });
 }

@@ -14,8 +14,8 @@ use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{
-    Call, Engine, Error, Keeping, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
-    SystemEntropy, carry,
+    Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
+    SystemEntropy, Taking, carry,
 };
 use tine_store::embedded::Mode;
 
@@ -214,9 +214,8 @@ fn exchange(
 ) -> Result<()> {
     let Work { call, id, here: ours, there: theirs } = work;
     if !args.push {
-        let kept = Keeping(here);
-        let into: &dyn Peer = if args.erase { here } else { &kept };
-        let done = carry(there, into, call, id, (*theirs, *ours));
+        let into = Taking { engine: here, erases: args.erase };
+        let done = carry(there, &into, call, id, (*theirs, *ours));
         let done = report.noted(id, "here", done)?;
         report.pulled.add(&done);
     }
@@ -230,6 +229,15 @@ fn exchange(
 }
 
 impl Report {
+    fn keep_back(&mut self, id: &ConversationId, kind: Kind, message: String) {
+        let (conversation_id, code) = (id.to_string(), kind.code());
+        let known = self.kept_back.last();
+        // Mostly what keeps it from one side keeps it from the other.
+        if known.is_none_or(|it| (&it.conversation_id, it.kind) != (&conversation_id, kind)) {
+            self.kept_back.push(KeptBack { conversation_id, code, message, kind });
+        }
+    }
+
     /// What was done with a conversation; a refusal that is about it alone is noted.
     fn noted(
         &mut self,
@@ -243,18 +251,19 @@ impl Report {
                     Error::WouldErase { .. } => "; --erase erases it here, too",
                     _ => "",
                 };
-                let (kind, message) = (error.kind(), format!("{error}{advice}"));
-                let (conversation_id, code) = (id.to_string(), kind.code());
-                let known = self.kept_back.last();
-                // Mostly what keeps it from one side keeps it from the other.
-                if known.is_none_or(|it| (&it.conversation_id, it.kind) != (&conversation_id, kind))
-                {
-                    self.kept_back.push(KeptBack { conversation_id, code, message, kind });
-                }
+                self.keep_back(id, error.kind(), format!("{error}{advice}"));
                 Pulled::default()
             }
             done => done?,
         };
+        if done.unerased > 0 {
+            let turns = count(done.unerased, "turn");
+            let why = format!(
+                "the other side has erased {turns} of it for ever that went on here; what is here \
+                 was kept; --erase erases it here, too"
+            );
+            self.keep_back(id, Kind::Protected, why);
+        }
         for Renamed { from, to } in &done.renamed {
             self.notes.push(format!(
                 "{id}: the bookmark `{from}` is {side} another turn's already; {side} it is `{to}`"

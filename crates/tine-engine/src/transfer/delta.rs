@@ -76,6 +76,8 @@ pub struct LogMerges {
     /// The last entry that took something back or brought it back, 0 without one. What was left
     /// out before it may be wanted since.
     pub turned: u64,
+    /// The turns that its entries erased.
+    pub erased: Vec<TurnId>,
 }
 
 /// What a delta is for.
@@ -168,9 +170,14 @@ impl Engine {
                 if known.is_none() || turns_back(&operation) {
                     told.turned = operation.seq;
                 }
+                if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
+                    told.erased.extend(known.told::<TurnId>("turn_ids"));
+                }
                 let of = known.and_then(|known| LogMark::from_json(known.facts.get("merged")?));
                 told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
             })?;
+            told.erased.sort_unstable();
+            told.erased.dedup();
             let surplus = told.merges.len().saturating_sub(MERGES);
             told.merges.drain(..surplus);
             told.compared = compared(records, &call.project, id)?;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::{ConversationId, Kind, OperationHash};
+use tine_core::{ConversationId, Kind, OperationHash, TurnId};
 
 use super::delta::{Delta, LogEnd, LogMark, LogMerges, Scope};
 use super::receive::Pulled;
@@ -46,6 +46,12 @@ pub trait Peer {
     ) -> Result<Delta>;
     /// Takes in what came behind an entry of another side's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
+    /// Told which turns were erased on another side whose log went another way; answers how many
+    /// of them are still here although that was to be known. Whoever does not say otherwise is not
+    /// concerned: such an erasure stays on its side.
+    fn erase(&self, _: &Call, _: &ConversationId, _: &[TurnId]) -> Result<u64> {
+        Ok(0)
+    }
 }
 
 impl Peer for Engine {
@@ -85,17 +91,23 @@ impl Peer for Engine {
     }
 }
 
-/// A side here that erases nothing because another one did: a conversation in which something was
-/// erased that is still here is refused ([`Error::WouldErase`]).
-pub struct Keeping<'e>(pub &'e Engine);
+/// A side here that is told whether it erases what another one has erased.
+pub struct Taking<'e> {
+    /// The side.
+    pub engine: &'e Engine,
+    /// Whether it does. Otherwise a log that goes on with an erasure of something that is still
+    /// here is refused ([`Error::WouldErase`]), and of one that went another way it is told
+    /// ([`Pulled::unerased`]).
+    pub erases: bool,
+}
 
-impl Peer for Keeping<'_> {
+impl Peer for Taking<'_> {
     fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
-        self.0.log_ends(call, page)
+        self.engine.log_ends(call, page)
     }
 
     fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
-        self.0.log_end(call, id)
+        self.engine.log_end(call, id)
     }
 
     fn log_hashes(
@@ -104,11 +116,11 @@ impl Peer for Keeping<'_> {
         id: &ConversationId,
         entries: &[u64],
     ) -> Result<Vec<Option<OperationHash>>> {
-        self.0.log_hashes(call, id, entries)
+        self.engine.log_hashes(call, id, entries)
     }
 
     fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
-        self.0.log_merges(call, id, behind)
+        self.engine.log_merges(call, id, behind)
     }
 
     fn delta(
@@ -118,11 +130,21 @@ impl Peer for Keeping<'_> {
         since: Option<LogMark>,
         scope: Scope,
     ) -> Result<Delta> {
-        self.0.delta(call, id, since, scope)
+        self.engine.delta(call, id, since, scope)
     }
 
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        self.0.receive_keeping(call, delta)
+        match self.erases {
+            true => self.engine.receive(call, delta),
+            false => self.engine.receive_keeping(call, delta),
+        }
+    }
+
+    fn erase(&self, call: &Call, id: &ConversationId, turns: &[TurnId]) -> Result<u64> {
+        match self.erases {
+            true => self.engine.erase_turns(call, id, turns).map(|()| 0),
+            false => self.engine.still_said(call, id, turns),
+        }
     }
 }
 
@@ -190,10 +212,21 @@ impl Way<'_> {
                        export one of them into a project of its own";
             return Err(Error::Unsupported(why.to_owned()));
         }
-        let (since, scope) = match diverged {
-            true => (self.taken(common)?, Scope::Turns),
-            false => (common, Scope::Log),
+        if !diverged {
+            return self.hand_over(common, theirs, Scope::Log);
+        }
+        let behind = common.map_or(0, |mark| mark.seq);
+        let there = self.from.log_merges(self.call, self.id, behind)?;
+        let unerased = match there.erased.as_slice() {
+            [] => 0,
+            erased => self.to.erase(self.call, self.id, erased)?,
         };
+        let since = self.taken(common, &there)?;
+        Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
+    }
+
+    fn hand_over(&self, since: Option<LogMark>, theirs: LogMark, scope: Scope) -> Result<Pulled> {
+        let nothing = Ok(Pulled::default());
         if since == Some(theirs) {
             return nothing;
         }
@@ -204,7 +237,7 @@ impl Way<'_> {
         };
         // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
         // that may not be written to has to look through it again.
-        let empty = diverged && delta.turns() == 0;
+        let empty = scope == Scope::Turns && delta.turns() == 0;
         match self.to.receive(self.call, delta) {
             Err(error) if empty && error.kind() == Kind::Forbidden => nothing,
             done => done,
@@ -240,10 +273,9 @@ impl Way<'_> {
     }
 
     /// The entry of a log that went another way up to which its turns have arrived.
-    fn taken(&self, common: Option<LogMark>) -> Result<Option<LogMark>> {
+    fn taken(&self, common: Option<LogMark>, there: &LogMerges) -> Result<Option<LogMark>> {
         let behind = common.map_or(0, |mark| mark.seq);
         let here = self.to.log_merges(self.call, self.id, behind)?;
-        let there = self.from.log_merges(self.call, self.id, behind)?;
         // What was taken back or brought back since may have been left out then.
         let marks = here.merges.iter().chain(&here.compared);
         let marks = marks.filter(|merge| merge.seq >= here.turned);

@@ -35,6 +35,8 @@ pub struct Pulled {
     pub operations: u64,
     /// Turns that were not taken over because they, or something above them, is gone here.
     pub withheld: u64,
+    /// Turns that were erased there after the logs went different ways, and are still here.
+    pub unerased: u64,
     /// Bookmarks whose names mean other turns here.
     pub renamed: Vec<Renamed>,
     /// Idempotency keys that mean something else here, and were not taken over.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tine_core::{ConversationId, Name};
 use tine_engine as engine;
 
-use super::reading::{Unreadable, parse};
+use super::reading::{Unreadable, parse, parse_all};
 use super::text;
 
 /// A place in a log.
@@ -83,6 +83,9 @@ pub struct LogMerges {
     pub compared: Vec<LogMerge>,
     /// The last entry that took something back or brought it back; 0 without one.
     pub turned: u64,
+    /// The turns that its entries erased.
+    #[serde(default)]
+    pub erased: Vec<String>,
 }
 
 impl From<engine::LogMerges> for LogMerges {
@@ -90,7 +93,9 @@ impl From<engine::LogMerges> for LogMerges {
         let all = |told: Vec<engine::LogMerge>| {
             told.into_iter().map(|it| LogMerge { seq: it.seq, of: it.of.into() }).collect()
         };
-        LogMerges { merges: all(told.merges), compared: all(told.compared), turned: told.turned }
+        let (merges, compared) = (all(told.merges), all(told.compared));
+        let erased = told.erased.iter().map(ToString::to_string).collect();
+        LogMerges { merges, compared, turned: told.turned, erased }
     }
 }
 
@@ -102,7 +107,8 @@ impl TryFrom<LogMerges> for engine::LogMerges {
         let all = |view: Vec<LogMerge>| view.into_iter().map(merge).collect();
         let all = |view| -> Result<Vec<engine::LogMerge>, Unreadable> { all(view) };
         let (merges, compared) = (all(view.merges)?, all(view.compared)?);
-        Ok(engine::LogMerges { merges, compared, turned: view.turned })
+        let erased = parse_all("erased", view.erased)?;
+        Ok(engine::LogMerges { merges, compared, turned: view.turned, erased })
     }
 }
 
@@ -140,8 +146,8 @@ pub struct Pulled {
 
 impl From<engine::Pulled> for Pulled {
     fn from(done: engine::Pulled) -> Self {
-        let engine::Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes } =
-            done;
+        let engine::Pulled { new, diverged, turns, operations, withheld, .. } = done;
+        let engine::Pulled { renamed, keys, bytes, .. } = done;
         let each = |it: engine::Renamed| Renamed { from: text(it.from), to: text(it.to) };
         let renamed = renamed.into_iter().map(each).collect();
         Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes }
@@ -156,6 +162,17 @@ impl From<Pulled> for engine::Pulled {
             engine::Renamed { from, to }
         };
         let renamed = renamed.into_iter().map(each).collect();
-        engine::Pulled { new, diverged, turns, operations, withheld, renamed, keys, bytes }
+        let unerased = 0;
+        engine::Pulled {
+            new,
+            diverged,
+            turns,
+            operations,
+            withheld,
+            unerased,
+            renamed,
+            keys,
+            bytes,
+        }
     }
 }
