@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use tine_core::{ConversationId, Json, Limits, Name};
+use tine_core::{ConversationId, Json, Limits, Name, TurnId};
 use tine_engine::{
     Append, Call, Delete, DeleteMode, End, Error, MetadataPatch, NewCommit, NewRelationship, Page,
     Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn, Taking, TurnRef, carry,
@@ -264,6 +264,72 @@ fn a_bookmark_that_is_moved_to_another_conversation_moves_on_the_other_side() {
         assert_eq!(pull(&there, here, &two).renamed, []);
         assert_eq!(there.engine.bookmark(&there.call, &name).unwrap().turn, second);
         assert_eq!(there.export(), here.export());
+    });
+}
+
+/// Two conversations with a bookmark of one name each: one from here, one from there.
+fn marked(here: &World, there: &World) -> [(ConversationId, Vec<TurnId>); 2] {
+    let made = [(here, "mine"), (there, "theirs")].map(|(side, id)| {
+        let talk = side.talk(id);
+        let said = side.say(&talk, &["a", "b", "c"]);
+        mark(side, "mark", said[1]);
+        (talk, said)
+    });
+    pull(here, there, &made[1].0);
+    pull(there, here, &made[0].0);
+    made
+}
+
+fn mark(side: &World, name: &str, turn: TurnId) {
+    side.engine.set_bookmark(&side.call, Name::from_stored(name), TurnRef::of(turn)).unwrap();
+}
+
+fn is_marked(side: &World, name: &str) -> Option<TurnId> {
+    Some(side.engine.bookmark(&side.call, &Name::from_stored(name)).ok()?.turn)
+}
+
+#[test]
+fn a_numbered_name_makes_room_for_the_conversations_own() {
+    for_each_store(|here| {
+        let there = another(7);
+        let [(mine, said), (_, theirs)] = marked(here, &there);
+        assert_eq!(is_marked(&there, "mark-1"), Some(said[1]));
+        mark(here, "mark-1", said[2]);
+        let to = |from: &str, to: &str| {
+            vec![Renamed { from: Name::from_stored(from), to: Name::from_stored(to) }]
+        };
+        assert_eq!(pull(&there, here, &mine).renamed, to("mark-1", "mark-2"));
+        assert_eq!(is_marked(&there, "mark-1"), Some(said[2]));
+        assert_eq!(is_marked(&there, "mark-2"), Some(said[1]));
+        assert_eq!(is_marked(&there, "mark"), Some(theirs[1]));
+        // Nor is it the name of a branch, or one that the log tells of.
+        here.engine.delete_bookmark(&here.call, &Name::from_stored("mark-1")).unwrap();
+        here.fork_at(&mine, said[0], "mark-2");
+        assert_eq!(pull(&there, here, &mine).renamed, to("mark-2", "mark-3"));
+        assert_eq!(is_marked(&there, "mark-3"), Some(said[1]));
+        here.say(&mine, &["d"]);
+        assert_eq!(pull(&there, here, &mine).renamed, []);
+        assert_eq!(is_marked(&there, "mark-3"), Some(said[1]));
+    });
+}
+
+#[test]
+fn a_bookmark_that_follows_a_turn_keeps_its_name() {
+    for_each_store(|here| {
+        let there = another(7);
+        let [(mine, said), (theirs, _)] = marked(here, &there);
+        // Its own name is free by now.
+        there.engine.delete_bookmark(&there.call, &Name::from_stored("mark")).unwrap();
+        let (turn, mode) = (TurnRef::of(said[1]), DeleteMode::Reparent);
+        here.engine
+            .delete(&here.call, Delete { turn, mode, force: false, dry_run: false })
+            .unwrap();
+        assert_eq!(pull(&there, here, &mine).renamed, []);
+        assert_eq!(is_marked(&there, "mark-1"), Some(said[0]));
+        assert_eq!(is_marked(&there, "mark"), None);
+        sync(here, &there, &theirs);
+        sync(here, &there, &mine);
+        assert_eq!(is_marked(here, "mark"), Some(said[0]));
     });
 }
 

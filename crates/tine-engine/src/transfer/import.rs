@@ -555,14 +555,48 @@ impl Bundle {
             let (turn, created_at) = (find(turn)?, *created_at);
             let mut bookmark =
                 Bookmark { project, name: name.clone(), conversation: key, turn, created_at };
-            self.make_room(records, known, &before, &mut bookmark)?;
+            let had = self.had(&before, &bookmark);
+            self.make_room(records, known, had, &mut bookmark)?;
             records.put_bookmark(&bookmark)?;
             let new = !before.iter().any(|it| it.name == bookmark.name);
-            if bookmark.name != *name && new {
-                renamed.push(Renamed { from: name.clone(), to: bookmark.name });
-            }
+            let from = match had {
+                Some(had) => Some(&had.name).filter(|had| **had != bookmark.name),
+                None => Some(name).filter(|name| **name != bookmark.name && new),
+            };
+            renamed
+                .extend(from.map(|from| Renamed { from: from.clone(), to: bookmark.name.clone() }));
         }
         Ok(renamed)
+    }
+
+    /// The bookmark that was here before and that this one is: it may have one name here and
+    /// another one there, and may have followed a turn that was split or deleted.
+    fn had<'b>(&self, before: &'b [Bookmark], bookmark: &Bookmark) -> Option<&'b Bookmark> {
+        let (limits, name) = (&self.limits, &bookmark.name);
+        let related = |it: &&Bookmark| {
+            it.name.is_numbered(name, limits) || name.is_numbered(&it.name, limits)
+        };
+        let same = || before.iter().filter(|it| it.created_at == bookmark.created_at);
+        let unmoved = || same().filter(|it| it.turn == bookmark.turn);
+        let exact = same().find(|it| it.name == *name);
+        exact.or_else(|| unmoved().find(related)).or_else(|| same().find(related))
+    }
+
+    /// Whether a name means something else in this very conversation than the bookmark: another one
+    /// that arrives with it, one that the log tells of, or a branch.
+    fn means_another(&self, name: &Name, bookmark: &Bookmark) -> bool {
+        let told = |operation: &Operation| {
+            let changes = detail(operation).map(|known| known.changes).unwrap_or_default();
+            changes.into_iter().rev().find_map(|change| match change {
+                Change::Bookmark { name: told, after, .. } if told == *name => Some(after),
+                _ => None,
+            })
+        };
+        let last = self.operations.iter().rev().filter(|it| !it.undone).find_map(told);
+        let is_it = |image: BookmarkImage| image.created_at == bookmark.created_at;
+        self.bookmarks.iter().any(|(arrives, ..)| arrives == name)
+            || self.branches.iter().any(|(branch, _)| branch.name == *name)
+            || last.is_some_and(|image| !image.is_some_and(is_it))
     }
 
     /// Finds the name for a bookmark that arrives: the one that it had here before; its own, if
@@ -571,20 +605,14 @@ impl Bundle {
         &self,
         records: &mut dyn Write,
         known: u64,
-        before: &[Bookmark],
+        had: Option<&Bookmark>,
         bookmark: &mut Bookmark,
     ) -> Result<()> {
-        let limits = &self.limits;
         let name = bookmark.name.clone();
-        let same =
-            |it: &&Bookmark| (it.turn, it.created_at) == (bookmark.turn, bookmark.created_at);
-        // The same bookmark may have one name here and another one there; each side keeps its own.
-        let related = |it: &&Bookmark| {
-            it.name.is_numbered(&name, limits) || name.is_numbered(&it.name, limits)
-        };
-        let exact = before.iter().filter(same).find(|it| it.name == name);
+        // Each side keeps its own name.
         if self.way.names == Names::Numbered
-            && let Some(had) = exact.or_else(|| before.iter().filter(same).find(related))
+            && let Some(had) = had
+            && (had.name == name || !self.means_another(&had.name, bookmark))
             && records.bookmark(&bookmark.project, &had.name)?.is_none()
         {
             bookmark.name = had.name.clone();
@@ -600,9 +628,10 @@ impl Bundle {
             return Ok(records.delete_bookmark(&other.project, &other.name)?);
         }
         for number in 1_u64.. {
-            let free = name.numbered(number, limits);
-            let arrives = self.bookmarks.iter().any(|(name, ..)| *name == free);
-            if !arrives && records.bookmark(&bookmark.project, &free)?.is_none() {
+            let free = name.numbered(number, &self.limits);
+            if records.bookmark(&bookmark.project, &free)?.is_none()
+                && !self.means_another(&free, bookmark)
+            {
                 bookmark.name = free;
                 break;
             }
