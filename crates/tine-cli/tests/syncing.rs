@@ -373,6 +373,27 @@ fn an_erasure_is_told_until_it_is_done_also_where_both_sides_went_on() {
     check_verified(&[&home, &other]);
 }
 
+#[test]
+fn what_is_kept_back_of_several_projects_is_all_named() {
+    let (home, other) = (Home::new(), Home::new());
+    let folder = other.path("store");
+    let facts = serde_json::json!({
+        "entities": [{ "entity_type": "person", "fields": { "name": "Alice Chen" } }]
+    })
+    .to_string();
+    for project in ["one", "two"] {
+        for side in [&home, &other] {
+            side.ok_with(&["--project", project, "store", "facts"], facts.as_bytes());
+        }
+    }
+    let ran = home.run(&["--json", "sync", folder.to_str().unwrap()]);
+    let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let kept = done["kept_back"].as_array().unwrap();
+    let named: Vec<_> = kept.iter().map(|it| it["project_id"].as_str().unwrap()).collect();
+    assert_eq!(named, ["one", "two"], "{done}");
+    assert!(ran.err.contains("and 1 more were kept back"), "{ran:?}");
+}
+
 fn check_verified(homes: &[&Home]) {
     for home in homes {
         assert_eq!(home.json(&["verify"])["ok"], true);

@@ -89,8 +89,9 @@ struct Report {
 }
 
 /// A conversation that could not be brought from one side to the other.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct KeptBack {
+    project_id: String,
     conversation_id: String,
     code: &'static str,
     message: String,
@@ -160,12 +161,12 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
 /// Fails where something was kept back, as its first refusal would.
 fn complete(report: &Report) -> Result<()> {
     let Some(first) = report.kept_back.first() else { return Ok(()) };
-    let mut ids: Vec<&str> =
-        report.kept_back.iter().map(|it| it.conversation_id.as_str()).collect();
+    let mut ids: Vec<(&str, &str)> =
+        report.kept_back.iter().map(|it| (&*it.project_id, &*it.conversation_id)).collect();
     ids.dedup();
     let what = match ids.as_slice() {
-        [one] => format!("`{one}` was kept back"),
-        [one, more @ ..] => format!("`{one}` and {} more were kept back", more.len()),
+        [(_, one)] => format!("`{one}` was kept back"),
+        [(_, one), more @ ..] => format!("`{one}` and {} more were kept back", more.len()),
         [] => return Ok(()),
     };
     let why = format!("{what} ({}); everything else was synced", first.message);
@@ -216,42 +217,43 @@ fn exchange(
     if !args.push {
         let into = Taking { engine: here, erases: args.erase };
         let done = carry(there, &into, call, id, (*theirs, *ours));
-        let done = report.noted(id, "here", done)?;
+        let done = report.noted(work, "here", done)?;
         report.pulled.add(&done);
     }
     if !args.pull {
         let ours = here.log_end(call, id)?;
         let done = carry(here, there, call, id, (ours, *theirs));
-        let done = report.noted(id, "there", done)?;
+        let done = report.noted(work, "there", done)?;
         report.pushed.add(&done);
     }
     Ok(())
 }
 
 impl Report {
-    fn keep_back(&mut self, id: &ConversationId, kind: Kind, message: String) {
-        let (conversation_id, code) = (id.to_string(), kind.code());
-        let known = self.kept_back.last();
+    fn keep_back(&mut self, work: &Work, kind: Kind, message: String) {
+        let (project_id, conversation_id) = (work.call.project.to_string(), work.id.to_string());
+        let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
         // Mostly what keeps it from one side keeps it from the other.
-        if known.is_none_or(|it| (&it.conversation_id, it.kind) != (&conversation_id, kind)) {
-            self.kept_back.push(KeptBack { conversation_id, code, message, kind });
+        if self.kept_back.last() != Some(&kept) {
+            self.kept_back.push(kept);
         }
     }
 
     /// What was done with a conversation; a refusal that is about it alone is noted.
     fn noted(
         &mut self,
-        id: &ConversationId,
+        work: &Work,
         side: &str,
         done: tine_engine::Result<Pulled>,
     ) -> Result<Pulled> {
+        let id = &work.id;
         let done = match done {
             Err(error) if is_about_one(error.kind()) => {
                 let advice = match error {
                     Error::WouldErase { .. } => "; --erase erases it here, too",
                     _ => "",
                 };
-                self.keep_back(id, error.kind(), format!("{error}{advice}"));
+                self.keep_back(work, error.kind(), format!("{error}{advice}"));
                 Pulled::default()
             }
             done => done?,
@@ -262,7 +264,7 @@ impl Report {
                 "the other side has erased {turns} of it for ever that went on here; what is here \
                  was kept; --erase erases it here, too"
             );
-            self.keep_back(id, Kind::Protected, why);
+            self.keep_back(work, Kind::Protected, why);
         }
         for Renamed { from, to } in &done.renamed {
             self.notes.push(format!(
