@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tine_core::{ConversationId, Json, Limits, Name, TurnId};
 use tine_engine::{
     Append, Call, Delete, DeleteMode, End, Error, MetadataPatch, NewCommit, NewRelationship, Page,
-    Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, SplitTurn, Taking, TurnRef, carry,
+    Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, Scope, SplitTurn, Taking, TurnRef,
+    carry,
 };
 use tine_store::{Job, MemoryStore, Read, Store, StoreError};
 
@@ -384,6 +385,23 @@ fn what_is_said_below_a_half_is_taken_over_whenever_it_was_split() {
         let before = (here.export(), there.export());
         sync(here, &there, &talk);
         assert!(before == (here.export(), there.export()));
+    });
+}
+
+#[test]
+fn what_leads_to_the_new_turns_counts_towards_the_bound() {
+    for_each_store(|here| {
+        let talk = here.talk("talk");
+        let whole = here.say(&talk, &["a", &"x".repeat(3_000)])[1];
+        let split = SplitTurn { turn: TurnRef::of(whole), offset: 3 };
+        here.engine.split(&here.call, split).unwrap();
+        let since = here.engine.log_end(&here.call, &talk).unwrap();
+        here.say(&talk, &[&"y".repeat(3_000)]);
+        let within =
+            |limit| here.engine.delta_within(&here.call, &talk, since, Scope::Turns, limit);
+        assert_eq!(within(10_000).unwrap().turns(), 3);
+        let refused = within(6_000);
+        assert!(matches!(refused, Err(Error::LongDelta { limit: 6_000 })), "{refused:?}");
     });
 }
 

@@ -265,7 +265,8 @@ fn changed(
     limit: usize,
 ) -> Result<(bool, Vec<BundleRecord>)> {
     let behind = since.map_or(0, |mark| mark.seq);
-    let mut part = Part { since: behind, ..Part::default() };
+    let bounded = limit < usize::MAX;
+    let mut part = Part { since: behind, bounded, ..Part::default() };
     let mut whole = false;
     each_behind(records, conversation.key, behind, &mut |operation, known| match known {
         // An erasure and a repair reach back further than they tell.
@@ -285,7 +286,7 @@ fn changed(
         }
     }
     if whole {
-        part = Part::default();
+        part = Part { bounded, ..Part::default() };
     }
     let told = gathered(limit, |visit| export(records, conversation, &part, visit))?;
     Ok((whole, told))
@@ -310,7 +311,8 @@ fn said(
     since: Option<LogMark>,
     limit: usize,
 ) -> Result<Vec<BundleRecord>> {
-    let part = Part { since: since.map_or(0, |mark| mark.seq), ..Part::default() };
+    let bounded = limit < usize::MAX;
+    let part = Part { since: since.map_or(0, |mark| mark.seq), bounded, ..Part::default() };
     let tree = Tree::new(records, conversation.key);
     let mut ids = Default::default();
     let all = gathered(limit, |visit| {
@@ -345,8 +347,15 @@ fn said(
     let above = leading(&tree, &ids, &told)?;
     let mut led = Vec::new();
     if !above.is_empty() {
-        let part = Part { since: u64::MAX, changed: above, ..Part::default() };
-        led = gathered(limit, |visit| turns(records, conversation, &part, visit).map(drop))?;
+        let part = Part { since: u64::MAX, changed: above, bounded, ..Part::default() };
+        let used = usize::try_from(told.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
+        let room = limit.saturating_sub(used);
+        let too_much = |error| match error {
+            Error::LongDelta { .. } => Error::LongDelta { limit },
+            error => error,
+        };
+        led = gathered(room, |visit| turns(records, conversation, &part, visit).map(drop))
+            .map_err(too_much)?;
     }
     let kept = |record: &BundleRecord| {
         matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
