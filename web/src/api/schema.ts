@@ -3500,6 +3500,8 @@ export interface components {
         LogMergesAnswer: {
             /** @default [] */
             compared: components["schemas"]["LogMerge"][];
+            /** @default [] */
+            erased: string[];
             merges: components["schemas"]["LogMerge"][];
             project_id: string;
             /** Format: uint64 */
