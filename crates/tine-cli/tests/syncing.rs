@@ -124,6 +124,26 @@ fn a_thousandth_that_is_new_sends_less_than_a_hundredth_of_the_bytes() {
     assert!(other.everything() == home.everything(), "both hold the same bytes");
 }
 
+#[test]
+fn what_both_sides_have_from_elsewhere_is_compared_once() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    let way = Counter::before(&server);
+    for side in [&home, &other] {
+        grow(side, &sessions("a", 3), 200);
+    }
+    let done = home.json(&["sync", &way.url]);
+    assert_eq!((&done["pulled"]["turns"], &done["pushed"]["turns"]), (&0.into(), &0.into()));
+    let first = way.take();
+    home.ok(&["sync", &way.url]);
+    let again = way.take();
+    println!("{first} bytes to compare, then {again}");
+    assert!(first > 500_000 && again < 20_000, "{first}, then {again}");
+    grow(&other, &sessions("a", 1), 201);
+    assert_eq!(home.json(&["sync", &way.url])["pulled"]["turns"], 1);
+    assert!(way.take() < 40_000, "only what is new travels");
+}
+
 /// What a store holds: whole conversations to the byte, but of those that both sides went on with
 /// only the turns, which are what both share.
 fn holdings(home: &Home) -> BTreeMap<String, BTreeSet<String>> {
@@ -257,9 +277,121 @@ fn what_was_done_outside_of_conversations_travels_while_one_log_begins_the_other
     assert_eq!(other.everything(), home.everything());
     home.ok_with(&["store", "facts"], person("Carol").as_bytes());
     other.ok_with(&["store", "facts"], person("Dan").as_bytes());
-    let done = home.json(&["sync", &server.url]);
-    assert!(done["notes"].to_string().contains("went different ways"), "{done}");
+    // That is said, and everything else is synced all the same.
+    home.ok(&["append", "-c", "trip", "and more"]);
+    let ran = home.run(&["--json", "sync", &server.url]);
+    assert_eq!(ran.code, i32::from(tine_core::Kind::Unsupported.exit_code()), "{ran:?}");
+    let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(done["pushed"]["turns"], 1, "{done}");
+    let kept = done["kept_back"].as_array().unwrap();
+    assert_eq!((kept.len(), &kept[0]["conversation_id"]), (1, &"~project".into()), "{done}");
+    assert!(kept[0]["message"].to_string().contains("went different ways"), "{done}");
+    assert!(ran.err.contains("kept back") && ran.err.contains("unsupported"), "{ran:?}");
+    let ran = home.run(&["sync", &server.url]);
+    assert!(ran.out.contains("kept back: ~project: ") && ran.code != 0, "{ran:?}");
     check_verified(&[&home, &other]);
+}
+
+#[test]
+fn a_bookmark_that_is_taken_is_kept_under_another_name_and_said() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    for (side, id) in [(&home, "mine"), (&other, "theirs")] {
+        side.ok(&["new", id]);
+        side.ok(&["append", "-c", id, "said"]);
+        side.ok(&["bookmark", "mark", "-c", id, "main"]);
+    }
+    let done = home.json(&["sync", &server.url]);
+    let notes = done["notes"].to_string();
+    assert!(
+        notes.contains("here it is `mark-1`") && notes.contains("there it is `mark-1`"),
+        "{notes}"
+    );
+    completed(&home, &server.url);
+    for side in [&home, &other] {
+        let found = side.json(&["bookmark"]).to_string();
+        assert!(found.contains("\"mark\"") && found.contains("\"mark-1\""), "{found}");
+    }
+    check_verified(&[&home, &other]);
+}
+
+#[test]
+fn what_the_other_side_erased_is_erased_here_only_where_that_is_said() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    for id in ["one", "two"] {
+        home.ok(&["new", id]);
+        home.ok(&["append", "-c", id, "a secret"]);
+    }
+    home.ok(&["store", "source", &home.write("note.txt", "a secret of its own")]);
+    completed(&home, &server.url);
+    other.ok(&["purge", "main", "-c", "one", "--yes"]);
+    other.ok(&["append", "-c", "two", "more"]);
+    let source = other.ok(&["source", "list"]).split_whitespace().next().unwrap().to_owned();
+    other.ok(&["purge", &source, "--yes"]);
+    for pull in [&["--json", "sync", &server.url, "--pull"][..], &["--json", "sync", &server.url]] {
+        let ran = home.run(pull);
+        assert_eq!(ran.code, i32::from(tine_core::Kind::Protected.exit_code()), "{ran:?}");
+        let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let kept = done["kept_back"].as_array().unwrap();
+        let ids: BTreeSet<&str> =
+            kept.iter().map(|it| it["conversation_id"].as_str().unwrap()).collect();
+        assert_eq!(ids, BTreeSet::from(["one", "~project"]), "{done}");
+        assert!(kept[0]["message"].as_str().unwrap().contains("--erase"), "{done}");
+        assert!(home.ok(&["log", "-c", "one"]).contains("a secret"));
+        assert!(home.ok(&["log", "-c", "two"]).contains("more"), "all else is there");
+        assert_eq!(home.ok(&["source", "cat", &source]), "a secret of its own");
+    }
+    home.ok(&["sync", &server.url, "--erase"]);
+    assert!(!home.ok(&["log", "-c", "one"]).contains("a secret"));
+    completed(&home, &server.url);
+    assert_eq!(other.everything(), home.everything());
+}
+
+#[test]
+fn an_erasure_is_told_until_it_is_done_also_where_both_sides_went_on() {
+    let (home, other) = (Home::new(), Home::new());
+    let server = Server::start(&other.path("store"), "127.0.0.1:0", &[]);
+    home.ok(&["new", "one"]);
+    home.ok(&["append", "-c", "one", "a secret"]);
+    completed(&home, &server.url);
+    other.ok(&["purge", "main", "-c", "one", "--yes"]);
+    let protected = i32::from(tine_core::Kind::Protected.exit_code());
+    assert_eq!(home.run(&["sync", &server.url]).code, protected);
+    for said in ["x", "y"] {
+        home.ok(&["append", "-c", "one", said]);
+        let ran = home.run(&["--json", "sync", &server.url]);
+        assert_eq!(ran.code, protected, "{ran:?}");
+        let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(done["kept_back"][0]["message"].as_str().unwrap().contains("--erase"), "{done}");
+        assert!(other.ok(&["log", "-c", "one"]).contains(said), "what was said travels");
+    }
+    assert!(home.ok(&["log", "-c", "one"]).contains("a secret"));
+    home.ok(&["sync", &server.url, "--erase"]);
+    assert!(!home.ok(&["log", "-c", "one"]).contains("a secret"));
+    home.ok(&["sync", &server.url]);
+    check_verified(&[&home, &other]);
+}
+
+#[test]
+fn what_is_kept_back_of_several_projects_is_all_named() {
+    let (home, other) = (Home::new(), Home::new());
+    let folder = other.path("store");
+    let facts = serde_json::json!({
+        "entities": [{ "entity_type": "person", "fields": { "name": "Alice Chen" } }]
+    })
+    .to_string();
+    for project in ["one", "two"] {
+        for side in [&home, &other] {
+            side.ok_with(&["--project", project, "store", "facts"], facts.as_bytes());
+        }
+    }
+    let ran = home.run(&["--json", "sync", folder.to_str().unwrap()]);
+    let done: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let kept = done["kept_back"].as_array().unwrap();
+    let named: Vec<_> = kept.iter().map(|it| it["project_id"].as_str().unwrap()).collect();
+    assert_eq!(named, ["one", "two"], "{done}");
+    assert!(ran.err.contains("and 1 more were kept back"), "{ran:?}");
 }
 
 fn check_verified(homes: &[&Home]) {

@@ -240,17 +240,62 @@ impl Exchange {
         headers: &[(&'static str, String)],
         silence: Duration,
     ) -> Result<impl Read + use<>> {
-        let broken = |error: ureq::Error| self.broken(&error, true);
-        let mut request = self.request(&Method::GET, address, call).map_err(broken)?;
-        for (name, value) in headers {
-            request = request.header(*name, value);
-        }
-        let request = request.body(()).map_err(|error| broken(error.into()))?;
-        let request = self.agent.configure_request(request).timeout_per_read(Some(silence)).build();
-        let response = self.agent.run(request).map_err(broken)?;
+        let begun = self.begin(address, call, headers, silence);
+        let response = begun.map_err(|error| self.broken(&error, true))?;
         match response.status().is_success() {
             true => Ok(response.into_body().into_reader()),
             false => Err(refused(response)),
+        }
+    }
+
+    fn begin(
+        &self,
+        address: &Address,
+        call: Option<&Call>,
+        headers: &[(&'static str, String)],
+        silence: Duration,
+    ) -> std::result::Result<Response<Body>, ureq::Error> {
+        let mut request = self.request(&Method::GET, address, call)?;
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = self.agent.configure_request(request.body(())?);
+        self.agent.run(request.timeout_per_read(Some(silence)).build())
+    }
+
+    /// Asks for an answer that is read as it comes, and again from its beginning where the server
+    /// was busy or the answer broke off.
+    pub(crate) fn stream_whole<T>(
+        &self,
+        address: &Address,
+        call: &Call,
+        silence: Duration,
+        read: impl Fn(&mut dyn Read) -> Result<T>,
+    ) -> Result<T> {
+        let mut pauses = Pauses::default();
+        loop {
+            let failed = match self.begin(address, Some(call), &[], silence) {
+                Ok(response) if response.status().is_success() => {
+                    match read(&mut response.into_body().into_reader()) {
+                        Ok(whole) => return Ok(whole),
+                        Err(error) => error,
+                    }
+                }
+                Ok(response) => {
+                    let status = response.status();
+                    pauses.at_least(retry_after(response.headers()));
+                    let error = refused(response);
+                    if !matches!(status.as_u16(), 429 | 503) {
+                        return Err(error);
+                    }
+                    error
+                }
+                Err(error) => self.broken(&error, true),
+            };
+            match pauses.next().filter(|_| failed.kind() == Kind::Busy) {
+                Some(pause) => sleep(pause),
+                None => return Err(failed),
+            }
         }
     }
 

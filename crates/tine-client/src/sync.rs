@@ -70,13 +70,17 @@ impl Peer for Client {
             .with("scope", scope)
             .with_option("seq", since.map(|mark| mark.seq))
             .with_option("hash", since.map(|mark| mark.hash));
-        let input = self.exchange.stream(&address, Some(call), &[], SILENCE)?;
-        read_delta(&mut BufReader::new(input), &self.limits).map_err(unsound)
+        self.exchange.stream_whole(&address, call, SILENCE, |input| {
+            read_delta(&mut BufReader::new(input), &self.limits).map_err(unsound)
+        })
     }
 
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
         let mut lines = Vec::new();
         write_delta(&delta, &self.limits, &mut lines).map_err(unsound)?;
+        if lines.len() > self.limits.delta_bytes {
+            return Err(Error::LongDelta { limit: self.limits.delta_bytes });
+        }
         let address = Address::of(&["sync", "delta"]).with("project_id", &call.project);
         let done: view::Pulled = self.exchange.send_again(&address, call, MEDIA_TYPE, &lines)?;
         Ok(Pulled { bytes: lines.len() as u64, ..done.into() })

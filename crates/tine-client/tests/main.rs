@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, Limits};
-use tine_engine::{Call, ConversationPatch, Error, FeedFilter, Operations};
+use tine_engine::{Call, ConversationPatch, Error, FeedFilter, Operations, Peer, Scope};
+use tine_formats::bundle::write_delta;
 use tine_store::FeedPosition;
 
 /// A server that gives one answer for each connection, and what it was asked.
@@ -113,6 +114,28 @@ fn a_change_without_a_key_is_sent_once_and_one_with_a_key_again() {
     let asked = script.asked();
     assert_eq!(asked.len(), 3);
     assert!(asked.iter().all(|it| it.contains(r#""idempotency_key":" k ""#)), "{asked:?}");
+}
+
+#[test]
+fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
+    let engine = tine_engine::Engine::new(tine_store::MemoryStore::new());
+    let new = tine_engine::NewConversation::named("trip").expect("a sound id");
+    let call = Call::by("me");
+    engine.create_conversation(&call, new).expect("a conversation");
+    let delta = engine.delta(&call, &trip(), None, Scope::Log).expect("all of it");
+    let mut lines = Vec::new();
+    write_delta(&delta, &Limits::default(), &mut lines).expect("written");
+    let lines = String::from_utf8(lines).expect("lines of JSON");
+    let whole = answer("200 OK", "content-type: application/x-ndjson\r\n", &lines);
+    let cut = whole[..whole.len() - 20].to_owned();
+    let script = Script::of(vec![busy(), String::new(), cut, whole]);
+    let came = Peer::delta(&script.client(), &call, &trip(), None, Scope::Log);
+    assert_eq!(came.expect("it comes in the end").records, delta.records);
+    assert_eq!(script.asked().len(), 4);
+    let script = Script::of(vec![busy(), busy(), busy(), busy(), busy()]);
+    let refused = Peer::delta(&script.client(), &call, &trip(), None, Scope::Log);
+    assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Busy));
+    assert_eq!(script.asked().len(), 5);
 }
 
 #[test]

@@ -170,6 +170,27 @@ impl Name {
         Name(text.into())
     }
 
+    /// The name `NAME-1`, `NAME-2` … for what comes second. One that would be too long is
+    /// shortened before its number.
+    ///
+    /// ```
+    /// use tine_core::{Limits, Name};
+    ///
+    /// assert_eq!(Name::main().numbered(2, &Limits::default()).as_str(), "main-2");
+    /// ```
+    pub fn numbered(&self, number: u64, limits: &Limits) -> Self {
+        let number = format!("-{number}");
+        let room = limits.name_bytes.saturating_sub(number.len()).min(self.0.len());
+        let cut = (0..=room).rev().find(|at| self.0.is_char_boundary(*at)).unwrap_or(0);
+        Name(format!("{}{number}", &self.0[..cut]))
+    }
+
+    /// Whether this is what [`Name::numbered`] makes of a name.
+    pub fn is_numbered(&self, base: &Name, limits: &Limits) -> bool {
+        let number = self.0.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
+        number.is_some_and(|number| base.numbered(number, limits) == *self)
+    }
+
     /// The text itself.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -23,6 +23,8 @@ pub struct Limits {
     pub query_terms: usize,
     /// One source. Its bytes are streamed, so that it may be larger than a request otherwise is.
     pub source_bytes: usize,
+    /// What is new of one conversation, on its way to or from a server.
+    pub delta_bytes: usize,
     /// Entities in one store.
     pub facts_per_store: usize,
 }
@@ -39,6 +41,7 @@ impl Limits {
         query_bytes: usize::MAX,
         query_terms: usize::MAX,
         source_bytes: usize::MAX,
+        delta_bytes: usize::MAX,
         facts_per_store: usize::MAX,
     };
 }
@@ -55,6 +58,7 @@ impl Default for Limits {
             query_bytes: 4_096,
             query_terms: 128,
             source_bytes: 256 << 20,
+            delta_bytes: 256 << 20,
             facts_per_store: 1_000,
         }
     }

@@ -2,7 +2,7 @@
 
 use tine_core::hash::{message_digest, turn_hash};
 use tine_core::json::{Json, object};
-use tine_core::{ConversationId, Message, Name, ProjectId, Reference, TurnId};
+use tine_core::{ConversationId, Limits, Message, Name, ProjectId, Reference, TurnId};
 use tine_store::{Branch, Content, Origin, Read, SEGMENT_TURNS, Turn, TurnLoc};
 
 use crate::change::{Change, text};
@@ -299,7 +299,7 @@ fn land(mutation: &Mutation<'_>, request: &Append) -> Result<Landing> {
         if tip != expected.turn {
             if request.on_conflict == OnConflict::Fork {
                 let expected = resolve::live(records, expected)?;
-                let name = free_name(records, key, &name)?;
+                let name = free_name(records, key, &name, mutation.engine.limits())?;
                 return Ok(Landing { start: expected.turn, branch: None, name, forked: true });
             }
             return Err(conflict(mutation, &name, expected.turn, tip)?);
@@ -364,8 +364,9 @@ pub(crate) fn free_name(
     records: &dyn Read,
     conversation: tine_store::ConversationKey,
     base: &Name,
+    limits: &Limits,
 ) -> Result<Name> {
-    let name = |number: u64| Name::from_stored(format!("{base}-{number}"));
+    let name = |number: u64| base.numbered(number, limits);
     let free = |number| Ok::<_, Error>(records.branch(conversation, &name(number))?.is_none());
     for number in 1..=NAMES_TRIED {
         if free(number)? {

@@ -243,6 +243,28 @@ pub enum Error {
         /// What was given.
         given: usize,
     },
+    /// More of a conversation is new than travels at once.
+    #[error(
+        "what is new of it takes more than {}, which is more than travels to or from a server at \
+         once; nothing was stored. Sync with the store itself, by its folder or address, where \
+         this has no bound, or take it there as a bundle (export, import)",
+        mebibytes(*limit)
+    )]
+    LongDelta {
+        /// The limit in force, in bytes.
+        limit: usize,
+    },
+    /// Something is here that was erased on the other side.
+    #[error(
+        "the other side has erased something of it for ever ({turns} turns, {sources} sources); \
+         what is here was kept, and nothing was taken over"
+    )]
+    WouldErase {
+        /// Turns that would say nothing any more.
+        turns: usize,
+        /// Sources whose bytes would go.
+        sources: usize,
+    },
     /// An erasure is stored, but bytes of it may linger in free pages.
     #[error(
         "it is erased, but the store could not sweep its free pages ({0}); make the same call \
@@ -260,6 +282,13 @@ pub enum Error {
 impl From<tine_core::facts::SchemaError> for Error {
     fn from(error: tine_core::facts::SchemaError) -> Self {
         Error::Invalid(error.why)
+    }
+}
+
+fn mebibytes(bytes: usize) -> String {
+    match bytes >> 20 {
+        0 => format!("{bytes} bytes"),
+        whole => format!("{whole} MiB"),
     }
 }
 
@@ -294,9 +323,10 @@ impl Error {
             Error::Root(_)
             | Error::Referenced { .. }
             | Error::DependedOn { .. }
-            | Error::ChangedSince { .. } => Kind::Protected,
+            | Error::ChangedSince { .. }
+            | Error::WouldErase { .. } => Kind::Protected,
             Error::Unsupported(_) => Kind::Unsupported,
-            Error::TooLarge { .. } => Kind::TooLarge,
+            Error::TooLarge { .. } | Error::LongDelta { .. } => Kind::TooLarge,
             Error::Store(error) | Error::NotSwept(error) => error.kind(),
             Error::Relayed(refusal) => refusal.kind,
         }

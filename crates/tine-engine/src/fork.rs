@@ -55,7 +55,10 @@ fn fork(mutation: &mut Mutation<'_>, request: &Fork) -> Result<BranchView> {
             }
             name.clone()
         }
-        None => free_name(mutation.reader(), key, &Name::from_stored("fork"))?,
+        None => {
+            let (fork, limits) = (Name::from_stored("fork"), mutation.engine.limits());
+            free_name(mutation.reader(), key, &fork, limits)?
+        }
     };
     let forked_from = match tip {
         Some(loc) => Some(mutation.tree().turn(loc)?.id),

@@ -7,22 +7,28 @@
 //! - Bringing the same tree in again adds nothing, and a longer version of it only what is new. A
 //!   turn is there already when it has the id that is given, or when it says the same at the same
 //!   time under the same turn.
-//! - What was deleted, undone or purged here stays so, with everything that is new below it.
+//! - What was deleted, undone or purged here stays so, with everything that is new below it, and
+//!   does not come back as halves of it either.
 //! - A branch on which somebody went on here is not moved: what is new ends on a branch
 //!   `{branch}-{n}` then.
 
 use std::collections::{HashMap, HashSet};
 
 use tine_core::json::{Json, Object};
-use tine_core::{Body, ConversationId, Message, Name, Role, Timestamp, TurnHash, TurnId};
-use tine_store::{Branch, Conversation, Origin, Root, Turn, TurnLoc, required};
+use tine_core::{
+    Body, ConversationId, Message, Name, ProjectId, Role, Timestamp, TurnHash, TurnId,
+};
+use tine_store::{
+    Branch, Content, Conversation, ConversationKey, Origin, Read, Root, Turn, TurnLoc, required,
+};
 
 use crate::append::{make_turn, says_the_same};
 use crate::change::{Change, text};
 use crate::conversation::{check_root_parts, create, patch_fields};
 use crate::log::{Mutation, Steps};
+use crate::transfer::remember;
 use crate::tree::{State, Tree};
-use crate::{Call, ConversationPatch, Engine, Error, LogMark, NewConversation, Result};
+use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
 
 /// A tree to be brought in.
 #[derive(Clone, Debug)]
@@ -64,6 +70,9 @@ pub struct GraftTurn {
     pub timeless: bool,
     /// The id and hash that it has elsewhere and will have here.
     pub identity: Option<(TurnId, TurnHash)>,
+    /// The turn of which it is a half, with its hash if that is known. Where that was deleted or
+    /// purged here, its halves are not brought in.
+    pub part_of: Option<(TurnId, Option<TurnHash>)>,
 }
 
 /// One line from the root to a turn.
@@ -104,7 +113,9 @@ impl Engine {
     ///
     /// let engine = Engine::new(MemoryStore::new());
     /// let turn = |parent, role, said: &str| {
-    ///     GraftTurn { parent, below: None, message: Message::text(role, said), timeless: false, identity: None }
+    ///     let message = Message::text(role, said);
+    ///     let (below, identity, part_of) = (None, None, None);
+    ///     GraftTurn { parent, below, message, timeless: false, identity, part_of }
     /// };
     /// let graft = Graft {
     ///     conversation: NewConversation::named("trip")?,
@@ -172,6 +183,7 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
     let mut done = Grafted { created: known.is_none(), ..Grafted::default() };
     match &known {
         Some(known) if !known.visibility.is_there() || known.root.is_none() => {
+            remember_compared(steps, known, request)?;
             return Ok(Grafted { refused: true, ..done });
         }
         Some(_) => {}
@@ -219,7 +231,21 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
         done.withheld += u64::from(matches!(place, Place::Withheld));
     }
     done.operations = log_end(steps)? - begun;
+    if done.operations == 0 {
+        remember_compared(steps, &conversation, request)?;
+    }
     Ok(done)
+}
+
+/// Keeps in mind how far another log was looked through in vain, so that it need not be again.
+fn remember_compared(
+    steps: &mut Steps<'_>,
+    conversation: &Conversation,
+    request: &Graft,
+) -> Result<()> {
+    let Some(of) = request.merged else { return Ok(()) };
+    let seq = steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq);
+    remember(steps.records(), &conversation.project, &conversation.id, LogMerge { seq, of })
 }
 
 fn begin(mutation: &mut Mutation<'_>, id: &ConversationId, new: &NewConversation) -> Result<()> {
@@ -305,7 +331,7 @@ fn place_all(
             continue;
         }
         let parent = turn.parent.map(|parent| places[settle(&places, parent)]);
-        places[index] = match parent {
+        let place = match parent {
             Some(Place::New) => Place::New,
             Some(Place::Withheld) => Place::Withheld,
             Some(Place::Here { turn: raw, land, .. }) => {
@@ -317,8 +343,50 @@ fn place_all(
                 Place::Same(_) | Place::New => place(steps, &tree, None, None, turn)?,
             },
         };
+        places[index] = match place {
+            Place::New if whole_is_gone(steps, &tree, turn)? => Place::Withheld,
+            place => place,
+        };
     }
     Ok(places)
+}
+
+/// Whether the turn is a half of one whose text was deleted or purged here.
+fn whole_is_gone(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<bool> {
+    let project = &steps.call().project;
+    match whole(steps.reader(), project, tree.conversation(), turn)? {
+        Some(loc) => is_gone(tree, loc),
+        None => Ok(false),
+    }
+}
+
+/// Whether the text of a turn, or of a part of it, was deleted or purged here.
+fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
+    if let Content::Purged(_) = tree.turn(loc)?.content {
+        return Ok(true);
+    }
+    Ok(match tree.state(loc)? {
+        State::Live => false,
+        State::Gone(_) | State::Bridged(_) => true,
+        State::Split(split) => is_gone(tree, split.left)? || is_gone(tree, split.right)?,
+    })
+}
+
+/// The turn here of which one is a half, also where it has another id here.
+fn whole(
+    records: &dyn Read,
+    project: &ProjectId,
+    conversation: ConversationKey,
+    turn: &GraftTurn,
+) -> Result<Option<TurnLoc>> {
+    let Some((id, hash)) = &turn.part_of else { return Ok(None) };
+    match (records.find_turn(project, id)?, hash) {
+        (Some((owner, loc)), _) if owner == conversation => Ok(Some(loc)),
+        (_, Some(hash)) => {
+            Ok(records.find_hashes(conversation, &hash.0, &hash.0, 1)?.first().copied())
+        }
+        _ => Ok(None),
+    }
 }
 
 fn bases(
@@ -381,7 +449,14 @@ fn here(tree: &Tree<'_>, turn: &Turn) -> Result<Place> {
     let land = match tree.state(turn.loc)? {
         State::Gone(_) => return Ok(Place::Withheld),
         State::Live => Some(turn.loc),
-        State::Split(_) | State::Bridged(_) => tree.nearest_live(tree.last_half(turn.loc)?)?,
+        State::Split(_) | State::Bridged(_) => {
+            // What follows a turn that is split stands below its last half.
+            let last = tree.last_half(turn.loc)?;
+            if let State::Gone(_) = tree.state(last)? {
+                return Ok(Place::Withheld);
+            }
+            tree.nearest_live(last)?
+        }
     };
     Ok(Place::Here { turn: turn.loc, land, id: turn.id })
 }
@@ -448,7 +523,8 @@ fn make_line(
             mutation.promise(*id);
         }
         let parent = turns.last().or(above.as_ref());
-        let turn = make_turn(mutation, parent, &siblings, &wanted.message, Origin::default())?;
+        let origin = Origin { part_of: part_of(mutation, wanted)?, ..Origin::default() };
+        let turn = make_turn(mutation, parent, &siblings, &wanted.message, origin)?;
         siblings.clear();
         if let Some((id, hash)) = &wanted.identity
             && turn.hash != *hash
@@ -472,6 +548,16 @@ fn make_line(
     Ok(turns.last().map(|turn| turn.loc))
 }
 
+/// The id that the turn has here of which one is a half. No record shows the halves in its place,
+/// but an erasure finds them by it.
+fn part_of(mutation: &Mutation<'_>, wanted: &GraftTurn) -> Result<Option<TurnId>> {
+    let found = whole(mutation.reader(), &mutation.call.project, mutation.key(), wanted)?;
+    match found {
+        Some(loc) => Ok(Some(mutation.tree().turn(loc)?.id)),
+        None => Ok(wanted.part_of.map(|(id, _)| id)),
+    }
+}
+
 /// Moves the branch of a line that has grown, unless somebody went on there: then what is new
 /// gets a branch of its own, or the one that it got the last time.
 fn follow(
@@ -482,9 +568,9 @@ fn follow(
 ) -> Result<(Branch, bool)> {
     let key = mutation.key();
     let mut wanted = name.clone();
-    for number in 0_u32.. {
+    for number in 0_u64.. {
         if number > 0 {
-            wanted = Name::from_stored(format!("{name}-{number}"));
+            wanted = name.numbered(number, mutation.engine.limits());
         }
         let Some(branch) = mutation.reader().branch(key, &wanted)? else {
             break;

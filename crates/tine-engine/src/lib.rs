@@ -60,6 +60,7 @@ mod revert;
 mod search;
 mod split;
 mod stats;
+mod sweep;
 mod topology;
 mod transfer;
 mod tree;
@@ -81,7 +82,8 @@ pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, System
 pub use repair::{LeftOut, Repaired};
 pub use requests::*;
 pub use transfer::{
-    BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Scope, carry,
+    BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Renamed,
+    Scope, Taking, carry,
 };
 
 /// What every operation answers.

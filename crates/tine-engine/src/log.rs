@@ -198,6 +198,11 @@ impl Steps<'_> {
         &*self.records
     }
 
+    /// For what is kept beside the log.
+    pub(crate) fn records(&mut self) -> &mut dyn Write {
+        self.records
+    }
+
     pub(crate) fn call(&self) -> &Call {
         self.call
     }

@@ -3,7 +3,7 @@
 //! Hashes and skeleton stay, so that the chain is still verifiable around what is gone; the
 //! digest of what was said stays, so that it is recognised and not brought back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, Digest, SourceId, TurnId};
@@ -42,6 +42,66 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// How many of these turns of a conversation still say what they said.
+    pub(crate) fn still_said(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        turns: &[TurnId],
+    ) -> Result<u64> {
+        self.read(|records| {
+            let Some(found) = records.conversation(&call.project, id)? else { return Ok(0) };
+            let said = said_by(records, &found, turns)?;
+            Ok(u64::try_from(said.len()).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// Erases these turns of a conversation because another store has, with all that hold part of
+    /// their text. Nothing is done where they are erased already, or are not here.
+    pub(crate) fn erase_turns(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        turns: &[TurnId],
+    ) -> Result<()> {
+        if self.still_said(call, id, turns)? == 0 {
+            return Ok(());
+        }
+        let request = (id.clone(), turns.to_vec());
+        let payload = |(id, turns): &(ConversationId, Vec<TurnId>)| {
+            object([("conversation_id", text(id)), ("turns", texts(turns))])
+        };
+        let (purged, _) = self.mutate(call, "purge", request, payload, |mutation, request| {
+            let found = resolve::conversation(mutation.reader(), mutation.call, &request.0)?;
+            let said = said_by(mutation.reader(), &found, &request.1)?;
+            let plan = Plan::of_named(mutation.reader(), mutation.call, found, &said)?;
+            carry_out(mutation, &plan)
+        })?;
+        self.unindex(&call.project, &purged.turns)?;
+        self.store().scrub().map_err(Error::NotSwept)?;
+        Ok(())
+    }
+}
+
+/// Those of the turns that are in a conversation and not erased.
+fn said_by(
+    records: &dyn Read,
+    conversation: &Conversation,
+    turns: &[TurnId],
+) -> Result<Vec<TurnLoc>> {
+    let mut said = Vec::new();
+    for id in turns {
+        if let Some((key, loc)) = records.find_turn(&conversation.project, id)?
+            && key == conversation.key
+            && records.turn(loc)?.is_some_and(|turn| matches!(turn.content, Content::Kept(_)))
+        {
+            said.push(loc);
+        }
+    }
+    Ok(said)
+}
+
 fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
     let plan = Plan::new(mutation.reader(), mutation.call, &request.target)?;
     let word = request.confirm.as_deref().unwrap_or_default();
@@ -50,6 +110,10 @@ fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
             "`{word}` does not confirm this erasure; call without it to see what would go"
         )));
     }
+    carry_out(mutation, &plan)
+}
+
+fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
     match &plan.conversation {
         Some(conversation) => mutation.open(conversation.clone())?,
         None => mutation.open_project_log()?,
@@ -168,6 +232,23 @@ impl Plan {
         Ok(Plan { conversation, whole, turns, operations, holders, learned })
     }
 
+    /// Turns, and all that hold part of their text.
+    fn of_named(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Conversation,
+        named: &[TurnLoc],
+    ) -> Result<Self> {
+        let tree = Tree::new(records, conversation.key);
+        let mut turns: BTreeMap<TurnLoc, Turn> = BTreeMap::new();
+        for loc in named {
+            if !turns.contains_key(loc) {
+                turns.extend(sharing_text(&tree, *loc)?.into_iter().map(|turn| (turn.loc, turn)));
+            }
+        }
+        Plan::of_turns(records, call, conversation, turns.into_values().collect(), false)
+    }
+
     /// A turn that a source is the envelope of goes with it.
     fn of_source(records: &dyn Read, call: &Call, id: SourceId) -> Result<Self> {
         let ledger = Ledger::new(records, &call.project);
@@ -235,35 +316,43 @@ impl Plan {
 fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     let mut top = tree.turn(loc)?;
     'up: while let Some(whole) = top.origin.part_of {
-        // The whole is a sibling of its first half, which is the parent of the second.
-        for beside in [Some(top.loc), tree.raw_parent(top.loc)?].into_iter().flatten() {
-            for sibling in tree.raw_children(tree.raw_parent(beside)?)? {
+        // The whole is a sibling of its first part, which is the parent of the next.
+        let mut beside = top.loc;
+        loop {
+            let parent = tree.raw_parent(beside)?;
+            for sibling in tree.raw_children(parent)? {
                 let turn = tree.turn(sibling)?;
                 if turn.id == whole {
                     top = turn;
                     continue 'up;
                 }
             }
+            match parent {
+                Some(parent) if tree.turn(parent)?.origin.part_of.is_some() => beside = parent,
+                _ => break 'up,
+            }
         }
-        break;
     }
-    let mut found = Vec::new();
-    let mut pending = vec![top];
-    while let Some(whole) = pending.pop() {
-        for first in tree.raw_children(tree.raw_parent(whole.loc)?)? {
-            let first = tree.turn(first)?;
-            if first.origin.part_of != Some(whole.id) {
-                continue;
+    // Every part lies beside it or below another part; one may be met before what it is a half of.
+    let beside = tree.raw_children(tree.raw_parent(top.loc)?)?;
+    let mut known = BTreeSet::from([top.id]);
+    let mut found = vec![top];
+    loop {
+        let before = found.len();
+        let mut pending = beside.clone();
+        while let Some(loc) = pending.pop() {
+            let turn = tree.turn(loc)?;
+            let part = turn.origin.part_of.is_some_and(|whole| known.contains(&whole));
+            if part {
+                pending.extend(tree.raw_children(Some(loc))?);
             }
-            for second in tree.raw_children(Some(first.loc))? {
-                let second = tree.turn(second)?;
-                if second.origin.part_of == Some(whole.id) {
-                    pending.push(second);
-                }
+            if part && known.insert(turn.id) {
+                found.push(turn);
             }
-            pending.push(first);
         }
-        found.push(whole);
+        if found.len() == before {
+            break;
+        }
     }
     found.sort_by_key(|turn| turn.loc);
     Ok(found)

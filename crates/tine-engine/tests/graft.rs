@@ -14,7 +14,8 @@ fn tree(rows: &[(Option<usize>, &str)], lines: &[(usize, Option<&str>)]) -> Graf
         let mut message = if text.starts_with('?') { user(text) } else { bot(text) };
         let millis = i64::try_from(index).expect("few rows");
         message.created_at = Some(Timestamp::from_millis(start().as_millis() + 1_000 * millis));
-        GraftTurn { parent: *parent, below: None, message, timeless: false, identity: None }
+        let (below, identity, part_of) = (None, None, None);
+        GraftTurn { parent: *parent, below, message, timeless: false, identity, part_of }
     };
     let line = |(tip, branch): &(usize, Option<&str>)| GraftLine {
         tip: Some(*tip),

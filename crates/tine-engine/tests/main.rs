@@ -26,6 +26,7 @@ mod search_index;
 mod search_random;
 mod split;
 mod sync;
+mod sync_gone;
 mod sync_random;
 mod topology;
 mod transfer;

@@ -579,6 +579,7 @@ fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
         message: with_id(node.message, node.id),
         timeless: tree.timeless,
         identity: None,
+        part_of: None,
     });
     let limits = Limits::default();
     let lines = tree.lines.iter().map(|line| GraftLine {

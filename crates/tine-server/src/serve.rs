@@ -130,6 +130,16 @@ impl Server {
     pub async fn run(self) -> io::Result<()> {
         let Server { listener, app, router, feed, stop, rings, .. } = self;
         let watcher = tokio::spawn(events::watch_feed(app.engine.clone(), feed));
+        let engine = app.engine.clone();
+        // What an erasure that came, cut off, has not swept out of the files.
+        tokio::task::spawn_blocking(move || {
+            let swept = engine.projects().and_then(|projects| {
+                projects.iter().try_for_each(|it| engine.sweep(&it.id).map(drop))
+            });
+            if let Err(error) = swept {
+                tracing::warn!(%error, "what was erased could not be swept out of the files");
+            }
+        });
         let mut stopping = stop.subscribe();
         // Each connection holds a sender, and the worker; when the last is gone, all have ended.
         let (open, mut all_closed) = mpsc::channel::<()>(1);

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -28,6 +28,10 @@ use crate::route::{NoBody, Wanted, asked, check_content};
 
 /// The media type of a bundle.
 pub(crate) const MEDIA_TYPE: &str = "application/x-ndjson";
+
+/// Bytes in a second that a bundle or a delta must bring on the whole: who sends drop by drop takes
+/// up room that others need.
+const SLOWEST: u64 = 1_024;
 
 /// Bytes of a bundle that are sent at once.
 const PIECE: usize = 64 * 1024;
@@ -209,19 +213,28 @@ pub(crate) async fn import(
     Ok(axum::Json(done).into_response())
 }
 
-/// Reads a body as it comes, on a task of its own.
+/// Reads a body as it comes, on a task of its own: each piece within a time, and all of it no
+/// slower than [`SLOWEST`].
 fn incoming(body: Body, patience: Duration) -> Incoming {
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         let mut body = body;
         let mut refused = false;
+        let (mut came, mut waited) = (0_u64, Duration::ZERO);
         loop {
-            let piece = match tokio::time::timeout(patience, body.frame()).await {
+            let begun = Instant::now();
+            let piece = tokio::time::timeout(patience, body.frame()).await;
+            // Only waiting for the sender counts; whoever takes the pieces may take its time.
+            waited += begun.elapsed();
+            let slow = waited > patience + Duration::from_secs(came / SLOWEST);
+            let piece = match piece {
                 Ok(None) => return,
+                Ok(Some(Ok(_))) if slow => Err(io::Error::from(io::ErrorKind::TimedOut)),
                 Ok(Some(Ok(frame))) => Ok(frame.into_data().unwrap_or_default()),
                 Ok(Some(Err(error))) => Err(io::Error::other(error)),
                 Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
             };
+            came += piece.as_ref().map_or(0, |piece| piece.len() as u64);
             // What was refused is still taken to its end: a sender reads no answer before that.
             let broken = piece.is_err();
             refused = refused || sender.send(piece).await.is_err();
@@ -294,7 +307,8 @@ pub(crate) async fn give(
     let room = asked.app.transfer_room.take()?;
     let made = tokio::task::spawn_blocking(move || {
         // The room is taken up as long as the work goes on, also when the client has left.
-        let delta = engine.delta(&asked.call, &id, since, scope)?;
+        let limit = engine.limits().delta_bytes;
+        let delta = engine.delta_within(&asked.call, &id, since, scope, limit)?;
         Ok::<_, Error>((room, engine, delta))
     });
     let (room, engine, delta) =

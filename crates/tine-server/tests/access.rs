@@ -3,7 +3,7 @@
 use serde_json::json;
 use tine_server::{Options, Token, TokenFile, token_digest};
 
-use crate::harness::{Following, Served};
+use crate::harness::{Client, Following, Served};
 
 /// A server that knows tokens, and the file of them.
 struct Guarded {
@@ -120,6 +120,64 @@ fn a_token_for_reading_changes_nothing() {
     client.post("/api/v1/projects", json!({"project_id": "p"})).refused(403, "forbidden");
     let import = client.and("content-type", "application/x-ndjson");
     import.send("POST", "/api/v1/import", Some(b"")).refused(403, "forbidden");
+}
+
+/// Each route that two stores sync over, for a conversation of a project.
+fn synced(project: &str) -> [String; 4] {
+    let within = format!("conversation_id=c&project_id={project}");
+    [
+        format!("/api/v1/sync/logs?project_id={project}"),
+        format!("/api/v1/sync/hashes?{within}&seq=1"),
+        format!("/api/v1/sync/merges?{within}"),
+        format!("/api/v1/sync/delta?{within}"),
+    ]
+}
+
+#[test]
+fn syncing_asks_for_the_token_that_reading_and_writing_the_project_asks_for() {
+    let guarded = Guarded::new();
+    let served = &guarded.served;
+    let lines = |client: &Client, path: &str, body: &[u8]| {
+        client.and("content-type", "application/x-ndjson").send("POST", path, Some(body))
+    };
+    let take = |project: &str| format!("/api/v1/sync/delta?project_id={project}");
+    let all = served.bearing("everything");
+    let [.., delta] = synced("trips");
+    let body = all.get(&delta).expect(200).body;
+    // No token, or one that is none.
+    for path in synced("trips") {
+        served.get(&path).refused(401, "unauthorized");
+        served.bearing("wrong").get(&path).refused(401, "unauthorized");
+    }
+    lines(served, &take("trips"), &body).refused(401, "unauthorized");
+    lines(&served.bearing("wrong"), &take("trips"), &body).refused(401, "unauthorized");
+    // Who reads may look and take, and give nothing.
+    for word in ["trips-reader", "reader"] {
+        let reader = served.bearing(word);
+        for path in synced("trips") {
+            reader.get(&path).expect(200);
+        }
+        lines(&reader, &take("trips"), &body).refused(403, "forbidden");
+    }
+    // Who writes may give as well; in no other project either of it.
+    let writer = served.bearing("trips-writer");
+    for path in synced("trips") {
+        writer.get(&path).expect(200);
+    }
+    lines(&writer, &take("trips"), &body).expect(200);
+    for word in ["trips-reader", "trips-writer"] {
+        let client = served.bearing(word);
+        for path in synced("default") {
+            client.get(&path).refused(403, "forbidden");
+        }
+        for project in ["default", "other"] {
+            lines(&client, &take(project), &body).refused(403, "forbidden");
+        }
+        client.get("/api/v1/sync/logs").refused(403, "forbidden");
+        lines(&client, "/api/v1/sync/delta", &body).refused(403, "forbidden");
+    }
+    let other = "/api/v1/sync/logs?project_id=other";
+    assert_eq!(all.get(other).expect(200).json()["items"], json!([]), "nothing was made there");
 }
 
 #[test]

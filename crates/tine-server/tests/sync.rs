@@ -1,6 +1,11 @@
 //! What another store compares, asks for and sends.
 
+use std::io::Write;
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tine_core::Limits;
+use tine_server::Options;
 
 use crate::harness::{Answer, Client, Served};
 
@@ -65,6 +70,27 @@ fn a_log_is_continued_only_where_it_ends() {
 }
 
 #[test]
+fn what_is_too_much_at_once_is_refused_with_what_to_do() {
+    let limits = Limits { delta_bytes: 20_000, ..Limits::default() };
+    let (one, other) = (Served::new(), Served::with_limits(limits));
+    for served in [&one, &other] {
+        served.post("/api/v1/conversations", json!({"conversation_id": "long"})).expect(201);
+        for _ in 0..3 {
+            served.say("long", &"word ".repeat(2_000)).expect(201);
+        }
+    }
+    let path = "/api/v1/sync/delta?conversation_id=long";
+    let problem = other.get(path).refused(413, "too_large");
+    assert!(problem["detail"].to_string().contains("bundle"), "{problem}");
+    let whole = one.get(path).expect(200).body;
+    assert!(whole.len() > 20_000);
+    take(&other, &whole).refused(413, "too_large");
+    let (seq, hash) = end(&other, "long");
+    other.say("long", "a little more").expect(201);
+    other.get(&format!("{path}&seq={seq}&hash={hash}")).expect(200);
+}
+
+#[test]
 fn what_cannot_be_meant_or_was_altered_is_refused_and_leaves_nothing() {
     let (one, other) = (Served::new(), Served::new());
     one.trip();
@@ -107,4 +133,21 @@ fn what_cannot_be_meant_or_was_altered_is_refused_and_leaves_nothing() {
     let wrong = other.and("content-type", "application/json");
     wrong.send("POST", "/api/v1/sync/delta", Some(&lines)).refused(415, "invalid");
     assert_eq!(other.get("/api/v1/stats").expect(200).json()["store"]["conversations"], 0);
+}
+
+#[test]
+fn who_sends_drop_by_drop_is_cut_off() {
+    let patience = Duration::from_millis(300);
+    let served = Served::with(Options { body_timeout: patience, ..Options::default() });
+    let mut stream = served.connect();
+    let head = "POST /api/v1/sync/delta HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\
+                content-type: application/x-ndjson\r\n\r\n";
+    stream.write_all(head.as_bytes()).expect("a head");
+    let begun = Instant::now();
+    // Each drop comes in time; all of them would take hours.
+    while stream.write_all(b" ").is_ok() {
+        assert!(begun.elapsed() < 20 * patience, "it is taken for as long as it drips");
+        std::thread::sleep(patience / 10);
+    }
+    served.get("/healthz").expect(200);
 }

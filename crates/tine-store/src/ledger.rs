@@ -54,11 +54,15 @@ pub enum EntryKind {
     CommitSignature = 22,
     /// What a turn is about, computed before.
     Rings = 23,
+    /// How far other logs were looked through that had nothing new, under the conversation.
+    Compared = 24,
+    /// An erasure whose traces were not swept out of the files yet, under its conversation.
+    Unswept = 25,
 }
 
 impl EntryKind {
     /// All of them.
-    pub const ALL: [EntryKind; 23] = [
+    pub const ALL: [EntryKind; 25] = [
         EntryKind::Entity,
         EntryKind::EntityOfType,
         EntryKind::MergedInto,
@@ -82,6 +86,8 @@ impl EntryKind {
         EntryKind::CommitHead,
         EntryKind::CommitSignature,
         EntryKind::Rings,
+        EntryKind::Compared,
+        EntryKind::Unswept,
     ];
 
     /// Its name, in bundles and messages.
@@ -110,6 +116,8 @@ impl EntryKind {
             EntryKind::CommitHead => "commit_head",
             EntryKind::CommitSignature => "commit_signature",
             EntryKind::Rings => "rings",
+            EntryKind::Compared => "compared",
+            EntryKind::Unswept => "unswept",
         }
     }
 

@@ -3498,6 +3498,10 @@ export interface components {
             seq: number;
         };
         LogMergesAnswer: {
+            /** @default [] */
+            compared: components["schemas"]["LogMerge"][];
+            /** @default [] */
+            erased: string[];
             merges: components["schemas"]["LogMerge"][];
             project_id: string;
             /** Format: uint64 */
@@ -3846,10 +3850,17 @@ export interface components {
             /** Format: uint64 */
             bytes: number;
             diverged: boolean;
+            /**
+             * Format: uint64
+             * @default 0
+             */
+            keys: number;
             new: boolean;
             /** Format: uint64 */
             operations: number;
             project_id: string;
+            /** @default [] */
+            renamed: components["schemas"]["Renamed"][];
             /** Format: uint64 */
             turns: number;
             /** Format: uint64 */
@@ -3955,6 +3966,10 @@ export interface components {
         RemovedAnswer: {
             deleted: boolean;
             project_id: string;
+        };
+        Renamed: {
+            from: string;
+            to: string;
         };
         Rendering: {
             begins_at?: string | null;

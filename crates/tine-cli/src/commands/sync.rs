@@ -14,7 +14,8 @@ use serde::Serialize;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{
-    Call, Engine, LogMark, Operations, Page, Peer, Pulled, SystemClock, SystemEntropy, carry,
+    Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
+    SystemEntropy, Taking, carry,
 };
 use tine_store::embedded::Mode;
 
@@ -45,6 +46,10 @@ pub(crate) struct SyncArgs {
     /// Only give
     #[arg(long)]
     push: bool,
+    /// Erase here, for ever, what the other side has erased (`tine purge`); without this such a
+    /// conversation is kept back
+    #[arg(long, conflicts_with = "push")]
+    erase: bool,
     /// Make the other store if there is none
     #[arg(long)]
     create: bool,
@@ -62,7 +67,7 @@ struct Travelled {
 }
 
 impl Travelled {
-    fn add(&mut self, done: Pulled) {
+    fn add(&mut self, done: &Pulled) {
         self.conversations += u64::from(done.operations > 0);
         self.diverged += u64::from(done.diverged && done.turns > 0);
         self.turns += done.turns;
@@ -77,7 +82,21 @@ impl Travelled {
 struct Report {
     pulled: Travelled,
     pushed: Travelled,
+    /// What was done otherwise than one might think.
     notes: Vec<String>,
+    /// What was refused; everything else was synced.
+    kept_back: Vec<KeptBack>,
+}
+
+/// A conversation that could not be brought from one side to the other.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct KeptBack {
+    project_id: String,
+    conversation_id: String,
+    code: &'static str,
+    message: String,
+    #[serde(skip)]
+    kind: Kind,
 }
 
 /// The other side.
@@ -121,21 +140,37 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     };
     let mut work = Vec::new();
     for project in projects {
+        // What an earlier sync, cut off, has erased and not swept out of the files.
+        here.sweep(&project)?;
+        if let Remote::Store(there) = &remote {
+            there.sweep(&project)?;
+        }
         let call = session.call.clone().in_project(project);
         work.extend(differing(here, remote.peer(), &call)?);
     }
     let bar = bar(work.len() as u64, io::stderr().is_terminal() && !globals.json);
     for one in &work {
-        match exchange(here, remote.peer(), one, args, &mut report) {
-            Err(failure) if is_about_one(failure.kind()) => {
-                report.notes.push(format!("{}: {failure}", one.id));
-            }
-            other => other?,
-        }
+        exchange(here, remote.peer(), one, args, &mut report)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    say(&session, &report)
+    say(&session, &report)?;
+    complete(&report)
+}
+
+/// Fails where something was kept back, as its first refusal would.
+fn complete(report: &Report) -> Result<()> {
+    let Some(first) = report.kept_back.first() else { return Ok(()) };
+    let mut ids: Vec<(&str, &str)> =
+        report.kept_back.iter().map(|it| (&*it.project_id, &*it.conversation_id)).collect();
+    ids.dedup();
+    let what = match ids.as_slice() {
+        [(_, one)] => format!("`{one}` was kept back"),
+        [(_, one), more @ ..] => format!("`{one}` and {} more were kept back", more.len()),
+        [] => return Ok(()),
+    };
+    let why = format!("{what} ({}); everything else was synced", first.message);
+    Err(Failure::refused(first.kind, why))
 }
 
 /// The conversations of a project whose logs are not the same on both sides, in the order in which
@@ -180,13 +215,68 @@ fn exchange(
 ) -> Result<()> {
     let Work { call, id, here: ours, there: theirs } = work;
     if !args.push {
-        report.pulled.add(carry(there, here, call, id, (*theirs, *ours))?);
+        let into = Taking { engine: here, erases: args.erase };
+        let done = carry(there, &into, call, id, (*theirs, *ours));
+        let done = report.noted(work, "here", done)?;
+        report.pulled.add(&done);
     }
     if !args.pull {
         let ours = here.log_end(call, id)?;
-        report.pushed.add(carry(here, there, call, id, (ours, *theirs))?);
+        let done = carry(here, there, call, id, (ours, *theirs));
+        let done = report.noted(work, "there", done)?;
+        report.pushed.add(&done);
     }
     Ok(())
+}
+
+impl Report {
+    fn keep_back(&mut self, work: &Work, kind: Kind, message: String) {
+        let (project_id, conversation_id) = (work.call.project.to_string(), work.id.to_string());
+        let kept = KeptBack { project_id, conversation_id, code: kind.code(), message, kind };
+        // Mostly what keeps it from one side keeps it from the other.
+        if self.kept_back.last() != Some(&kept) {
+            self.kept_back.push(kept);
+        }
+    }
+
+    /// What was done with a conversation; a refusal that is about it alone is noted.
+    fn noted(
+        &mut self,
+        work: &Work,
+        side: &str,
+        done: tine_engine::Result<Pulled>,
+    ) -> Result<Pulled> {
+        let id = &work.id;
+        let done = match done {
+            Err(error) if is_about_one(error.kind()) => {
+                let advice = match error {
+                    Error::WouldErase { .. } => "; --erase erases it here, too",
+                    _ => "",
+                };
+                self.keep_back(work, error.kind(), format!("{error}{advice}"));
+                Pulled::default()
+            }
+            done => done?,
+        };
+        if done.unerased > 0 {
+            let turns = count(done.unerased, "turn");
+            let why = format!(
+                "the other side has erased {turns} of it for ever that went on here; what is here \
+                 was kept; --erase erases it here, too"
+            );
+            self.keep_back(work, Kind::Protected, why);
+        }
+        for Renamed { from, to } in &done.renamed {
+            self.notes.push(format!(
+                "{id}: the bookmark `{from}` is {side} another turn's already; {side} it is `{to}`"
+            ));
+        }
+        if done.keys > 0 {
+            let keys = count(done.keys, "idempotency key");
+            self.notes.push(format!("{id}: {keys} not taken over, used for something else {side}"));
+        }
+        Ok(done)
+    }
 }
 
 /// A refusal that is no reason to leave out other conversations.
@@ -195,6 +285,7 @@ fn is_about_one(kind: Kind) -> bool {
         kind,
         Kind::Invalid
             | Kind::Conflict
+            | Kind::Protected
             | Kind::Unsupported
             | Kind::TooLarge
             | Kind::Corrupt
@@ -267,6 +358,10 @@ fn say(session: &Session, report: &Report) -> Result<()> {
         }
         for note in &report.notes {
             writeln!(out, "{}", crate::terminal::text::visible(note))?;
+        }
+        for KeptBack { conversation_id, message, .. } in &report.kept_back {
+            let why = format!("kept back: {conversation_id}: {message}");
+            writeln!(out, "{}", crate::terminal::text::visible(&why))?;
         }
         Ok(())
     })

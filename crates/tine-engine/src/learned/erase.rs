@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub turns: BTreeSet<TurnId>,
     pub sources: BTreeSet<SourceId>,
     pub observations: BTreeSet<ObservationId>,
+    /// Whether raw answers of models go as well that are erased elsewhere.
+    pub answers: bool,
 }
 
 impl Plan {
@@ -91,7 +93,8 @@ impl Plan {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.turns.is_empty() && self.sources.is_empty() && self.observations.is_empty()
+        let nothing = self.turns.is_empty() && self.sources.is_empty();
+        nothing && self.observations.is_empty() && !self.answers
     }
 
     /// Whether the bytes of all its sources are gone already.

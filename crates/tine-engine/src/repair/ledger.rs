@@ -1,4 +1,5 @@
-//! What was learned, entry by entry, into the new store; look-ups and rings are made again. Whether
+//! What was learned, entry by entry, into the new store; look-ups, rings and what was compared with
+//! other stores are made again. Whether
 //! it is as the logs tell is found out with each conversation.
 
 use tine_core::Digest;
@@ -23,7 +24,10 @@ impl Repair<'_> {
             }
             Ok(())
         })?;
-        let again = |kind: EntryKind| look_ups::is_look_up(kind) || kind == EntryKind::Rings;
+        let again = |kind: EntryKind| {
+            look_ups::is_look_up(kind)
+                || matches!(kind, EntryKind::Rings | EntryKind::Compared | EntryKind::Unswept)
+        };
         for kind in EntryKind::ALL.into_iter().filter(|kind| !again(*kind)) {
             let mut range = KeyRange::prefix(&[]);
             loop {

@@ -7,13 +7,16 @@
 //! - Whatever a record of a delta names is in it, or is told beside it with its hash.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tine_core::json::Json;
-use tine_core::{ConversationId, OperationHash, TurnHash, TurnId};
-use tine_store::{Content, Conversation, ConversationKey, Detail, Operation, Read, required};
+use tine_core::{ConversationId, OperationHash, ProjectId, TurnHash, TurnId};
+use tine_store::{
+    Content, Conversation, ConversationKey, Detail, Operation, Read, TurnLoc, required,
+};
 
 use super::BundleRecord;
+use super::compared::compared;
 use super::export::{Part, beginning, export, named, turns};
 use crate::change::{Change, OperationDetail, parsed, text};
 use crate::conversation::bad_cursor;
@@ -38,7 +41,7 @@ impl LogMark {
         tine_core::json::object([("hash", text(&self.hash)), ("seq", self.seq.into())])
     }
 
-    fn from_json(json: &Json) -> Option<Self> {
+    pub(super) fn from_json(json: &Json) -> Option<Self> {
         Some(LogMark { seq: json.get("seq")?.as_u64()?, hash: parsed(json, "hash")? })
     }
 }
@@ -67,9 +70,14 @@ pub struct LogMerges {
     /// The entries that brought turns of others, oldest first; the newest of them, if there are
     /// very many.
     pub merges: Vec<LogMerge>,
+    /// How far other logs were looked through that had nothing new: no entry tells of it, `seq` is
+    /// where this log ended then.
+    pub compared: Vec<LogMerge>,
     /// The last entry that took something back or brought it back, 0 without one. What was left
     /// out before it may be wanted since.
     pub turned: u64,
+    /// The turns that its entries erased.
+    pub erased: Vec<TurnId>,
 }
 
 /// What a delta is for.
@@ -162,11 +170,17 @@ impl Engine {
                 if known.is_none() || turns_back(&operation) {
                     told.turned = operation.seq;
                 }
+                if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
+                    told.erased.extend(known.told::<TurnId>("turn_ids"));
+                }
                 let of = known.and_then(|known| LogMark::from_json(known.facts.get("merged")?));
                 told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
             })?;
+            told.erased.sort_unstable();
+            told.erased.dedup();
             let surplus = told.merges.len().saturating_sub(MERGES);
             told.merges.drain(..surplus);
+            told.compared = compared(records, &call.project, id)?;
             Ok(told)
         })
     }
@@ -182,6 +196,18 @@ impl Engine {
         since: Option<LogMark>,
         scope: Scope,
     ) -> Result<Delta> {
+        self.delta_within(call, id, since, scope, usize::MAX)
+    }
+
+    /// The same, refused once it takes more than about so many bytes: all of it is held in memory.
+    pub fn delta_within(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+        limit: usize,
+    ) -> Result<Delta> {
         self.read(|records| {
             let found = resolve::conversation_or_log(records, call, id)?;
             let until = required(end_of(records, found.key)?, || format!("log of {id}"))?;
@@ -194,10 +220,10 @@ impl Engine {
                 }
             }
             let (whole, told) = match scope {
-                Scope::Log => changed(records, &found, since)?,
-                Scope::Turns => (false, said(records, &found, since)?),
+                Scope::Log => changed(records, &found, since, limit)?,
+                Scope::Turns => (false, said(records, &found, since, limit)?),
             };
-            let known = known(records, &found, &told)?;
+            let known = known(records, &found, scope, &told)?;
             let bytes = told.iter().map(size).sum();
             let since = since.filter(|_| !whole);
             Ok(Delta { scope, since, until, known, records: told, bytes })
@@ -236,9 +262,11 @@ fn changed(
     records: &dyn Read,
     conversation: &Conversation,
     since: Option<LogMark>,
+    limit: usize,
 ) -> Result<(bool, Vec<BundleRecord>)> {
     let behind = since.map_or(0, |mark| mark.seq);
-    let mut part = Part { since: behind, ..Part::default() };
+    let bounded = limit < usize::MAX;
+    let mut part = Part { since: behind, bounded, ..Part::default() };
     let mut whole = false;
     each_behind(records, conversation.key, behind, &mut |operation, known| match known {
         // An erasure and a repair reach back further than they tell.
@@ -260,9 +288,9 @@ fn changed(
         }
     }
     if whole {
-        part = Part::default();
+        part = Part { bounded, ..Part::default() };
     }
-    let told = gathered(|visit| export(records, conversation, &part, visit))?;
+    let told = gathered(limit, |visit| export(records, conversation, &part, visit))?;
     Ok((whole, told))
 }
 
@@ -278,16 +306,18 @@ fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
 /// The turns that were made behind an entry and are there, and the branches that end on them.
 ///
 /// Halves of a turn, and turns that were deleted alone, come only where something was said below
-/// them.
+/// them; then also those from before the entry, since they may not have come at the time.
 fn said(
     records: &dyn Read,
     conversation: &Conversation,
     since: Option<LogMark>,
+    limit: usize,
 ) -> Result<Vec<BundleRecord>> {
-    let part = Part { since: since.map_or(0, |mark| mark.seq), ..Part::default() };
+    let bounded = limit < usize::MAX;
+    let part = Part { since: since.map_or(0, |mark| mark.seq), bounded, ..Part::default() };
     let tree = Tree::new(records, conversation.key);
     let mut ids = Default::default();
-    let all = gathered(|visit| {
+    let all = gathered(limit, |visit| {
         ids = turns(records, conversation, &part, visit)?;
         Ok(())
     })?;
@@ -315,8 +345,33 @@ fn said(
         needed.insert(*id);
         told.push(record);
     }
-    told.push(beginning(conversation));
     told.reverse();
+    let above = leading(&tree, &ids, &told)?;
+    let mut led = Vec::new();
+    if !above.is_empty() {
+        let part = Part { since: u64::MAX, changed: above, bounded, ..Part::default() };
+        let used = usize::try_from(told.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
+        let room = limit.saturating_sub(used);
+        let too_much = |error| match error {
+            Error::LongDelta { .. } => Error::LongDelta { limit },
+            error => error,
+        };
+        led = gathered(room, |visit| turns(records, conversation, &part, visit).map(drop))
+            .map_err(too_much)?;
+    }
+    let kept = |record: &BundleRecord| {
+        matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
+    };
+    led.retain(kept);
+    let beginning = std::iter::once(beginning(conversation));
+    let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
+    for record in &mut told {
+        if let BundleRecord::Turn { origin, .. } = record
+            && let Some(whole) = origin.part_of
+        {
+            origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
+        }
+    }
     let made: HashSet<TurnId> = told
         .iter()
         .filter_map(|record| match record {
@@ -333,12 +388,59 @@ fn said(
     Ok(told)
 }
 
-/// What a visitor is handed.
+/// The turns above the first ones told that may not be on the other side although they are from
+/// before: halves, and turns that were deleted alone, up to the next other one.
+fn leading(
+    tree: &Tree<'_>,
+    ids: &HashMap<TurnLoc, TurnId>,
+    told: &[BundleRecord],
+) -> Result<BTreeSet<TurnId>> {
+    let turn = |record: &BundleRecord| match record {
+        BundleRecord::Turn { id, parent, .. } => Some((*id, *parent)),
+        _ => None,
+    };
+    let brought: HashSet<TurnId> = told.iter().filter_map(turn).map(|(id, _)| id).collect();
+    let parents = told.iter().filter_map(turn).filter_map(|(_, parent)| parent);
+    let wanted: HashSet<TurnId> = parents.filter(|parent| !brought.contains(parent)).collect();
+    let mut above = BTreeSet::new();
+    for (loc, _) in ids.iter().filter(|(_, id)| wanted.contains(id)) {
+        let mut next = Some(*loc);
+        while let Some(loc) = next {
+            let turn = tree.turn(loc)?;
+            let bridged = matches!(tree.state(loc)?, State::Bridged(_));
+            if turn.origin.part_of.is_none() && !bridged || !above.insert(turn.id) {
+                break;
+            }
+            next = tree.raw_parent(loc)?;
+        }
+    }
+    Ok(above)
+}
+
+/// The turn that is no half itself and of which one is a part: those in between stay where they are.
+fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId> {
+    let (mut top, mut seen) = (whole, HashSet::new());
+    while seen.insert(top)
+        && let Some((_, loc)) = tree.records().find_turn(project, &top)?
+        && let Some(above) = tree.turn(loc)?.origin.part_of
+    {
+        top = above;
+    }
+    Ok(top)
+}
+
+/// What a visitor is handed, as long as it is not too much.
 fn gathered(
+    limit: usize,
     walk: impl FnOnce(&mut dyn FnMut(BundleRecord) -> Result<()>) -> Result<()>,
 ) -> Result<Vec<BundleRecord>> {
     let kept = RefCell::new(Vec::new());
+    let mut bytes = 0;
     walk(&mut |record| {
+        bytes += size(&record);
+        if bytes > limit as u64 {
+            return Err(Error::LongDelta { limit });
+        }
         kept.borrow_mut().push(record);
         Ok(())
     })?;
@@ -349,14 +451,16 @@ fn gathered(
 fn known(
     records: &dyn Read,
     conversation: &Conversation,
+    scope: Scope,
     told: &[BundleRecord],
 ) -> Result<BTreeMap<TurnId, TurnHash>> {
     let (mut named, mut brought) = (BTreeSet::new(), HashSet::new());
     for record in told {
         match record {
-            BundleRecord::Turn { id, parent, .. } => {
+            BundleRecord::Turn { id, parent, origin, .. } => {
                 brought.insert(*id);
                 named.extend(*parent);
+                named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
             }
             BundleRecord::Split { whole, left, right, .. } => {
                 named.extend([*whole, *left, *right]);

@@ -14,6 +14,9 @@ use crate::{Call, Engine, Error, Page, Result, resolve};
 /// Turns held in memory at once.
 const TURNS_PER_READ: usize = 1_000;
 
+/// The same where what is handed out is bounded: few enough that they are little beside the bound.
+const TURNS_PER_BOUNDED_READ: usize = 16;
+
 impl Engine {
     /// Everything that a project holds, in the order of an export: its conversations, and at
     /// last the log of what was done outside of them.
@@ -62,6 +65,8 @@ pub(super) struct Part {
     pub changed: BTreeSet<TurnId>,
     /// Earlier operations that were taken back or done again behind it.
     pub turned: BTreeSet<u64>,
+    /// Whether it is given up once it is too much.
+    pub bounded: bool,
 }
 
 /// What begins a conversation.
@@ -173,7 +178,8 @@ pub(super) fn turns(
     }
     order.sort_unstable();
     let order: Vec<TurnLoc> = order.into_iter().map(|(_, _, loc)| loc).collect();
-    for page in order.chunks(TURNS_PER_READ) {
+    let at_once = if part.bounded { TURNS_PER_BOUNDED_READ } else { TURNS_PER_READ };
+    for page in order.chunks(at_once) {
         for turn in fetch(records, page)? {
             let parent = match turn.loc.index {
                 0 => parents.get(&turn.loc.segment).copied().flatten(),

@@ -17,13 +17,15 @@ use tine_store::{
 };
 
 use super::learned::{Brought, Told};
-use super::{BundleRecord, Imported};
+use super::{BundleRecord, Imported, Renamed};
+use crate::change::{BookmarkImage, Change};
 use crate::commits::upkeep;
+use crate::history::detail;
 use crate::learned::erase;
 use crate::log::{PROJECT_LOG, seal};
 use crate::tree::hide;
 use crate::verify::check;
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Result, sweep};
 
 impl Engine {
     /// Takes conversations in, each in one transaction: whole, or not at all.
@@ -34,15 +36,26 @@ impl Engine {
         project: Option<&ProjectId>,
         records: &mut dyn Iterator<Item = Result<BundleRecord>>,
     ) -> Result<Imported> {
-        let mut imported = Imported::default();
+        let way = Way { names: Names::Refused, erasures: Erasures::Done };
+        Ok(self.import_as(way, project, records)?.imported)
+    }
+
+    /// The same, with what was done about names that are taken.
+    pub(super) fn import_as(
+        &self,
+        way: Way,
+        project: Option<&ProjectId>,
+        records: &mut dyn Iterator<Item = Result<BundleRecord>>,
+    ) -> Result<Arrived> {
+        let mut arrived = Arrived::default();
         let mut bundle: Option<Bundle> = None;
         for record in records {
             let record = record?;
             if let BundleRecord::Conversation { .. } = record {
                 if let Some(whole) = bundle.take() {
-                    self.import_one(whole, &mut imported)?;
+                    self.import_one(whole, &mut arrived)?;
                 }
-                bundle = Some(Bundle::begin(record, project, self.limits())?);
+                bundle = Some(Bundle::begin(record, project, way, self.limits())?);
             } else {
                 let open = bundle
                     .as_mut()
@@ -51,30 +64,71 @@ impl Engine {
             }
         }
         if let Some(whole) = bundle {
-            self.import_one(whole, &mut imported)?;
+            self.import_one(whole, &mut arrived)?;
         }
-        Ok(imported)
+        Ok(arrived)
     }
 
-    fn import_one(&self, bundle: Bundle, imported: &mut Imported) -> Result<()> {
+    fn import_one(&self, bundle: Bundle, arrived: &mut Arrived) -> Result<()> {
         bundle.verify()?;
         let (project, now) = (bundle.conversation.project.clone(), self.now());
+        let (id, seq) = (bundle.conversation.id.clone(), bundle.log_end());
         let (added, erased) = self.write(move |records| bundle.store(records, now))?;
         if let Some(turns) = erased {
             self.unindex(&project, &turns)?;
             self.store().scrub().map_err(Error::NotSwept)?;
+            self.swept(&project, &id, seq)?;
         }
-        imported.conversations += added.conversations;
-        imported.extended += added.extended;
-        imported.unchanged += added.unchanged;
-        imported.turns += added.turns;
-        imported.operations += added.operations;
+        let Arrived { imported, renamed, keys } = added;
+        arrived.imported.conversations += imported.conversations;
+        arrived.imported.extended += imported.extended;
+        arrived.imported.unchanged += imported.unchanged;
+        arrived.imported.turns += imported.turns;
+        arrived.imported.operations += imported.operations;
+        arrived.renamed.extend(renamed);
+        arrived.keys += keys;
         Ok(())
     }
 }
 
+/// What happens to a bookmark or an idempotency key that means something else here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Its conversation is refused.
+    Refused,
+    /// What is here stays. The bookmark that arrives gets a number, the key that arrives is not
+    /// taken over: keys are in no hash.
+    Numbered,
+}
+
+/// What happens where something was erased that is still here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Erasures {
+    /// It is erased here, too.
+    Done,
+    /// Its conversation is refused.
+    Refused,
+}
+
+/// How what arrives meets what is here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub names: Names,
+    pub erasures: Erasures,
+}
+
+/// What an import did, and what it did about names that are taken.
+#[derive(Default)]
+pub(super) struct Arrived {
+    pub imported: Imported,
+    pub renamed: Vec<Renamed>,
+    pub keys: u64,
+}
+
 /// One conversation's records.
 struct Bundle {
+    way: Way,
+    limits: Limits,
     conversation: Conversation,
     turns: Vec<BundleTurn>,
     splits: Vec<(TurnId, TurnId, TurnId, u64)>,
@@ -96,7 +150,12 @@ const NO_KEY: ConversationKey = ConversationKey(0);
 const NO_LOC: TurnLoc = TurnLoc { segment: tine_store::SegmentNo(0), index: 0 };
 
 impl Bundle {
-    fn begin(record: BundleRecord, project: Option<&ProjectId>, limits: &Limits) -> Result<Self> {
+    fn begin(
+        record: BundleRecord,
+        project: Option<&ProjectId>,
+        way: Way,
+        limits: &Limits,
+    ) -> Result<Self> {
         let BundleRecord::Conversation {
             project: named,
             id,
@@ -124,6 +183,8 @@ impl Bundle {
             false => Visibility::Shown,
         };
         Ok(Bundle {
+            way,
+            limits: *limits,
             conversation: Conversation {
                 key: NO_KEY,
                 project,
@@ -213,6 +274,11 @@ impl Bundle {
         }
     }
 
+    /// The number of its last operation.
+    fn log_end(&self) -> u64 {
+        self.operations.last().map_or(0, |last| last.seq)
+    }
+
     /// Recomputes every hash. What fails is named.
     fn verify(&self) -> Result<()> {
         let conversation = &self.conversation;
@@ -272,13 +338,14 @@ impl Bundle {
         &self,
         records: &mut dyn Write,
         now: Timestamp,
-    ) -> Result<(Imported, Option<Vec<TurnId>>)> {
+    ) -> Result<(Arrived, Option<Vec<TurnId>>)> {
         let wanted = &self.conversation;
         if records.project(&wanted.project)?.is_none() {
             let (id, created_at) = (wanted.project.clone(), wanted.created_at);
             records.insert_project(&Project { id, created_at })?;
         }
-        let mut imported = Imported::default();
+        let mut arrived = Arrived::default();
+        let imported = &mut arrived.imported;
         let mut erases = false;
         let mut erased = erase::Plan::default();
         let (key, known) = match records.conversation(&wanted.project, &wanted.id)? {
@@ -289,7 +356,7 @@ impl Bundle {
             Some(present) => {
                 let Some(known) = self.ahead_of(records, &present)? else {
                     imported.unchanged = 1;
-                    return Ok((imported, None));
+                    return Ok((arrived, None));
                 };
                 imported.extended = 1;
                 erases = present.root.is_some() && wanted.root.is_none();
@@ -299,8 +366,9 @@ impl Bundle {
             }
         };
         let locs = self.store_turns(records, key, known, &mut imported.turns, &mut erased)?;
-        imported.operations = self.store_operations(records, key, known, &mut erases)?;
-        self.store_state(records, key, &locs)?;
+        arrived.imported.operations =
+            self.store_operations(records, key, known, &mut erases, &mut arrived.keys)?;
+        arrived.renamed = self.store_state(records, key, known, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
         self.brought.store(records, &wanted.project, owned, &mut erased)?;
         if owned {
@@ -317,16 +385,23 @@ impl Bundle {
             erases = true;
             erased.erase(records, &wanted.project, now)?;
         }
+        if erases && self.way.erasures == Erasures::Refused {
+            let (turns, sources) = (erased.turns.len(), erased.sources.len());
+            return Err(Error::WouldErase { turns, sources });
+        }
         let stored = Conversation { key, ..wanted.clone() };
         if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
-            let what = match imported.extended {
+            let what = match arrived.imported.extended {
                 0 => "the bundle is damaged",
                 _ => "the bundle and what is here make no whole conversation",
             };
             return Err(Error::Invalid(format!("{what}: {record}: {why}")));
         }
+        if erases {
+            sweep::note(records, &wanted.project, &wanted.id, self.log_end())?;
+        }
         let turns = erases.then(|| erased.turns.into_iter().collect());
-        Ok((imported, turns))
+        Ok((arrived, turns))
     }
 
     /// How many operations are here already, if the bundle has more; `None` if it has not.
@@ -359,18 +434,24 @@ impl Bundle {
         key: ConversationKey,
         known: u64,
         erases: &mut bool,
+        keys: &mut u64,
     ) -> Result<u64> {
         let mut added = 0;
         for operation in &self.operations {
             if operation.seq > known {
+                let mut operation = Operation { conversation: key, ..operation.clone() };
                 if let Some(first) = &operation.idempotency
                     && records.idempotent(&self.conversation.project, &first.key)?.is_some()
                 {
-                    let (what, name) = ("idempotency key", first.key.clone());
-                    let advice = " in this project; import into another one";
-                    return Err(Error::Exists { what, name, advice });
+                    if self.way.names == Names::Refused {
+                        let (what, name) = ("idempotency key", first.key.clone());
+                        let advice = " in this project; import into another one";
+                        return Err(Error::Exists { what, name, advice });
+                    }
+                    operation.idempotency = None;
+                    *keys += 1;
                 }
-                records.insert_operation(&Operation { conversation: key, ..operation.clone() })?;
+                records.insert_operation(&operation)?;
                 added += 1;
                 continue;
             }
@@ -426,13 +507,15 @@ impl Bundle {
         Ok(locs)
     }
 
-    /// Replaces everything that may change by what the bundle says.
+    /// Replaces everything that may change by what the bundle says. Answers the bookmarks that got
+    /// another name.
     fn store_state(
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
+        known: u64,
         locs: &HashMap<TurnId, (TurnLoc, u32)>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Renamed>> {
         let find = |id: &TurnId| -> Result<TurnLoc> {
             Ok(required(locs.get(id), || format!("turn {id}, which another record names"))?.0)
         };
@@ -445,7 +528,8 @@ impl Bundle {
         for branch in records.branches(key)? {
             records.delete_branch(key, &branch.id)?;
         }
-        for bookmark in records.bookmarks_in(key)? {
+        let before = records.bookmarks_in(key)?;
+        for bookmark in &before {
             records.delete_bookmark(&bookmark.project, &bookmark.name)?;
         }
         for (whole, left, right, operation) in &self.splits {
@@ -465,24 +549,111 @@ impl Bundle {
             let tip = tip.as_ref().map(find).transpose()?;
             records.put_branch(&Branch { conversation: key, tip, ..branch.clone() })?;
         }
+        let mut renamed = Vec::new();
         for (name, turn, created_at) in &self.bookmarks {
             let project = self.conversation.project.clone();
-            if records.bookmark(&project, name)?.is_some() {
-                let (what, name) = ("bookmark", name.to_string());
-                let advice = " in this project; import into another one, or remove it first";
-                return Err(Error::Exists { what, name, advice });
+            let (turn, created_at) = (find(turn)?, *created_at);
+            let mut bookmark =
+                Bookmark { project, name: name.clone(), conversation: key, turn, created_at };
+            let had = self.had(&before, &bookmark);
+            self.make_room(records, known, had, &mut bookmark)?;
+            records.put_bookmark(&bookmark)?;
+            let new = !before.iter().any(|it| it.name == bookmark.name);
+            let from = match had {
+                Some(had) => Some(&had.name).filter(|had| **had != bookmark.name),
+                None => Some(name).filter(|name| **name != bookmark.name && new),
+            };
+            renamed
+                .extend(from.map(|from| Renamed { from: from.clone(), to: bookmark.name.clone() }));
+        }
+        Ok(renamed)
+    }
+
+    /// The bookmark that was here before and that this one is: it may have one name here and
+    /// another one there, and may have followed a turn that was split or deleted.
+    fn had<'b>(&self, before: &'b [Bookmark], bookmark: &Bookmark) -> Option<&'b Bookmark> {
+        let (limits, name) = (&self.limits, &bookmark.name);
+        let related = |it: &&Bookmark| {
+            it.name.is_numbered(name, limits) || name.is_numbered(&it.name, limits)
+        };
+        let same = || before.iter().filter(|it| it.created_at == bookmark.created_at);
+        let unmoved = || same().filter(|it| it.turn == bookmark.turn);
+        let exact = same().find(|it| it.name == *name);
+        exact.or_else(|| unmoved().find(related)).or_else(|| same().find(related))
+    }
+
+    /// Whether a name means something else in this very conversation than the bookmark: another one
+    /// that arrives with it, one that the log tells of, or a branch.
+    fn means_another(&self, name: &Name, bookmark: &Bookmark) -> bool {
+        let told = |operation: &Operation| {
+            let changes = detail(operation).map(|known| known.changes).unwrap_or_default();
+            changes.into_iter().rev().find_map(|change| match change {
+                Change::Bookmark { name: told, after, .. } if told == *name => Some(after),
+                _ => None,
+            })
+        };
+        let last = self.operations.iter().rev().filter(|it| !it.undone).find_map(told);
+        let is_it = |image: BookmarkImage| image.created_at == bookmark.created_at;
+        self.bookmarks.iter().any(|(arrives, ..)| arrives == name)
+            || self.branches.iter().any(|(branch, _)| branch.name == *name)
+            || last.is_some_and(|image| !image.is_some_and(is_it))
+    }
+
+    /// Finds the name for a bookmark that arrives: the one that it had here before; its own, if
+    /// that is free or was taken away from the turn that has it here; else one with a number.
+    fn make_room(
+        &self,
+        records: &mut dyn Write,
+        known: u64,
+        had: Option<&Bookmark>,
+        bookmark: &mut Bookmark,
+    ) -> Result<()> {
+        let name = bookmark.name.clone();
+        // Each side keeps its own name.
+        if self.way.names == Names::Numbered
+            && let Some(had) = had
+            && (had.name == name || !self.means_another(&had.name, bookmark))
+            && records.bookmark(&bookmark.project, &had.name)?.is_none()
+        {
+            bookmark.name = had.name.clone();
+            return Ok(());
+        }
+        let Some(other) = records.bookmark(&bookmark.project, &name)? else { return Ok(()) };
+        if self.way.names == Names::Refused {
+            let (what, name) = ("bookmark", name.to_string());
+            let advice = " in this project; import into another one, or remove it first";
+            return Err(Error::Exists { what, name, advice });
+        }
+        if self.took_away(records, known, &other)? {
+            return Ok(records.delete_bookmark(&other.project, &other.name)?);
+        }
+        for number in 1_u64.. {
+            let free = name.numbered(number, &self.limits);
+            if records.bookmark(&bookmark.project, &free)?.is_none()
+                && !self.means_another(&free, bookmark)
+            {
+                bookmark.name = free;
+                break;
             }
-            let turn = find(turn)?;
-            let (name, created_at) = (name.clone(), *created_at);
-            records.put_bookmark(&Bookmark {
-                project,
-                name,
-                conversation: key,
-                turn,
-                created_at,
-            })?;
         }
         Ok(())
+    }
+
+    /// Whether an operation that is new here moved this very bookmark into the conversation.
+    fn took_away(&self, records: &dyn Write, known: u64, other: &Bookmark) -> Result<bool> {
+        let named = || format!("bookmark {}", other.name);
+        let owner = required(records.conversation_by_key(other.conversation)?, named)?;
+        let turn = required(records.turn(other.turn)?, named)?;
+        let here =
+            BookmarkImage { conversation: owner.id, turn: turn.id, created_at: other.created_at };
+        let newer = self.operations.iter().filter(|it| it.seq > known && !it.undone);
+        let told = newer.filter_map(|it| detail(it).ok()).flat_map(|known| known.changes);
+        Ok(told.into_iter().any(|change| match change {
+            Change::Bookmark { name, before, .. } => {
+                name == other.name && before.as_ref() == Some(&here)
+            }
+            _ => false,
+        }))
     }
 }
 

@@ -260,7 +260,9 @@ impl Brought {
                 let known = present.and_then(parse);
                 let known = known.and_then(|json| RunRecord::from_json(id, &json));
                 // One that has ended here stays as it ended, unless what was said in it is gone.
-                let purged = run.view.detail.get("purged").is_some();
+                let is_purged = |run: &RunRecord| run.view.detail.get("purged").is_some();
+                let purged = is_purged(&run);
+                erased.answers |= purged && known.as_ref().is_some_and(|known| !is_purged(known));
                 if known.is_none_or(|known| purged || known.view.status.is_open()) {
                     run.write(records, project)?;
                 }

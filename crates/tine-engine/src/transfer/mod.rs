@@ -1,5 +1,6 @@
 //! Whole conversations out of a store and into another one, record by record.
 
+mod compared;
 mod delta;
 mod export;
 mod import;
@@ -7,8 +8,9 @@ mod learned;
 mod peer;
 mod receive;
 
+pub(crate) use compared::remember;
 pub use delta::{Delta, LogEnd, LogMark, LogMerge, LogMerges, Scope};
-pub use peer::{Peer, carry};
+pub use peer::{Peer, Taking, carry};
 pub use receive::Pulled;
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
@@ -147,6 +149,15 @@ pub enum BundleRecord {
         /// The bytes.
         bytes: Vec<u8>,
     },
+}
+
+/// A bookmark that arrived under another name, since its own means another turn here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// Its name where it comes from.
+    pub from: Name,
+    /// Its name here.
+    pub to: Name,
 }
 
 /// What an import did.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::{ConversationId, Kind, OperationHash};
+use tine_core::{ConversationId, Kind, OperationHash, TurnId};
 
 use super::delta::{Delta, LogEnd, LogMark, LogMerges, Scope};
 use super::receive::Pulled;
@@ -46,6 +46,12 @@ pub trait Peer {
     ) -> Result<Delta>;
     /// Takes in what came behind an entry of another side's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
+    /// Told which turns were erased on another side whose log went another way; answers how many
+    /// of them are still here although that was to be known. Whoever does not say otherwise is not
+    /// concerned: such an erasure stays on its side.
+    fn erase(&self, _: &Call, _: &ConversationId, _: &[TurnId]) -> Result<u64> {
+        Ok(0)
+    }
 }
 
 impl Peer for Engine {
@@ -82,6 +88,63 @@ impl Peer for Engine {
 
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
         Engine::receive(self, call, delta)
+    }
+}
+
+/// A side here that is told whether it erases what another one has erased.
+pub struct Taking<'e> {
+    /// The side.
+    pub engine: &'e Engine,
+    /// Whether it does. Otherwise a log that goes on with an erasure of something that is still
+    /// here is refused ([`Error::WouldErase`]), and of one that went another way it is told
+    /// ([`Pulled::unerased`]).
+    pub erases: bool,
+}
+
+impl Peer for Taking<'_> {
+    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
+        self.engine.log_ends(call, page)
+    }
+
+    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
+        self.engine.log_end(call, id)
+    }
+
+    fn log_hashes(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        entries: &[u64],
+    ) -> Result<Vec<Option<OperationHash>>> {
+        self.engine.log_hashes(call, id, entries)
+    }
+
+    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
+        self.engine.log_merges(call, id, behind)
+    }
+
+    fn delta(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+    ) -> Result<Delta> {
+        self.engine.delta(call, id, since, scope)
+    }
+
+    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        match self.erases {
+            true => self.engine.receive(call, delta),
+            false => self.engine.receive_keeping(call, delta),
+        }
+    }
+
+    fn erase(&self, call: &Call, id: &ConversationId, turns: &[TurnId]) -> Result<u64> {
+        match self.erases {
+            true => self.engine.erase_turns(call, id, turns).map(|()| 0),
+            false => self.engine.still_said(call, id, turns),
+        }
     }
 }
 
@@ -149,10 +212,21 @@ impl Way<'_> {
                        export one of them into a project of its own";
             return Err(Error::Unsupported(why.to_owned()));
         }
-        let (since, scope) = match diverged {
-            true => (self.taken(common)?, Scope::Turns),
-            false => (common, Scope::Log),
+        if !diverged {
+            return self.hand_over(common, theirs, Scope::Log);
+        }
+        let behind = common.map_or(0, |mark| mark.seq);
+        let there = self.from.log_merges(self.call, self.id, behind)?;
+        let unerased = match there.erased.as_slice() {
+            [] => 0,
+            erased => self.to.erase(self.call, self.id, erased)?,
         };
+        let since = self.taken(common, &there)?;
+        Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
+    }
+
+    fn hand_over(&self, since: Option<LogMark>, theirs: LogMark, scope: Scope) -> Result<Pulled> {
+        let nothing = Ok(Pulled::default());
         if since == Some(theirs) {
             return nothing;
         }
@@ -161,9 +235,12 @@ impl Way<'_> {
             Err(error) if error.kind() == Kind::NotFound => return nothing,
             delta => delta?,
         };
-        match diverged && delta.turns() == 0 {
-            true => Ok(Pulled { diverged, bytes: delta.bytes, ..Pulled::default() }),
-            false => self.to.receive(self.call, delta),
+        // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
+        // that may not be written to has to look through it again.
+        let empty = scope == Scope::Turns && delta.turns() == 0;
+        match self.to.receive(self.call, delta) {
+            Err(error) if empty && error.kind() == Kind::Forbidden => nothing,
+            done => done,
         }
     }
 
@@ -196,12 +273,12 @@ impl Way<'_> {
     }
 
     /// The entry of a log that went another way up to which its turns have arrived.
-    fn taken(&self, common: Option<LogMark>) -> Result<Option<LogMark>> {
+    fn taken(&self, common: Option<LogMark>, there: &LogMerges) -> Result<Option<LogMark>> {
         let behind = common.map_or(0, |mark| mark.seq);
         let here = self.to.log_merges(self.call, self.id, behind)?;
-        let there = self.from.log_merges(self.call, self.id, behind)?;
         // What was taken back or brought back since may have been left out then.
-        let marks = here.merges.iter().filter(|merge| merge.seq > here.turned);
+        let marks = here.merges.iter().chain(&here.compared);
+        let marks = marks.filter(|merge| merge.seq >= here.turned);
         let marks: Vec<LogMark> =
             marks.map(|merge| merge.of).filter(|mark| mark.seq >= there.turned).collect();
         let taken = shared(self.from, self.call, self.id, &marks)?.last().copied().or(common);

@@ -16,13 +16,14 @@ use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
 use super::delta::{Delta, LogMark, Scope};
+use super::import::{Arrived, Erasures, Names, Way};
 use super::learned::Told;
-use super::{BundleRecord, Imported};
+use super::{BundleRecord, Imported, Renamed};
 use crate::change::OperationDetail;
 use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, Result};
 
 /// What was done with a conversation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pulled {
     /// It was not here.
     pub new: bool,
@@ -34,25 +35,48 @@ pub struct Pulled {
     pub operations: u64,
     /// Turns that were not taken over because they, or something above them, is gone here.
     pub withheld: u64,
+    /// Turns that were erased there after the logs went different ways, and are still here.
+    pub unerased: u64,
+    /// Bookmarks whose names mean other turns here.
+    pub renamed: Vec<Renamed>,
+    /// Idempotency keys that mean something else here, and were not taken over.
+    pub keys: u64,
     /// How many bytes were handed over; about, where they did not travel.
     pub bytes: u64,
 }
 
 impl Engine {
     /// Takes in what came behind a place in the log of another store.
+    ///
+    /// What was erased there is erased here, too, for ever.
     pub fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.receive_with(Erasures::Done, call, delta)
+    }
+
+    /// The same; but a conversation in which something was erased that is still here is refused.
+    pub fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.receive_with(Erasures::Refused, call, delta)
+    }
+
+    fn receive_with(&self, erasures: Erasures, call: &Call, delta: Delta) -> Result<Pulled> {
         let Some(BundleRecord::Conversation { id, .. }) = delta.records.first() else {
             return Err(Error::invalid("the first record must be a conversation"));
         };
         let id = id.clone();
         match delta.scope {
-            Scope::Log => self.go_on(call, &id, delta),
+            Scope::Log => self.go_on(erasures, call, &id, delta),
             Scope::Turns => self.take_turns(call, &id, delta),
         }
     }
 
     /// Brings a conversation forward by what changed behind the end of its log here.
-    fn go_on(&self, call: &Call, id: &ConversationId, delta: Delta) -> Result<Pulled> {
+    fn go_on(
+        &self,
+        erasures: Erasures,
+        call: &Call,
+        id: &ConversationId,
+        delta: Delta,
+    ) -> Result<Pulled> {
         let records = match delta.since {
             None => delta.records,
             since => {
@@ -71,10 +95,12 @@ impl Engine {
             }
         };
         let mut records = records.into_iter().map(Ok);
-        let Imported { conversations, turns, operations, .. } =
-            self.import(Some(&call.project), &mut records)?;
+        let way = Way { names: Names::Numbered, erasures };
+        let Arrived { imported, renamed, keys } =
+            self.import_as(way, Some(&call.project), &mut records)?;
+        let Imported { conversations, turns, operations, .. } = imported;
         let (new, bytes) = (conversations > 0, delta.bytes);
-        Ok(Pulled { new, turns, operations, bytes, ..Pulled::default() })
+        Ok(Pulled { new, turns, operations, renamed, keys, bytes, ..Pulled::default() })
     }
 
     /// Adds the turns of a log that went another way, with their ids and hashes, as operations of
@@ -91,7 +117,8 @@ impl Engine {
         }
         let done = self.graft(call, grafted(id, records, &known, until)?)?;
         let (turns, operations, withheld) = (done.made, done.operations, done.withheld);
-        Ok(Pulled { new: false, diverged: true, turns, operations, withheld, bytes })
+        let diverged = true;
+        Ok(Pulled { diverged, turns, operations, withheld, bytes, ..Pulled::default() })
     }
 }
 
@@ -122,10 +149,8 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                 }
             },
             BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
-                let undone = match turned.get(&seq) {
-                    Some(turned) if !newer => *turned,
-                    _ => undone,
-                };
+                let turns = turned.get(&seq).is_some_and(|turns| *turns && !newer);
+                let undone = undone ^ turns;
                 if let Detail::Kept(detail) = &detail
                     && (newer || turned.contains_key(&seq))
                 {
@@ -172,9 +197,10 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
     whole.chain(entries).chain(pieces).collect()
 }
 
-/// The operations that others took back or did again, and whether they are undone by now.
+/// The operations that others took back or did again, and whether that makes a difference by now:
+/// each takes back what holds and does again what does not, whatever it is called.
 fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
-    let mut turned = HashMap::new();
+    let mut turned: HashMap<u64, bool> = HashMap::new();
     for record in records {
         if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
             && crate::undo::turns_back(kind)
@@ -182,7 +208,7 @@ fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
             && let Some(known) = OperationDetail::from_json(&json)
             && let Some(target) = known.turned()
         {
-            turned.insert(target, kind == crate::undo::UNDO);
+            *turned.entry(target).or_insert(false) ^= true;
         }
     }
     turned
@@ -199,6 +225,11 @@ fn grafted(
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut inner: HashSet<usize> = HashSet::new();
     let mut branches: Vec<(Name, usize)> = Vec::new();
+    let mut hashes: HashMap<TurnId, TurnHash> = known.iter().map(|(id, it)| (*id, *it)).collect();
+    hashes.extend(records.iter().filter_map(|record| match record {
+        BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
+        _ => None,
+    }));
     for record in records {
         match record {
             BundleRecord::Turn {
@@ -211,6 +242,7 @@ fn grafted(
                 created_at,
                 status,
                 metadata,
+                origin,
                 ..
             } => {
                 let place = parent.and_then(|parent| places.get(&parent)).copied();
@@ -231,6 +263,7 @@ fn grafted(
                     message: Message { role, body, tool_call_id, created_at, status, metadata },
                     timeless: false,
                     identity: Some((id, hash)),
+                    part_of: origin.part_of.map(|whole| (whole, hashes.get(&whole).copied())),
                 });
             }
             BundleRecord::Branch { name, tip: Some(tip), .. } => {

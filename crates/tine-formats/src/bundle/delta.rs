@@ -7,7 +7,7 @@ use std::io::{BufRead, Read, Write};
 
 use tine_core::json::{self, Json, MAX_DEPTH};
 use tine_core::{Limits, OperationHash};
-use tine_engine::{BundleRecord, Delta, LogMark, Scope};
+use tine_engine::{BundleRecord, Delta, Error, LogMark, Scope};
 
 use super::chain::{Chain, Part};
 use super::error::{BundleError, Fault};
@@ -41,10 +41,20 @@ pub fn write_delta(delta: &Delta, limits: &Limits, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// Reads a delta, down to its end line, and says how many bytes it took.
+/// Reads a delta, down to its end line, and says how many bytes it took. It is held in memory, and
+/// so refused once it is longer than the limit.
 pub fn read_delta(input: &mut dyn BufRead, limits: &Limits) -> Result<Delta, BundleError> {
-    let mut input = Counted { input, bytes: 0 };
-    let mut lines = Lines::new(&mut input, None);
+    let limit = limits.delta_bytes;
+    let mut input = Counted { input, bytes: 0, limit: limit as u64 };
+    let read = read_counted(&mut input, limits);
+    match input.bytes > input.limit {
+        true => Err(BundleError::Engine(Error::LongDelta { limit })),
+        false => read.map(|delta| Delta { bytes: input.bytes, ..delta }),
+    }
+}
+
+fn read_counted(input: &mut Counted<'_>, limits: &Limits) -> Result<Delta, BundleError> {
+    let mut lines = Lines::new(input, None);
     let read = match lines.advance(HEADER_BYTES) {
         Ok(true) => read_header(lines.current()),
         Ok(false) | Err(BundleError::Line { .. }) => Err(Fault::NotADelta),
@@ -69,7 +79,7 @@ pub fn read_delta(input: &mut dyn BufRead, limits: &Limits) -> Result<Delta, Bun
     }
     let known = std::mem::take(&mut reader.known);
     drop(reader);
-    Ok(Delta { scope, since, until, known, records, bytes: input.bytes })
+    Ok(Delta { scope, since, until, known, records, bytes: 0 })
 }
 
 fn check_scope(scope: Scope, record: &BundleRecord, first: bool) -> Result<(), Fault> {
@@ -139,14 +149,25 @@ fn read_mark(given: Json) -> Result<LogMark, Fault> {
     Ok(LogMark { seq, hash })
 }
 
-/// An input that counts what was read of it.
+/// An input that counts what was read of it, and fails behind a limit.
 struct Counted<'a> {
     input: &'a mut dyn BufRead,
     bytes: u64,
+    limit: u64,
+}
+
+impl Counted<'_> {
+    fn check(&self) -> std::io::Result<()> {
+        match self.bytes > self.limit {
+            true => Err(std::io::ErrorKind::FileTooLarge.into()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.check()?;
         let size = self.input.read(buffer)?;
         self.bytes += size as u64;
         Ok(size)
@@ -155,6 +176,7 @@ impl Read for Counted<'_> {
 
 impl BufRead for Counted<'_> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        self.check()?;
         self.input.fill_buf()
     }
 
