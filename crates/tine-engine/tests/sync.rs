@@ -282,7 +282,8 @@ fn marked(here: &World, there: &World) -> [(ConversationId, Vec<TurnId>); 2] {
 }
 
 fn mark(side: &World, name: &str, turn: TurnId) {
-    side.engine.set_bookmark(&side.call, Name::from_stored(name), TurnRef::of(turn)).unwrap();
+    let (name, turn) = (Name::from_stored(name), TurnRef::of(turn));
+    side.engine.set_bookmark(&side.call, name, turn).expect("a bookmark");
 }
 
 fn is_marked(side: &World, name: &str) -> Option<TurnId> {
