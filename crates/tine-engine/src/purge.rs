@@ -17,7 +17,7 @@ use crate::learned::{Ledger, erase};
 use crate::log::{Mutation, Receipt};
 use crate::resolve;
 use crate::tree::Tree;
-use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result};
+use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result, sweep};
 
 /// Other holders of the same text that are listed.
 const HOLDERS: usize = 1_000;
@@ -37,7 +37,9 @@ impl Engine {
         let (purged, _) = self.mutate(call, KIND, request, payload, erase)?;
         // Also for a repeated call: the first one may have been cut off before this.
         self.unindex(&call.project, &purged.turns)?;
-        self.store().scrub().map_err(Error::NotSwept)?;
+        if !self.sweep(&call.project)? {
+            self.store().scrub().map_err(Error::NotSwept)?;
+        }
         Ok(purged)
     }
 }
@@ -72,14 +74,13 @@ impl Engine {
         let payload = |(id, turns): &(ConversationId, Vec<TurnId>)| {
             object([("conversation_id", text(id)), ("turns", texts(turns))])
         };
-        let (purged, _) = self.mutate(call, "purge", request, payload, |mutation, request| {
+        self.mutate(call, "purge", request, payload, |mutation, request| {
             let found = resolve::conversation(mutation.reader(), mutation.call, &request.0)?;
             let said = said_by(mutation.reader(), &found, &request.1)?;
             let plan = Plan::of_named(mutation.reader(), mutation.call, found, &said)?;
             carry_out(mutation, &plan)
         })?;
-        self.unindex(&call.project, &purged.turns)?;
-        self.store().scrub().map_err(Error::NotSwept)?;
+        self.sweep(&call.project)?;
         Ok(())
     }
 }
@@ -135,6 +136,9 @@ fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
         mutation.records.update_conversation(&gone)?;
         upkeep::erase_messages(mutation.records, &mutation.call.project, &conversation.id)?;
     }
+    let id = mutation.conversation().id.clone();
+    let (project, seq) = (&mutation.call.project, mutation.seq());
+    sweep::note(mutation.records, project, &id, seq)?;
     let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
     mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
     mutation.fact("turn_ids", ids);

@@ -282,9 +282,8 @@ fn marked(here: &World, there: &World) -> [(ConversationId, Vec<TurnId>); 2] {
 }
 
 fn mark(side: &World, name: &str, turn: TurnId) {
-    side.engine
-        .set_bookmark(&side.call, Name::from_stored(name), TurnRef::of(turn))
-        .expect("a bookmark");
+    let (name, turn) = (Name::from_stored(name), TurnRef::of(turn));
+    side.engine.set_bookmark(&side.call, name, turn).expect("a bookmark");
 }
 
 fn is_marked(side: &World, name: &str) -> Option<TurnId> {
@@ -618,4 +617,25 @@ fn an_erasure_that_was_cut_off_before_its_sweep_is_swept_later() {
     assert!(there.engine.sweep(&there.call.project).unwrap(), "and yet it is known");
     assert_eq!(store.swept.load(Ordering::SeqCst), 1);
     assert!(!there.engine.sweep(&there.call.project).unwrap(), "once is enough");
+}
+
+#[test]
+fn an_erasure_here_that_was_cut_off_before_its_sweep_is_swept_later() {
+    let (inner, ends, swept) = (MemoryStore::new(), AtomicBool::new(false), AtomicU32::new(0));
+    let store = Arc::new(Interrupted { inner, ends, swept });
+    let here = World::seeded(store.clone(), 7);
+    let talk = here.talk("talk");
+    let said = here.say(&talk, &["a", "secret"]);
+    let target = PurgeTarget::Turn(TurnRef::of(said[1]));
+    let asked = Purge { target: target.clone(), confirm: None };
+    let confirm = here.engine.purge(&here.call, asked).unwrap().confirm;
+    store.ends.store(true, Ordering::SeqCst);
+    let cut = here.engine.purge(&here.call, Purge { target, confirm });
+    assert!(matches!(cut, Err(Error::NotSwept(_))), "{cut:?}");
+    store.ends.store(false, Ordering::SeqCst);
+    assert!(here.engine.sweep(&here.call.project).unwrap(), "it is known");
+    assert_eq!(store.swept.load(Ordering::SeqCst), 1);
+    crate::purge::purge(&here, PurgeTarget::Turn(TurnRef::of(said[0])));
+    assert_eq!(store.swept.load(Ordering::SeqCst), 2, "once for each");
+    assert!(!here.engine.sweep(&here.call.project).unwrap(), "and then there is nothing left");
 }
