@@ -267,8 +267,8 @@ pub enum Error {
     },
     /// An erasure is stored, but bytes of it may linger in free pages.
     #[error(
-        "it is erased, but the store could not sweep its free pages ({0}); make the same call \
-         again once that is mended"
+        "it is erased, but the store could not sweep its free pages ({0}); once that is mended, \
+         the next purge or sync in this project does, or the start of a server"
     )]
     NotSwept(StoreError),
     /// The store failed.

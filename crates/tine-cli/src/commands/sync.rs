@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, IsTerminal};
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -141,9 +142,14 @@ pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
     let mut work = Vec::new();
     for project in projects {
         // What an earlier sync, cut off, has erased and not swept out of the files.
-        here.sweep(&project)?;
-        if let Remote::Store(there) = &remote {
-            there.sweep(&project)?;
+        let there = match &remote {
+            Remote::Store(there) => Some(there),
+            Remote::Server(_) => None,
+        };
+        for side in iter::once(here).chain(there) {
+            if let Err(error) = side.sweep(&project) {
+                report.notes.push(format!("an earlier erasure: {error}"));
+            }
         }
         let call = session.call.clone().in_project(project);
         work.extend(differing(here, remote.peer(), &call)?);
