@@ -83,7 +83,7 @@ pub use repair::{LeftOut, Repaired};
 pub use requests::*;
 pub use transfer::{
     BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Renamed,
-    Scope, Taking, carry,
+    Scope, carry, pull,
 };
 
 /// What every operation answers.

@@ -74,7 +74,7 @@ impl Engine {
         let payload = |(id, turns): &(ConversationId, Vec<TurnId>)| {
             object([("conversation_id", text(id)), ("turns", texts(turns))])
         };
-        self.mutate(call, "purge", request, payload, |mutation, request| {
+        self.mutate(call, KIND, request, payload, |mutation, request| {
             let found = resolve::conversation(mutation.reader(), mutation.call, &request.0)?;
             let said = said_by(mutation.reader(), &found, &request.1)?;
             let plan = Plan::of_named(mutation.reader(), mutation.call, found, &said)?;

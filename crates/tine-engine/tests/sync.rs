@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tine_core::{ConversationId, Json, Limits, Name, TurnId};
 use tine_engine::{
     Append, Call, Delete, DeleteMode, End, Error, MetadataPatch, NewCommit, NewRelationship, Page,
-    Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, Scope, SplitTurn, Taking, TurnRef,
-    carry,
+    Pulled, Purge, PurgeTarget, RelationshipQuery, Renamed, Scope, SplitTurn, TurnRef, carry,
 };
 use tine_store::{Job, MemoryStore, Read, Store, StoreError};
 
@@ -103,8 +102,8 @@ fn an_erasure_travels() {
         // Not without a word: what is there is kept, and nothing comes.
         let before = there.export();
         let ends = [here, &there].map(|side| side.engine.log_end(&here.call, &talk).unwrap());
-        let kept = Taking { engine: &there.engine, erases: false };
-        let refused = carry(&here.engine, &kept, &there.call, &talk, ends.into());
+        let (from, into) = (&here.engine, &there.engine);
+        let refused = tine_engine::pull(from, into, &there.call, &talk, ends.into(), false);
         assert!(matches!(refused, Err(Error::WouldErase { turns: 1, .. })), "{refused:?}");
         assert_eq!(there.export(), before);
         pull(&there, here, &talk);

@@ -1,7 +1,7 @@
 //! What was deleted, undone or erased on one side, and what the other side does with it.
 
 use tine_core::{ConversationId, TurnId};
-use tine_engine::{Delete, DeleteMode, Pulled, PurgeTarget, SplitTurn, Taking, TurnRef, carry};
+use tine_engine::{Delete, DeleteMode, Pulled, PurgeTarget, SplitTurn, TurnRef};
 
 use crate::purge::{gone, purge};
 use crate::sync::{another, pull, sync};
@@ -118,8 +118,8 @@ fn what_is_said_below_a_turn_whose_halves_are_gone_here_stays_away() {
 
 fn take(to: &World, from: &World, talk: &ConversationId, erases: bool) -> Pulled {
     let ends = [from, to].map(|side| side.engine.log_end(&side.call, talk).expect("a look"));
-    let into = Taking { engine: &to.engine, erases };
-    let done = carry(&from.engine, &into, &to.call, talk, ends.into()).expect("a pull");
+    let pulled = tine_engine::pull(&from.engine, &to.engine, &to.call, talk, ends.into(), erases);
+    let done = pulled.expect("a pull");
     to.verified();
     done
 }

@@ -16,7 +16,7 @@ use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{
     Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
-    SystemEntropy, Taking, carry,
+    SystemEntropy, carry, pull,
 };
 use tine_store::embedded::Mode;
 
@@ -221,8 +221,7 @@ fn exchange(
 ) -> Result<()> {
     let Work { call, id, here: ours, there: theirs } = work;
     if !args.push {
-        let into = Taking { engine: here, erases: args.erase };
-        let done = carry(there, &into, call, id, (*theirs, *ours));
+        let done = pull(there, here, call, id, (*theirs, *ours), args.erase);
         let done = report.noted(work, "here", done)?;
         report.pulled.add(&done);
     }

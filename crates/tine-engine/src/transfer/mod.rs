@@ -10,7 +10,7 @@ mod receive;
 
 pub(crate) use compared::remember;
 pub use delta::{Delta, LogEnd, LogMark, LogMerge, LogMerges, Scope};
-pub use peer::{Peer, Taking, carry};
+pub use peer::{Peer, carry, pull};
 pub use receive::Pulled;
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,

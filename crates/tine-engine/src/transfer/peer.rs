@@ -46,12 +46,6 @@ pub trait Peer {
     ) -> Result<Delta>;
     /// Takes in what came behind an entry of another side's log.
     fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
-    /// Told which turns were erased on another side whose log went another way; answers how many
-    /// of them are still here although that was to be known. Whoever does not say otherwise is not
-    /// concerned: such an erasure stays on its side.
-    fn erase(&self, _: &Call, _: &ConversationId, _: &[TurnId]) -> Result<u64> {
-        Ok(0)
-    }
 }
 
 impl Peer for Engine {
@@ -91,63 +85,6 @@ impl Peer for Engine {
     }
 }
 
-/// A side here that is told whether it erases what another one has erased.
-pub struct Taking<'e> {
-    /// The side.
-    pub engine: &'e Engine,
-    /// Whether it does. Otherwise a log that goes on with an erasure of something that is still
-    /// here is refused ([`Error::WouldErase`]), and of one that went another way it is told
-    /// ([`Pulled::unerased`]).
-    pub erases: bool,
-}
-
-impl Peer for Taking<'_> {
-    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
-        self.engine.log_ends(call, page)
-    }
-
-    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
-        self.engine.log_end(call, id)
-    }
-
-    fn log_hashes(
-        &self,
-        call: &Call,
-        id: &ConversationId,
-        entries: &[u64],
-    ) -> Result<Vec<Option<OperationHash>>> {
-        self.engine.log_hashes(call, id, entries)
-    }
-
-    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
-        self.engine.log_merges(call, id, behind)
-    }
-
-    fn delta(
-        &self,
-        call: &Call,
-        id: &ConversationId,
-        since: Option<LogMark>,
-        scope: Scope,
-    ) -> Result<Delta> {
-        self.engine.delta(call, id, since, scope)
-    }
-
-    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        match self.erases {
-            true => self.engine.receive(call, delta),
-            false => self.engine.receive_keeping(call, delta),
-        }
-    }
-
-    fn erase(&self, call: &Call, id: &ConversationId, turns: &[TurnId]) -> Result<u64> {
-        match self.erases {
-            true => self.engine.erase_turns(call, id, turns).map(|()| 0),
-            false => self.engine.still_said(call, id, turns),
-        }
-    }
-}
-
 /// Hands over what one side has of a conversation and the other has not.
 ///
 /// `ends` is how far the logs of the two are thought to have come; where that is no longer so, it
@@ -173,32 +110,79 @@ pub fn carry(
     id: &ConversationId,
     ends: (Option<LogMark>, Option<LogMark>),
 ) -> Result<Pulled> {
-    let way = Way { from, to, call, id };
-    let mut ends = ends;
-    let mut tries = 0;
-    loop {
-        match way.go(ends) {
-            Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {
-                let now = (from.log_end(call, id)?, to.log_end(call, id)?);
-                if now == ends {
-                    return Err(error);
-                }
-                (ends, tries) = (now, tries + 1);
-            }
-            done => return done,
-        }
-    }
+    Way { from, to, taker: None, call, id }.carry(ends)
+}
+
+/// The same, to a side that is here and is told whether it erases what the other one has erased.
+///
+/// If it does not, a log that goes on with an erasure of something that is still here is refused
+/// ([`Error::WouldErase`]), and of one that went another way it is told ([`Pulled::unerased`]).
+pub fn pull(
+    from: &dyn Peer,
+    into: &Engine,
+    call: &Call,
+    id: &ConversationId,
+    ends: (Option<LogMark>, Option<LogMark>),
+    erases: bool,
+) -> Result<Pulled> {
+    let taker = Some(Taker { engine: into, erases });
+    Way { from, to: into, taker, call, id }.carry(ends)
 }
 
 /// One conversation on its way from one side to the other.
 struct Way<'w> {
     from: &'w dyn Peer,
     to: &'w dyn Peer,
+    /// The side that it comes to, where that was told what to do about erasures.
+    taker: Option<Taker<'w>>,
     call: &'w Call,
     id: &'w ConversationId,
 }
 
+struct Taker<'w> {
+    engine: &'w Engine,
+    erases: bool,
+}
+
 impl Way<'_> {
+    fn carry(&self, ends: (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
+        let mut ends = ends;
+        let mut tries = 0;
+        loop {
+            match self.go(ends) {
+                Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {
+                    let end = |side: &dyn Peer| side.log_end(self.call, self.id);
+                    let now = (end(self.from)?, end(self.to)?);
+                    if now == ends {
+                        return Err(error);
+                    }
+                    (ends, tries) = (now, tries + 1);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn receive(&self, delta: Delta) -> Result<Pulled> {
+        match &self.taker {
+            Some(Taker { engine, erases: false }) => engine.receive_keeping(self.call, delta),
+            _ => self.to.receive(self.call, delta),
+        }
+    }
+
+    /// What became of turns that were erased behind the entry that both logs share: how many of
+    /// them still say something, although that was to be known.
+    fn erase(&self, turns: &[TurnId]) -> Result<u64> {
+        match &self.taker {
+            Some(taker) if !turns.is_empty() => match taker.erases {
+                true => taker.engine.erase_turns(self.call, self.id, turns).map(|()| 0),
+                false => taker.engine.still_said(self.call, self.id, turns),
+            },
+            // Such an erasure stays on its side.
+            _ => Ok(0),
+        }
+    }
+
     fn go(&self, (theirs, ours): (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
         let nothing = Ok(Pulled::default());
         let Some(theirs) = theirs.filter(|theirs| Some(*theirs) != ours) else { return nothing };
@@ -217,10 +201,7 @@ impl Way<'_> {
         }
         let behind = common.map_or(0, |mark| mark.seq);
         let there = self.from.log_merges(self.call, self.id, behind)?;
-        let unerased = match there.erased.as_slice() {
-            [] => 0,
-            erased => self.to.erase(self.call, self.id, erased)?,
-        };
+        let unerased = self.erase(&there.erased)?;
         let since = self.taken(common, &there)?;
         Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
     }
@@ -238,7 +219,7 @@ impl Way<'_> {
         // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
         // that may not be written to has to look through it again.
         let empty = scope == Scope::Turns && delta.turns() == 0;
-        match self.to.receive(self.call, delta) {
+        match self.receive(delta) {
             Err(error) if empty && error.kind() == Kind::Forbidden => nothing,
             done => done,
         }

@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// The same; but a conversation in which something was erased that is still here is refused.
-    pub fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+    pub(super) fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
         self.receive_with(Erasures::Refused, call, delta)
     }
 

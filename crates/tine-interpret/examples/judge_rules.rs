@@ -1,4 +1,4 @@
-//! Prints how well the rules do on a corpus: `cargo run -p tine-interpret --example judge [FILE]`.
+//! Prints how well the rules do on a corpus: `cargo run -p tine-interpret --example judge_rules [FILE]`.
 //!
 //! Without a file it judges the frozen corpus. With `--misses` it lists what was missed and what
 //! was made up; that is for corpora that rules may be developed against, and so it is refused for
