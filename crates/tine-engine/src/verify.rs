@@ -73,7 +73,8 @@ impl Engine {
                 in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
-                    let (found, sealed) = self.read(|records| examine(records, conversation))?;
+                    let (found, sealed) =
+                        self.read(|records| examine_now(records, conversation))?;
                     let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
                     so_far.conversations += 1;
                     so_far.turns += found.turns;
@@ -139,6 +140,17 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) ->
 /// Checks one conversation: every hash, every link, and its state against its log.
 pub(crate) fn check(records: &dyn Read, conversation: &Conversation) -> Result<Verified> {
     Ok(examine(records, conversation)?.0)
+}
+
+/// The same for a conversation as it is by now, which may not be as it was listed.
+fn examine_now(records: &dyn Read, listed: &Conversation) -> Result<(Verified, Option<Sealed>)> {
+    match records.conversation_by_key(listed.key) {
+        Ok(now) => examine(records, now.as_ref().unwrap_or(listed)),
+        Err(error) => {
+            let problems = vec![damage(error.into())?];
+            Ok((Verified { problems, ..Verified::default() }, None))
+        }
+    }
 }
 
 /// The same, with the observations that its log seals, if it tells of all of them.

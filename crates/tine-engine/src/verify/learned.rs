@@ -148,7 +148,7 @@ impl Engine {
     ) -> Result<()> {
         for entry in page {
             let id = keys::source_at_end(&entry.key);
-            match self.read(|records| check_source(records, project, id, &entry.text)) {
+            match self.read(|records| check_source(records, project, id, &entry.key)) {
                 Ok(None) => {}
                 Ok(Some(why)) => problems.push(Problem { record: source_name(id), why }),
                 Err(error) => problems.push(damage(error)?),
@@ -240,10 +240,12 @@ fn check_source(
     records: &dyn Read,
     project: &ProjectId,
     id: Option<SourceId>,
-    text: &str,
+    key: &[u8],
 ) -> Result<Option<String>> {
     let unreadable = || Some("it cannot be read".to_owned());
-    let (Some(id), Some(json)) = (id, parse(text)) else {
+    // As it is by now: it may have been erased since it was listed.
+    let text = records.entry(project, EntryKind::Source, key)?;
+    let (Some(id), Some(json)) = (id, text.as_deref().and_then(parse)) else {
         return Ok(unreadable());
     };
     if json.get("purged").and_then(Json::as_bool) == Some(true) {

@@ -43,6 +43,7 @@ mod evidence;
 mod facts;
 mod host;
 mod leases;
+mod meanwhile;
 mod runs;
 mod seeds;
 mod silent;
