@@ -255,6 +255,9 @@ impl<'r> Checker<'r> {
             self.problem(record, why);
         }
         read?;
+        if last == 0 {
+            self.problem("log", "it is empty: not even the making of the conversation is in it");
+        }
         Ok(expected)
     }
 

@@ -64,6 +64,26 @@ fn a_cut_database_is_named_wherever_it_is_cut() {
     }
 }
 
+/// However little of a store is left, what lost its turns is not called whole, and the new store
+/// does not pass for one in which there never were any.
+#[test]
+fn a_conversation_that_lost_its_log_is_not_called_whole() {
+    let sample = Sample::new();
+    let whole = exports(&engine(&sample.whole, Mode::Existing).unwrap()).unwrap();
+    let pages = fs::metadata(sample.whole.join("tine.db")).unwrap().len() as usize / PAGE;
+    let mut lost = 0;
+    for page in 1..pages {
+        let folder = sample.damaged(&format!("cut-{page}"), |bytes| bytes.truncate(page * PAGE));
+        let (new, done, left_out) = repair(&folder, &folder.with_extension("mended"));
+        assert_eq!(new.verify().unwrap().problems, [], "cut at page {page}");
+        let kept = exports(&new).unwrap();
+        let as_it_was = kept.iter().filter(|(id, bundle)| whole.get(*id) == Some(*bundle)).count();
+        assert!(done.whole as usize <= as_it_was, "cut at page {page}: {done:?} {left_out:?}");
+        lost += kept.len() - as_it_was;
+    }
+    assert!(lost > 0, "no cut left a conversation without its log");
+}
+
 #[test]
 fn a_missing_database_is_named_and_no_new_one_takes_its_place() {
     let sample = Sample::new();

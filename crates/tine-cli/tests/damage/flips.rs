@@ -178,6 +178,29 @@ fn a_flipped_bit_is_harmless_or_named_and_what_it_did_not_touch_is_had_back() {
     );
 }
 
+/// The name of a bookmark is the key of its record, and the log tells which it was.
+#[test]
+fn a_bookmark_whose_name_rotted_gets_its_name_back_and_is_listed() {
+    let home = in_memory();
+    let whole = home.path().join("whole");
+    sample(&whole);
+    let before = exports(&engine(&whole, Mode::Existing).unwrap()).unwrap();
+    let bytes = fs::read(whole.join("tine.db")).unwrap();
+    let name = b"mark-study";
+    let places = bytes.windows(name.len()).enumerate().filter(|(_, it)| it == name);
+    let places: Vec<usize> = places.map(|(at, _)| at + name.len() - 2).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        let damaged = home.path().join("damaged");
+        copy(&whole, &damaged);
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << 6;
+        fs::write(damaged.join("tine.db"), &flipped).unwrap();
+        check_repair(&damaged, &before, &format!("byte {at}"));
+        fs::remove_dir_all(&damaged).unwrap();
+    }
+}
+
 #[test]
 fn whatever_is_done_to_the_database_nothing_panics_and_the_way_back_verifies() {
     let home = in_memory();

@@ -148,6 +148,9 @@ impl Kept {
             whole = false;
             self.leave_out(format!("{record} ({}, {})", operation.kind, operation.hash), why);
         }
+        if self.operations.is_empty() && whole && problems.is_empty() {
+            self.leave_out("log, and all turns that it tells of", GONE);
+        }
         for (seq, why) in problems {
             self.leave_out(format!("operation {seq}"), why);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tine_core::{BranchId, Limits, Name, TurnId};
-use tine_store::{Branch, Read, TurnLoc};
+use tine_store::{Bookmark, Branch, Read, TurnLoc};
 
 use super::{AS_LOGGED, Deletions, Kept, Splits};
 use crate::Result;
@@ -186,7 +186,14 @@ impl Kept {
                 Vec::new()
             }
         };
+        let names: BTreeSet<Name> = stored.iter().map(|it| it.name.clone()).collect();
         for bookmark in &mut stored {
+            if let Some(name) = self.logged_name(bookmark, expected)
+                && !names.contains(&name)
+            {
+                self.leave_out(format!("bookmark {}", bookmark.name), AS_LOGGED);
+                bookmark.name = name;
+            }
             let Some(Some(image)) = expected.bookmarks.get(&bookmark.name) else {
                 continue;
             };
@@ -200,5 +207,22 @@ impl Kept {
         }
         self.bookmarks = stored;
         Ok(())
+    }
+
+    /// The name under which the log tells of a bookmark, where it does not know the one that is
+    /// stored, and that is not the same with a number, which an import adds.
+    fn logged_name(&self, bookmark: &Bookmark, expected: &Expected) -> Option<Name> {
+        if expected.bookmarks.contains_key(&bookmark.name) {
+            return None;
+        }
+        let (turn, _, _) = *self.places.get(&bookmark.turn)?;
+        let told = expected.bookmarks.iter().find(|(_, image)| {
+            image.as_ref().is_some_and(|image| {
+                image.conversation == self.conversation.id
+                    && (image.turn, image.created_at) == (turn, bookmark.created_at)
+            })
+        });
+        let name = told.map(|(name, _)| name)?;
+        (!bookmark.name.is_numbered(name, &Limits::default())).then(|| name.clone())
     }
 }
