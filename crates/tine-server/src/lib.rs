@@ -25,6 +25,7 @@ mod route;
 mod serve;
 mod sources;
 mod transfer;
+mod unread;
 mod visited;
 mod worker;
 

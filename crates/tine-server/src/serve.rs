@@ -35,6 +35,7 @@ use crate::problem::Problem;
 use crate::rate::Rates;
 use crate::replies::Replies;
 use crate::room::{BodyRoom, TransferRoom, WaitRoom};
+use crate::unread::Watch;
 use crate::visited::Visited;
 use crate::worker::{self, Bell};
 use crate::{api, events, mcp, page, reference, reply, route, sources, transfer};
@@ -328,8 +329,9 @@ async fn wrong_method() -> Response {
 }
 
 /// The way of every request: its name, its sender, its room, its end in the log.
-async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let started = Instant::now();
+    let (mut request, body) = Watch::over(request);
     let id = request_id(&request);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|it| it.as_str().to_owned());
@@ -355,6 +357,9 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("x-request-id", id);
     }
+    if !body.is_read() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let as_it_says = HeaderValue::from_static("nosniff");
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, as_it_says);
     response
@@ -373,12 +378,19 @@ fn enter<'a>(
             .with_status(StatusCode::TOO_MANY_REQUESTS)
             .after(1));
     }
-    let open = page::covers(request);
+    let open = page::covers(request) || is_probe(request);
     let caller = access::admit(&app.tokens, &app.options, request.headers(), open)?;
     let room = app.room.try_acquire();
     let room =
         room.map_err(|_| Problem::new(Kind::Busy, "too many requests at once; try again"))?;
     Ok((caller, room))
+}
+
+/// Whether a request asks for nothing but whether the server is well: whoever watches over servers
+/// has no token.
+fn is_probe(request: &Request) -> bool {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    reads && request.uri().path() == "/healthz"
 }
 
 /// The name of a request: the sender's, or one of our own.

@@ -106,12 +106,11 @@ pub(crate) async fn store(
     let (body, room) = route::read_json::<bodies::NewSource>(&app, headers, body, true).await?;
     let project = sent.project_id.as_deref();
     let asked = route::asked(app, &parts, project, true, Access::Write, &body)?;
-    let answer = blocking(move || {
+    let answer = blocking(|| {
         let with_turn = body.return_turn;
         let request = body.into_request().map_err(Problem::from);
         respond(&asked, request.and_then(|request| keep(&asked, request, with_turn)))
     });
-    let answer = answer.await;
     drop(room);
     Ok(answer)
 }
@@ -135,8 +134,7 @@ async fn store_raw(
     }
     let room = app.transfer_room.take()?;
     let content = spooled(&app, body, limit).await?;
-    let answer = blocking(move || {
-        let _room = room;
+    let answer = blocking(|| {
         let request = NewSource {
             content: Arc::new(content),
             mime_type: sent.mime_type.unwrap_or(kind),
@@ -146,7 +144,8 @@ async fn store_raw(
         };
         respond(&asked, keep(&asked, request, sent.return_turn.unwrap_or(false)))
     });
-    Ok(answer.await)
+    drop(room);
+    Ok(answer)
 }
 
 fn keep(

@@ -306,3 +306,16 @@ fn a_head_that_is_no_http_is_answered_and_closed() {
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     served.get("/healthz").expect(200);
 }
+
+/// What a refused request left unread ends its connection, and the client hears of it: its next
+/// request would go into nowhere.
+#[test]
+fn a_body_that_was_not_read_ends_the_connection_and_the_answer_says_so() {
+    let served = Served::with(Options { token_required: true, ..Options::default() });
+    let refused = served.post("/api/v1/conversations", json!({ "conversation_id": "x" }));
+    refused.refused(401, "unauthorized");
+    assert_eq!(refused.header("connection"), Some("close"));
+    let refused = served.get("/api/v1/conversations");
+    refused.refused(401, "unauthorized");
+    assert_eq!(refused.header("connection"), None);
+}

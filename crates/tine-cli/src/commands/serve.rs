@@ -26,6 +26,9 @@ const INDEX_EVERY: Duration = Duration::from_secs(2);
 /// What people looked at last; beside the store, since it is no part of it.
 const VISITED: &str = "tine.visited";
 
+/// Threads beside those of requests: bundles, answers of models, indexing.
+const OTHER_THREADS: usize = 512;
+
 /// Where the server listens when nobody says otherwise.
 const LISTEN: &str = "127.0.0.1:8000";
 
@@ -111,6 +114,8 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let internal = |why: String| Failure::refused(Kind::Internal, why);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        // A request that waits for the store holds a thread, and another one serves connections.
+        .max_blocking_threads(args.concurrency.saturating_add(OTHER_THREADS))
         .build()
         .map_err(|error| internal(format!("the server cannot start: {error}")))?;
     runtime.block_on(async {
