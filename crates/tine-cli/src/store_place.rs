@@ -39,6 +39,14 @@ impl StorePlace {
         if name.as_os_str().is_empty() {
             return Err(Failure::invalid("the store's path is empty; give a folder"));
         }
+        if is_like_an_address(name) {
+            let why = format!(
+                "{0} is no folder, no postgres:// address and no http(s):// server; a folder of \
+                 that name is ./{0}",
+                name.display()
+            );
+            return Err(Failure::invalid(why));
+        }
         Ok(StorePlace::Folder(name.to_owned()))
     }
 
@@ -106,4 +114,11 @@ impl fmt::Display for StorePlace {
             StorePlace::Database(address) => address.fmt(f),
         }
     }
+}
+
+/// Whether a name that no folder has yet looks like a place on another machine: what is sent there
+/// would stay here.
+fn is_like_an_address(name: &Path) -> bool {
+    let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
+    first.is_some_and(|first| first.contains(':')) && !name.exists()
 }

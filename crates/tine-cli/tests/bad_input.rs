@@ -227,3 +227,34 @@ fn a_bad_call_makes_no_store() {
         assert!(!home.path("store").exists(), "{call:?} made a store");
     }
 }
+
+/// What looks like another machine is not made a folder of this one, as if it had been sent there.
+#[test]
+fn an_address_is_no_name_of_a_folder() {
+    let home = Home::with_trip();
+    for name in ["ssh://host/x", "me@host:tine", "127.0.0.1:8000", "htp://127.0.0.1:8000"] {
+        let said = home.refused("invalid", &["sync", name, "--create"]);
+        assert!(said.contains(&format!("a folder of that name is ./{name}")), "{said}");
+        let ran = home.run(&["new", "x", "--store", name]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+    }
+    let elsewhere = home.path("odd:name");
+    home.ok(&["sync", elsewhere.to_str().unwrap(), "--create"]);
+}
+
+/// What people say is nobody else's until they choose otherwise.
+#[test]
+#[cfg(unix)]
+fn a_new_store_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let folder = home.path("mine");
+    home.ok(&["new", "x", "--store", folder.to_str().unwrap()]);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    let chosen = home.path("chosen");
+    std::fs::create_dir(&chosen).unwrap();
+    std::fs::set_permissions(&chosen, std::fs::Permissions::from_mode(0o750)).unwrap();
+    home.ok(&["new", "x", "--store", chosen.to_str().unwrap()]);
+    assert_eq!(mode(&chosen), 0o750);
+}

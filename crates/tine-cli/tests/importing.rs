@@ -47,6 +47,29 @@ fn each_folder_that_was_worked_in_can_be_a_project() {
     assert!(home.ok(&["ls", "--project", "app"]).contains("claude-code:s-1"));
 }
 
+/// Whoever has used only one of two agents has nothing at the other's place.
+#[test]
+fn of_several_places_those_that_are_there_are_read() {
+    let home = Home::new();
+    let file = home.write("s-1.jsonl", session(2));
+    let ran = home.run(&["import", "absent", &file]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.err.contains("absent is not there; the others were brought in"), "{ran:?}");
+    assert!(home.ok(&["ls"]).contains("claude-code:s-1"));
+    home.refused("not_found", &["import", "absent", "gone"]);
+}
+
+#[test]
+fn an_import_that_takes_nothing_fails() {
+    let home = Home::new();
+    let file = home.write("conversations.json", "[{\"title\":\"a\",\"mapping\":{\"x\":{\"id\":");
+    for format in ["chatgpt", "claude-ai"] {
+        let ran = home.run(&["import", "--format", format, &file]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.err.contains("nothing was brought in"), "{ran:?}");
+    }
+}
+
 #[test]
 fn what_is_nothing_known_or_not_there_is_refused_and_makes_no_store() {
     let home = Home::new();

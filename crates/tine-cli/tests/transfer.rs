@@ -51,6 +51,36 @@ fn a_failed_export_leaves_an_older_file_as_it_was() {
     assert!(!format!("{names:?}").contains("partial"));
 }
 
+/// A link stays a link, a private file private, and what is no file is written to.
+#[test]
+#[cfg(unix)]
+fn an_export_replaces_nothing_but_what_a_file_says() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    let home = with_demo();
+    let real = home.write("real.jsonl", "older");
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (link, dangling) = (home.path("link.jsonl"), home.path("dangling.jsonl"));
+    symlink("real.jsonl", &link).unwrap();
+    symlink("new.jsonl", &dangling).unwrap();
+    for path in [&link, &dangling] {
+        home.ok(&["export", "--all", "-o", path.to_str().unwrap()]);
+        assert!(path.symlink_metadata().unwrap().is_symlink());
+    }
+    assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
+    for path in [home.path("real.jsonl"), home.path("new.jsonl")] {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), home.everything());
+    }
+    let pipe = home.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
+    };
+    home.ok(&["export", "--all", "-o", pipe.to_str().unwrap()]);
+    assert_eq!(reader.join().unwrap(), home.everything());
+    assert!(pipe.metadata().unwrap().file_type().is_fifo());
+}
+
 #[test]
 fn a_backup_is_a_store_of_its_own() {
     let home = with_demo();

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -37,6 +37,8 @@ pub struct Plan {
     pub unknown: u64,
     /// What could not be looked at.
     pub notes: Vec<Note>,
+    /// Of several places, those that are not there.
+    pub missing: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -90,8 +92,18 @@ pub fn plan_again(
 ) -> Result<Plan, Error> {
     let mut plan = Plan::default();
     for path in paths {
-        let about =
-            fs::metadata(path).map_err(|source| Error::Read { file: path.clone(), source })?;
+        let about = match fs::metadata(path) {
+            Ok(about) => about,
+            // One of several agents may never have been used here.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && plan.missing.len() + 1 < paths.len() =>
+            {
+                plan.missing.push(path.clone());
+                continue;
+            }
+            Err(source) => return Err(Error::Read { file: path.clone(), source }),
+        };
         if about.is_dir() {
             walk(path, format, DEPTH, seen, &mut plan);
         } else {

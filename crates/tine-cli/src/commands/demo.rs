@@ -135,7 +135,8 @@ fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
     })
 }
 
-const NEXT: [(&str, &str); 6] = [
+const NEXT: [(&str, &str); 7] = [
+    ("tine serve", "the same in a browser, on http://127.0.0.1:8000"),
     ("tine log -n 4", "the last turns of main"),
     ("tine show hotel --siblings", "one turn in full, and what stands beside it"),
     ("tine append 'Can we see Mount Fuji?'", "go on from the tip of main"),

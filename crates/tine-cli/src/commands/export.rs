@@ -233,21 +233,38 @@ impl<W: Write> Write for Watched<W> {
     }
 }
 
-/// Writes beside the file and renames at the end: a failed export leaves an older one as it was.
+/// Writes beside the file and renames at the end: a failed export leaves an older one as it was,
+/// and a new one may be read by whoever might read that. A link stays one, and what is no file
+/// (a pipe, a device) is written to.
 fn to_file(session: &Session, args: &ExportArgs, chosen: &Chosen, path: &Path) -> Result<()> {
-    let unwritable = |error: &io::Error| {
+    let unwritable = |error: io::Error| {
         Failure::refused(Kind::Invalid, format!("{} cannot be written: {error}", path.display()))
     };
-    let mut partial = path.as_os_str().to_owned();
+    let there = fs::metadata(path).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {
+        let file = File::options().write(true).open(path).map_err(unwritable)?;
+        let mut out = BufWriter::new(file);
+        write(session, args, chosen, &mut out)?;
+        return out.flush().map_err(unwritable);
+    }
+    let target = match fs::read_link(path) {
+        Ok(to) if there.is_none() => path.parent().unwrap_or(Path::new("")).join(to),
+        Ok(_) => path.canonicalize().map_err(unwritable)?,
+        Err(_) => path.to_owned(),
+    };
+    let mut partial = target.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));
     let partial = PathBuf::from(partial);
-    let file = File::create_new(&partial).map_err(|error| unwritable(&error))?;
+    let file = File::create_new(&partial).map_err(unwritable)?;
     let finish = || -> Result<()> {
+        if let Some(there) = there.filter(fs::Metadata::is_file) {
+            file.set_permissions(there.permissions()).map_err(unwritable)?;
+        }
         let mut out = BufWriter::new(&file);
         write(session, args, chosen, &mut out)?;
-        out.flush().map_err(|error| unwritable(&error))?;
-        file.sync_all().map_err(|error| unwritable(&error))?;
-        fs::rename(&partial, path).map_err(|error| unwritable(&error))
+        out.flush().map_err(unwritable)?;
+        file.sync_all().map_err(unwritable)?;
+        fs::rename(&partial, &target).map_err(unwritable)
     };
     let finished = finish();
     if finished.is_err() {

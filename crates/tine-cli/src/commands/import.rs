@@ -124,7 +124,20 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     if args.watch {
         follow(&session, &mut landing, &paths, args, &mut seen)?;
     }
-    Ok(())
+    if let Some(missing) = plan.missing.first() {
+        let why = format!("{} is not there; the others were brought in", missing.display());
+        return Err(Failure::refused(Kind::NotFound, why));
+    }
+    let done = &landing.summary;
+    let taken = done.conversations + done.grown + done.unchanged + done.unchanged_files;
+    match landing.notes.first() {
+        Some(first) if taken == 0 => Err(Failure::invalid(format!(
+            "nothing was brought in; {}: {}",
+            first.file.display(),
+            first.what
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn is_bundle(job: &Job) -> bool {
