@@ -1,5 +1,7 @@
 //! How a turn is named by people and programs.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use crate::hash::{Digest, PREFIX, TurnHash};
 use crate::ids::TurnId;
 
@@ -49,9 +51,12 @@ impl Reference {
             None => (trimmed, 0),
             Some((base, "")) => (base, 1),
             Some((base, count)) => {
-                let count =
-                    count.parse().map_err(|_| ReferenceError::Count { text: text.to_owned() })?;
-                (base, count)
+                let count = count.parse().or_else(|error: ParseIntError| match error.kind() {
+                    // Further back than any root.
+                    IntErrorKind::PosOverflow => Ok(usize::MAX),
+                    _ => Err(ReferenceError::Count { text: text.to_owned() }),
+                });
+                (base, count?)
             }
         };
         if base.is_empty() {

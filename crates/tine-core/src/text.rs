@@ -6,6 +6,9 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
+    /// There is nothing between two characters.
+    #[error("a text of one character has no place to split it at")]
+    TooShort,
     /// Both halves must hold something.
     #[error("the offset must lie between 1 and {last}; {offset} leaves one half empty")]
     OutOfRange {
@@ -39,8 +42,10 @@ pub fn split_at_scalar(text: &str, offset: usize) -> Result<(&str, &str), SplitE
     let byte = match text.char_indices().nth(offset) {
         Some((byte, _)) if byte > 0 => byte,
         _ => {
-            let last = text.chars().count().saturating_sub(1);
-            return Err(SplitError::OutOfRange { offset, last });
+            return Err(match text.chars().count() {
+                0 | 1 => SplitError::TooShort,
+                count => SplitError::OutOfRange { offset, last: count - 1 },
+            });
         }
     };
     let boundary = GraphemeCursor::new(byte, text.len(), true)

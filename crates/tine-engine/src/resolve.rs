@@ -197,7 +197,10 @@ fn base(
 
 fn unknown(name: &str) -> Error {
     let short = name.len() < SHORTEST_PREFIX && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let advice = if short { "; a hash prefix has at least 8 digits" } else { "" };
+    let advice = match short {
+        true => "; a hash prefix has at least 8 digits",
+        false => "; the conversation's tree shows what there is (`tine tree`)",
+    };
     Error::NotFound { what: "turn, branch or bookmark", name: name.to_owned(), advice }
 }
 

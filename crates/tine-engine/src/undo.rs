@@ -146,7 +146,9 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         return Err(Error::invalid(format!("operation {seq} is undone already")));
     }
     if target.kind == crate::purge::KIND {
-        return Err(Error::Unsupported("an erasure cannot be undone".to_owned()));
+        let why = "an erasure cannot be undone; what came before it can, by its number in the log \
+                   (`tine ops`)";
+        return Err(Error::Unsupported(why.to_owned()));
     }
     let changes = detail(target)?.changes;
     let dependents = dependents(mutation, target, &changes, seq, &[seq])?;

@@ -9,7 +9,7 @@ use tine_core::Kind;
 #[non_exhaustive]
 pub enum StoreError {
     /// There is nothing at this place.
-    #[error("there is no store at {path}; `tine new` or `tine demo` makes one")]
+    #[error("there is no store at {path}; `tine new` makes one")]
     Missing {
         /// Where it was looked for.
         path: PathBuf,

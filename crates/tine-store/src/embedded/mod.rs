@@ -401,11 +401,26 @@ fn prepare_folder(folder: &Path, mode: Mode) -> Result<()> {
     if mode == Mode::Existing {
         return Err(StoreError::Missing { path: folder.to_owned() });
     }
-    fs::create_dir_all(folder).map_err(|source| io("making", folder, source))?;
+    make_private(folder).map_err(|source| io("making", folder, source))?;
     // The new folder's own entry must survive a power loss as well as what is in it.
     match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync(parent),
         _ => sync(Path::new(".")),
+    }
+}
+
+/// Makes a folder that is not there yet, for nobody but its owner: what people say is private
+/// until they choose otherwise.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match builder.create(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
 }
 
