@@ -12,7 +12,11 @@ fn offsets_count_scalar_values() {
 #[test]
 fn both_halves_hold_something() {
     for (text, offset) in [("ab", 0), ("ab", 2), ("ab", 9), ("", 0), ("a", 1)] {
-        assert!(matches!(split_at_scalar(text, offset), Err(SplitError::OutOfRange { .. })));
+        let refused = split_at_scalar(text, offset);
+        match text.chars().count() {
+            0 | 1 => assert_eq!(refused, Err(SplitError::TooShort)),
+            count => assert_eq!(refused, Err(SplitError::OutOfRange { offset, last: count - 1 })),
+        }
     }
 }
 
