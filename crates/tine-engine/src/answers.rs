@@ -53,6 +53,24 @@ pub struct ConversationView {
     pub changed_at: Timestamp,
 }
 
+/// Where an import tells in a conversation's metadata, below `imported`, when something was said
+/// last.
+pub const LAST_SAID: &str = "last_said_at";
+
+impl ConversationView {
+    /// When people were last at it: when it was changed, or, as long as nobody has touched it since
+    /// it was imported, when the last of it was said.
+    pub fn active_at(&self) -> Timestamp {
+        active_at(&self.metadata, self.created_at, self.changed_at)
+    }
+}
+
+pub(crate) fn active_at(metadata: &Json, created: Timestamp, changed: Timestamp) -> Timestamp {
+    let said = || metadata.get("imported")?.get(LAST_SAID)?.as_str()?.parse().ok();
+    // An import is one call, and a call is one moment.
+    (changed == created).then(said).flatten().unwrap_or(changed)
+}
+
 /// Whether and why a turn is not shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Presence {

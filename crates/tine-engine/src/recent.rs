@@ -1,4 +1,4 @@
-//! Conversations, the one that was changed last first.
+//! Conversations, the one that people were last at first.
 //!
 //! There is no index for that: every append would have to move an entry in it. Each page looks once
 //! at every conversation of the project, which costs two short look-ups each, and reads whole only
@@ -7,6 +7,7 @@
 use tine_core::Json;
 use tine_store::{Conversation, ConversationKey, Visibility};
 
+use crate::answers::active_at;
 use crate::conversation::bad_cursor;
 use crate::views;
 use crate::{Call, ConversationView, Engine, Listing, Page, RecentQuery, Result};
@@ -14,11 +15,12 @@ use crate::{Call, ConversationView, Engine, Listing, Page, RecentQuery, Result};
 /// Conversations that are looked up at once.
 const BATCH: usize = 512;
 
-/// Where a conversation stands: when it was changed, and its handle.
+/// Where a conversation stands: when people were last at it, and its handle.
 type Standing = (i64, i64);
 
 impl Engine {
-    /// Conversations of the project, the one that was changed last first.
+    /// Conversations of the project, the one that people were last at first
+    /// ([`ConversationView::active_at`]).
     pub fn recent_conversations(
         &self,
         call: &Call,
@@ -37,14 +39,16 @@ impl Engine {
                 after = Some(last.key);
                 for conversation in batch.iter().filter(|it| is_wanted(it, query, &words)) {
                     let changed = records.changed_at(conversation.key)?;
-                    let changed = changed.unwrap_or(conversation.created_at).as_millis();
-                    found.push((changed, conversation.key.0));
+                    let created = conversation.created_at;
+                    let changed = changed.unwrap_or(created);
+                    let active = active_at(&conversation.metadata, created, changed);
+                    found.push((active.as_millis(), conversation.key.0));
                 }
             }
             found.retain(|standing| before.is_none_or(|before| *standing < before));
             found.sort_unstable_by(|a, b| b.cmp(a));
             let next = found.get(limit).and(found.get(limit - 1));
-            let next = next.map(|(changed, key)| format!("{changed}.{key}"));
+            let next = next.map(|(active, key)| format!("{active}.{key}"));
             found.truncate(limit);
             let mut items = Vec::with_capacity(found.len());
             for (_, key) in found {
@@ -60,7 +64,7 @@ impl Engine {
 
 fn standing(cursor: &str) -> Result<Standing> {
     let parts = cursor.split_once('.');
-    let parts = parts.and_then(|(changed, key)| Some((changed.parse().ok()?, key.parse().ok()?)));
+    let parts = parts.and_then(|(active, key)| Some((active.parse().ok()?, key.parse().ok()?)));
     parts.ok_or_else(|| bad_cursor(cursor))
 }
 

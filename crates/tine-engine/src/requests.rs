@@ -426,7 +426,7 @@ impl OutlineQuery {
     }
 }
 
-/// Which conversations, the one that was changed last first.
+/// Which conversations, the one that people were last at first.
 #[derive(Clone, Debug, Default)]
 pub struct RecentQuery {
     /// Also hidden ones.

@@ -19,8 +19,8 @@ use tine_core::{
     ConversationId, Digest, Json, Kind, Limits, Message, Name, ProjectId, Reference, TurnId,
 };
 use tine_engine::{
-    Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, NewConversation,
-    NewRelationship, NewSource, Page, TopologyQuery,
+    Call, End, Engine, Graft, GraftLine, GraftTurn, Imported, Interpret, LAST_SAID,
+    NewConversation, NewRelationship, NewSource, Page, TopologyQuery,
 };
 use tine_formats::bundle::{BundleError, read_bundle_in_place};
 use tine_formats::{page, redact};
@@ -478,6 +478,8 @@ impl<'e> Landing<'e> {
         tell("first", first);
         tell("created_at", tree.created_at.map(|at| at.to_string()));
         tell("updated_at", tree.updated_at.map(|at| at.to_string()));
+        let said = tree.messages.iter().filter_map(|node| node.message.created_at).max();
+        tell(LAST_SAID, said.map(|at| at.to_string()));
         let mut metadata = Object::new();
         metadata.insert("imported", Json::Object(imported));
         if let Some(folder) = &tree.folder {

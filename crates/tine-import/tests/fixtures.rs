@@ -110,3 +110,46 @@ fn a_subagent_is_a_conversation_of_its_own_whichever_file_is_read_first() {
     };
     assert_eq!(count(false), count(true));
 }
+
+/// A list of conversations shows when people were last at them, not when they were imported.
+#[test]
+fn what_was_imported_stands_where_it_was_said_until_somebody_goes_on() {
+    let files = tempfile::tempdir().expect("a folder");
+    let chat = |year: u32| {
+        format!(
+            r#"{{"id":"y{year}","title":"{year}","mapping":{{"a":{{"id":"a","parent":null,
+            "message":{{"author":{{"role":"user"}},"create_time":{},
+            "content":{{"content_type":"text","parts":["Hello"]}}}}}}}}}}"#,
+            u64::from(year - 1970) * 31_557_600 + 3_000_000
+        )
+    };
+    let list = format!("[{},{},{}]", chat(2025), chat(2021), chat(2023));
+    let file = files.path().join("conversations.json");
+    std::fs::write(&file, list).expect("a file");
+    let start = "2026-01-01T00:00:00Z".parse().expect("a sound time");
+    let engine = tine_engine::Engine::with(
+        std::sync::Arc::new(tine_store::MemoryStore::new()),
+        std::sync::Arc::new(tine_engine::ManualClock::new(start, 1_000)),
+        std::sync::Arc::new(tine_engine::FixedEntropy::new(1)),
+        tine_core::Limits::default(),
+    );
+    import(&engine, &file, Settings::default());
+    let call = tine_engine::Call::by("tester");
+    let recent = || -> Vec<String> {
+        let query = tine_engine::RecentQuery::default();
+        let page = tine_engine::Page::default();
+        let found = engine.recent_conversations(&call, &query, page).expect("a list").items;
+        let years = found.iter().map(|it| it.active_at().to_string()[..4].to_owned());
+        found
+            .iter()
+            .map(|it| it.title.clone().expect("a title"))
+            .zip(years)
+            .map(|(a, b)| a + "/" + &b)
+            .collect()
+    };
+    assert_eq!(recent(), ["2025/2025", "2023/2023", "2021/2021"]);
+    let talk = tine_core::ConversationId::from_stored("chatgpt:y2021");
+    let said = vec![tine_core::Message::text(tine_core::Role::User, "Still there?")];
+    engine.append(&call, tine_engine::Append::to(talk, said)).expect("an append");
+    assert_eq!(recent(), ["2021/2026", "2025/2025", "2023/2023"]);
+}

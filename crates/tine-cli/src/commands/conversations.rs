@@ -124,7 +124,7 @@ fn row(session: &Session, conversation: &ConversationView, long: bool) -> Result
     }
     Ok(Row {
         id: visible(conversation.id.as_str()).into_owned(),
-        time: short_time(conversation.changed_at),
+        time: short_time(conversation.active_at()),
         counts,
         title,
     })

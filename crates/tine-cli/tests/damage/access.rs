@@ -55,6 +55,20 @@ fn write_protected(home: &Home) -> (TempDir, PathBuf) {
     (outer, folder)
 }
 
+/// Also where an index lies beside it, which may not be written either.
+#[test]
+fn a_store_that_may_only_be_read_is_searched() {
+    let home = Home::with_trip();
+    home.ok(&["search", "march"]);
+    home.ok(&["append", "Or in May, by the sea"]);
+    assert!(home.path("store").join("search.db").exists());
+    let (_outer, folder) = write_protected(&home);
+    let Some(found) = as_nobody(&folder, &["search", "may"]) else {
+        return;
+    };
+    assert!(found.out.contains("by the sea"), "{found:?}");
+}
+
 #[test]
 fn a_store_that_may_only_be_read_is_read_and_left_alone() {
     let home = Home::with_trip();
@@ -75,6 +89,8 @@ fn a_store_that_may_only_be_read_is_read_and_left_alone() {
     assert_eq!(checked.code, 0, "{checked:?}");
     let exported = as_nobody(&folder, &["export", "--all"]).unwrap();
     assert_eq!(exported.out, home.everything(), "{}", exported.err);
+    let found = as_nobody(&folder, &["search", "march"]).unwrap();
+    assert!(found.out.contains("Late March"), "{found:?}");
     for change in [&["append", "more"][..], &["undo"], &["new", "other"]] {
         let refused = as_nobody(&folder, change).unwrap();
         assert_eq!(refused.code, 11, "{change:?}: {refused:?}");

@@ -70,7 +70,7 @@ parameters!(Conversations {
 pub(crate) enum Order {
     /// As they were made.
     Made,
-    /// The one that was changed last first.
+    /// The one that people were last at first; an import counts when the last of it was said.
     Activity,
 }
 

@@ -8,6 +8,8 @@
 //!   either not read or removed afterwards.
 //! - Commits need not be durable: what is lost is indexed again. They are atomic, also when the
 //!   process is killed.
+//! - Where nothing may be written, each connection has an index of its own, in a file that SQLite
+//!   deletes with it: slow, and better than no answer.
 //! - Erased turns leave no byte: their terms are merged away and the file is written anew. A
 //!   process that dies in between leaves a note, and the next one that writes finishes the work.
 
@@ -16,6 +18,7 @@ mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -55,12 +58,14 @@ pub(super) struct SearchIndex {
     file: PathBuf,
     vfs: Option<String>,
     idle: Mutex<Vec<Connection>>,
+    /// Nothing may be written beside the store.
+    in_passing: AtomicBool,
 }
 
 impl SearchIndex {
     pub(super) fn new(folder: &Path, options: &OpenOptions) -> Self {
         let (file, vfs) = (folder.join(INDEX_FILE), options.vfs.clone());
-        SearchIndex { file, vfs, idle: Mutex::default() }
+        SearchIndex { file, vfs, idle: Mutex::default(), in_passing: AtomicBool::new(false) }
     }
 
     pub(super) fn state(&self) -> Result<IndexState> {
@@ -148,7 +153,7 @@ impl SearchIndex {
     }
 
     fn take(&self) -> Sql<Connection> {
-        if !self.file.exists() {
+        if !self.file.exists() && !self.in_passing.load(Ordering::Relaxed) {
             // Somebody threw it away: what is still open is nobody's.
             self.drop_idle();
         }
@@ -171,16 +176,12 @@ impl SearchIndex {
     }
 
     fn open(&self) -> Sql<Connection> {
-        let connection = self.connect()?;
-        let started = Instant::now();
-        // Switching to a log is refused at once, whatever the timeout, when somebody else is at it.
-        loop {
-            match prepare(&connection) {
-                Err(error) if is_busy(&error) && started.elapsed() < busy_timeout() => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                prepared => return prepared.map(|()| connection),
+        match self.connect().and_then(prepared) {
+            Err(error) if may_not_write(&error) => {
+                self.in_passing.store(true, Ordering::Relaxed);
+                prepared(Connection::open("")?)
             }
+            opened => opened,
         }
     }
 
@@ -247,8 +248,26 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+fn may_not_write(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
+}
+
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// A connection over tables that are there.
+fn prepared(connection: Connection) -> Sql<Connection> {
+    let started = Instant::now();
+    // Switching to a log is refused at once, whatever the timeout, when somebody else is at it.
+    loop {
+        match prepare(&connection) {
+            Err(error) if is_busy(&error) && started.elapsed() < busy_timeout() => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done.map(|()| connection),
+        }
+    }
 }
 
 /// Makes the tables in a new file. A file of another format or of another program counts as
