@@ -5,20 +5,23 @@
 //! request's extensions.
 
 use std::convert::Infallible;
-use std::fmt::Display;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body::Body;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::server::Tine;
+use crate::unreadable;
 
 /// The bytes of a body.
 type Bytes = bytes::Bytes;
+
+/// What bodies are.
+const JSON: &str = "application/json";
 
 /// Sessions of older hosts at once. Newer ones have none.
 const MOST_SESSIONS: usize = 1_000;
@@ -54,11 +57,7 @@ impl Http {
     }
 
     /// Answers one request.
-    pub async fn answer<B>(&self, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
-    where
-        B: Body + Send + 'static,
-        B::Error: Display,
-    {
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxBody<Bytes, Infallible>> {
         if begins_session(request.headers())
             && self.sessions.sessions.read().await.len() >= MOST_SESSIONS
         {
@@ -68,14 +67,33 @@ impl Http {
             return full;
         }
         let ends_session = request.method() == Method::DELETE;
-        let mut response = self.service.handle(request).await;
+        let sent = says_json(request.headers()).then(|| request.body().clone());
+        let mut response = self.service.handle(request.map(Full::new)).await;
         // There is nothing left to be done, and hosts report a session that was only "accepted"
         // to be ended as one that was not.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
+        // That is how the SDK says that it cannot read a body, also one of the right type.
+        if let (StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(body)) = (response.status(), sent)
+            && let Err(unreadable) = unreadable::read(&body)
+        {
+            return bad_request(&unreadable.answer().to_string());
+        }
         response
     }
+}
+
+fn says_json(headers: &HeaderMap) -> bool {
+    let sent = headers.get(CONTENT_TYPE).and_then(|sent| sent.to_str().ok());
+    sent.is_some_and(|sent| sent.starts_with(JSON))
+}
+
+fn bad_request(answer: &str) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::new(Bytes::from(answer.to_owned())).boxed());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    response
 }
 
 fn begins_session(headers: &HeaderMap) -> bool {

@@ -37,6 +37,7 @@ mod schema;
 mod server;
 mod stdio;
 mod tools;
+mod unreadable;
 
 pub use access::Reach;
 pub use cost::{Cost, cost};

@@ -1,32 +1,29 @@
 //! Standard input and output. Nothing but the protocol is ever written there.
 //!
-//! The SDK passes over lines that it cannot read, so that whoever sent one would wait for ever.
-//! Lines are therefore looked at here first: one that is too long, nested too deeply or no JSON,
-//! and still says which request it is, is answered here. All others are handed on as they are.
+//! Lines are read and written here rather than by the SDK, so that every request is answered,
+//! also one that cannot be read.
+
+use std::io;
 
 use rmcp::ServiceExt;
-use rmcp::service::ServerInitializeError;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::stdio_pipes;
-use serde::de::IgnoredAny;
-use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::service::{RoleServer, ServerInitializeError};
+use rmcp::transport::{Transport, stdio_pipes};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
 use crate::server::Tine;
+use crate::unreadable::{self, Sender, Unreadable};
 
 /// The longest line. Larger than anything that is stored, so that whoever sends too much is told
 /// by the limit that it is over.
 const LINE_BYTES: usize = 160 << 20;
 
-/// The deepest nesting that the SDK reads.
-const DEEPEST: usize = 120;
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 256 << 10;
 
-/// Bytes that wait between here and the SDK.
-const PIPE_BYTES: usize = 256 << 10;
-
-/// Bytes of a request's id.
-const ID_BYTES: usize = 256;
+/// Messages that wait between a stream and the SDK.
+const WAITING: usize = 1;
 
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
@@ -53,18 +50,16 @@ pub async fn serve_lines(
 ) -> Result<(), StdioError> {
     // What was queued and never done, by whoever it was, is done now.
     tine.interpret_in_background();
-    let (into, sdk_reads) = tokio::io::duplex(PIPE_BYTES);
-    let (sdk_writes, out_of) = tokio::io::duplex(PIPE_BYTES);
-    let (complain, complaints) = mpsc::channel(16);
+    let (hand_on, incoming) = mpsc::channel(WAITING);
+    let (outgoing, lines) = mpsc::channel(WAITING);
     let followers = tine.followers.clone();
+    let inlet = Inlet { hand_on, complain: outgoing.clone() };
     let reading = tokio::spawn(async move {
-        hand_on(read, into, complain).await;
+        inlet.read_lines(read).await;
         followers.end();
     });
-    let writing = tokio::spawn(write_out(out_of, complaints, write));
-    let transport =
-        AsyncRwTransport::new_server(sdk_reads, sdk_writes).with_max_line_length(LINE_BYTES);
-    let served = match tine.serve(transport).await {
+    let writing = tokio::spawn(write_lines(lines, write));
+    let served = match tine.serve(Lines { incoming, outgoing: Some(outgoing) }).await {
         Ok(running) => match running.waiting().await {
             Ok(_) => Ok(()),
             Err(error) => Err(StdioError::Broken(error.to_string())),
@@ -78,161 +73,120 @@ pub async fn serve_lines(
     served
 }
 
-/// Hands lines on to the SDK, and answers those that it would pass over.
-async fn hand_on(
-    read: impl AsyncRead + Unpin,
-    mut into: DuplexStream,
-    complain: mpsc::Sender<Value>,
-) {
-    let mut read = BufReader::with_capacity(PIPE_BYTES, read);
-    let mut line = Vec::new();
-    let mut seen = Seen::default();
-    let mut bytes = 0_usize;
-    loop {
-        let Ok(piece) = read.fill_buf().await else { return };
-        if piece.is_empty() {
-            return;
+/// What the SDK reads from and writes to: messages on one side, lines on the other.
+struct Lines {
+    incoming: mpsc::Receiver<ClientJsonRpcMessage>,
+    outgoing: Option<mpsc::Sender<Vec<u8>>>,
+}
+
+impl Transport<RoleServer> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        async move {
+            let line = serde_json::to_vec(&message)?;
+            let closed = || io::Error::from(io::ErrorKind::NotConnected);
+            outgoing.ok_or_else(closed)?.send(line).await.map_err(|_| closed())
         }
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let part = &piece[..end.map_or(piece.len(), |end| end + 1)];
-        bytes += part.len();
-        seen.read(part);
-        if bytes <= LINE_BYTES {
-            line.extend_from_slice(part);
-        } else {
-            line = Vec::new();
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        self.incoming.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.outgoing = None;
+        Ok(())
+    }
+}
+
+/// Where lines that came go: to the SDK, or back with what is wrong with them.
+struct Inlet {
+    hand_on: mpsc::Sender<ClientJsonRpcMessage>,
+    complain: mpsc::Sender<Vec<u8>>,
+}
+
+/// Nobody listens any more.
+struct Gone;
+
+impl Inlet {
+    async fn read_lines(&self, read: impl AsyncRead + Unpin) {
+        let mut read = BufReader::with_capacity(PIECE_BYTES, read);
+        let mut line = Line::default();
+        while let Ok(piece) = read.fill_buf().await {
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let at_end = piece.is_empty();
+            let part = &piece[..end.map_or(piece.len(), |end| end + 1)];
+            line.add(part);
+            let used = part.len();
+            read.consume(used);
+            if (end.is_some() || at_end) && self.take(std::mem::take(&mut line)).await.is_err() {
+                return;
+            }
+            if at_end {
+                return;
+            }
         }
-        let used = part.len();
-        read.consume(used);
-        if end.is_none() {
-            continue;
-        }
-        let refused = if bytes > LINE_BYTES {
-            Some((-32600, format!("the message is longer than {LINE_BYTES} bytes")))
-        } else if seen.deepest > DEEPEST {
-            Some((-32600, format!("the message is nested more than {DEEPEST} deep")))
-        } else if serde_json::from_slice::<IgnoredAny>(&line).is_err() {
-            Some((-32700, "the message is no JSON".to_owned()))
-        } else {
-            None
+    }
+
+    async fn take(&self, line: Line) -> Result<(), Gone> {
+        let unreadable = match line {
+            Line::Whole(bytes) if bytes.trim_ascii().is_empty() => return Ok(()),
+            Line::Whole(bytes) => match unreadable::read(&bytes) {
+                Ok(message) => return self.hand_on.send(message).await.map_err(|_| Gone),
+                Err(unreadable) => unreadable,
+            },
+            Line::TooLong(sender) => Unreadable::too_long(sender, LINE_BYTES),
         };
-        match (refused, seen.id()) {
-            (None, _) => {
-                if into.write_all(&line).await.is_err() {
-                    return;
-                }
-            }
-            (Some((code, message)), Some(id)) => {
-                let error = json!({ "code": code, "message": message });
-                let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-                if complain.send(answer).await.is_err() {
-                    return;
-                }
-            }
-            // Nobody waits for an answer to it.
-            (Some((_, message)), None) => tracing::warn!(message, "a line was passed over"),
+        if !unreadable.is_awaited() {
+            tracing::warn!(why = unreadable.why, "a line was passed over");
+            return Ok(());
         }
-        line.clear();
-        seen = Seen::default();
-        bytes = 0;
+        let answer = unreadable.answer().to_string().into_bytes();
+        self.complain.send(answer).await.map_err(|_| Gone)
     }
 }
 
-/// Writes whole lines: the SDK's, and the complaints between them.
-async fn write_out(
-    out_of: DuplexStream,
-    mut complaints: mpsc::Receiver<Value>,
-    mut write: impl AsyncWrite + Unpin,
-) {
-    let mut answers = BufReader::with_capacity(PIPE_BYTES, out_of);
-    let mut line = Vec::new();
-    loop {
-        tokio::select! {
-            read = answers.read_until(b'\n', &mut line) => {
-                if !matches!(read, Ok(count) if count > 0) {
-                    return;
-                }
-                // Cut off when a complaint came first: the rest follows.
-                if !line.ends_with(b"\n") {
-                    continue;
-                }
-                if write.write_all(&line).await.is_err() || write.flush().await.is_err() {
-                    return;
-                }
-                line.clear();
+/// A line while it is read.
+enum Line {
+    Whole(Vec<u8>),
+    /// Longer than it may be: who sent it is all that is kept.
+    TooLong(Sender),
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Line::Whole(Vec::new())
+    }
+}
+
+impl Line {
+    fn add(&mut self, part: &[u8]) {
+        match self {
+            Line::Whole(bytes) if bytes.len() + part.len() <= LINE_BYTES => {
+                bytes.extend_from_slice(part);
             }
-            Some(complaint) = complaints.recv() => {
-                let text = format!("{complaint}\n");
-                let written = write.write_all(text.as_bytes()).await;
-                if written.is_err() || write.flush().await.is_err() {
-                    return;
-                }
+            Line::Whole(bytes) => {
+                let mut sender = Sender::default();
+                sender.read(bytes);
+                sender.read(part);
+                *self = Line::TooLong(sender);
             }
+            Line::TooLong(sender) => sender.read(part),
         }
     }
 }
 
-/// What is known of a line without reading all of it at once: how deep it is, and its `id`.
-#[derive(Default)]
-struct Seen {
-    depth: usize,
-    deepest: usize,
-    in_text: bool,
-    escaped: bool,
-    /// The text that is read or was read last, as far as it may be a name.
-    text: Vec<u8>,
-    /// Whether the last text was the name `id` of a member at the top, and what follows is its
-    /// value.
-    id_follows: bool,
-    id: Vec<u8>,
-    id_is_read: bool,
-}
-
-impl Seen {
-    fn read(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.byte(*byte);
-        }
-    }
-
-    fn byte(&mut self, byte: u8) {
-        if self.id_follows && !self.id_is_read {
-            let ends = !self.in_text && matches!(byte, b',' | b'}' | b'\n');
-            if ends || self.id.len() > ID_BYTES {
-                self.id_is_read = true;
-            } else {
-                self.id.push(byte);
-            }
-        }
-        if self.in_text {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_text = false,
-                _ if self.depth == 1 && self.text.len() < 8 => self.text.push(byte),
-                _ => {}
-            }
+/// Writes whole lines, whoever they come from.
+async fn write_lines(mut lines: mpsc::Receiver<Vec<u8>>, mut write: impl AsyncWrite + Unpin) {
+    while let Some(mut line) = lines.recv().await {
+        line.push(b'\n');
+        if write.write_all(&line).await.is_err() || write.flush().await.is_err() {
             return;
         }
-        match byte {
-            b'"' => {
-                self.in_text = true;
-                self.text.clear();
-            }
-            b'{' | b'[' => {
-                self.depth += 1;
-                self.deepest = self.deepest.max(self.depth);
-            }
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-            b':' if self.depth == 1 && self.text == b"id" => self.id_follows = true,
-            b',' => self.text.clear(),
-            _ => {}
-        }
-    }
-
-    /// The id, if there is one that a request can have.
-    fn id(&self) -> Option<Value> {
-        let id: Value = serde_json::from_slice(&self.id).ok()?;
-        (id.is_string() || id.is_number()).then_some(id)
     }
 }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tine_engine::Engine;
 use tine_mcp::{Allowed, Options, Tine, Toolset, serve_lines};
 use tine_store::MemoryStore;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 
 use crate::harness::{Era, host, host_of};
 
@@ -80,71 +82,124 @@ async fn what_is_too_large_is_refused_and_nothing_is_stored() {
     assert_eq!(found["conversations"].as_array().expect("a list").len(), 0);
 }
 
+/// A host that writes its lines itself.
+struct Typist {
+    answers: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    write: WriteHalf<DuplexStream>,
+}
+
+impl Typist {
+    async fn new() -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let tine = Tine::new(Engine::new(MemoryStore::new()), Options::default());
+        let (input, output) = tokio::io::split(ours);
+        tokio::spawn(async move { serve_lines(tine, input, output).await });
+        let (read, write) = tokio::io::split(theirs);
+        let mut typist = Typist { answers: BufReader::new(read).lines(), write };
+        let initialize = json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize",
+            "params": { "protocolVersion": "2025-06-18", "capabilities": {},
+                "clientInfo": { "name": "t", "version": "1" } } });
+        typist.say(initialize.to_string()).await;
+        assert_eq!(typist.answer().await["id"], "hello");
+        typist
+            .say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string())
+            .await;
+        typist
+    }
+
+    async fn say(&mut self, line: impl AsRef<[u8]>) {
+        self.write.write_all(line.as_ref()).await.expect("a line");
+        self.write.write_all(b"\n").await.expect("a line");
+    }
+
+    /// The next line that comes back.
+    async fn answer(&mut self) -> Value {
+        let line = tokio::time::timeout(Duration::from_secs(60), self.answers.next_line()).await;
+        let line = line.expect("an answer").expect("a line").expect("the service goes on");
+        serde_json::from_str(&line).expect("JSON")
+    }
+}
+
+#[tokio::test]
+async fn every_request_is_answered_also_one_that_cannot_be_read() {
+    let mut host = Typist::new().await;
+    let stored = |content: &[u8]| {
+        let arguments = [b"{\"role\":\"user\",\"content\":\"", content, b"\"}"].concat();
+        [
+            b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":\
+              {\"name\":\"store_conversation_turn\",\"arguments\":",
+            arguments.as_slice(),
+            b"}}",
+        ]
+        .concat()
+    };
+    let deep = ["[".repeat(500), "]".repeat(500)].concat();
+    let ping = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).into_bytes();
+    for (line, id, code, why) in [
+        (stored(br"cut here: \ud83d"), json!(7), -32700, "half of a surrogate pair"),
+        (stored(br"\ude00 and on"), json!(7), -32700, "send whole characters (at byte 127)"),
+        (stored(b"latin \xff"), json!(7), -32700, "encode it as UTF-8 (at byte 133)"),
+        (stored(b"\x01"), json!(7), -32700, "a control character must be escaped"),
+        (stored(br#"","n":1e999,"x":""#), json!(7), -32700, "too large for a double"),
+        (br#"{"id":"a","params":{"x":}}"#.to_vec(), json!("a"), -32700, "expected a value"),
+        (br#"{"id":9,"method":"ping""#.to_vec(), json!(9), -32700, "was not cut off"),
+        (
+            format!(r#"{{"method":"x","params":{deep},"jsonrpc":"2.0","id":8}}"#).into_bytes(),
+            json!(8),
+            -32600,
+            "nested",
+        ),
+        (ping("1.5"), json!(1.5), -32600, "`id` that is a string or an integer"),
+        (ping(r#""\ud800""#), Value::Null, -32700, "half of a surrogate pair"),
+        (ping("{}"), Value::Null, -32600, "no request"),
+        (b"nonsense".to_vec(), Value::Null, -32700, "expected"),
+        (b"[]".to_vec(), Value::Null, -32600, "no request"),
+        (br#"{"jsonrpc":"2.0"}"#.to_vec(), Value::Null, -32600, "no request"),
+    ] {
+        host.say(&line).await;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let answer = host.answer().await;
+        assert_eq!(answer["id"], id, "{line}: {answer}");
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+        let message = answer["error"]["message"].as_str().expect("a sentence");
+        assert!(message.contains(why), "{line}: {answer}");
+    }
+    // Nobody waits for an answer to these, and an id of ours would be taken for one of theirs.
+    host.say(br#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\ud800"}}"#).await;
+    host.say(br#"{"jsonrpc":"2.0","id":7,"result":{"a":"\ud800"}}"#).await;
+    host.say(b" \r").await;
+    host.say(stored("whole: 😀".as_bytes())).await;
+    let answer = host.answer().await;
+    assert_eq!(answer["result"]["structuredContent"]["outcome"], "created", "{answer}");
+    // The last line needs no end.
+    host.write.write_all(&ping("99")).await.expect("a line");
+    host.write.shutdown().await.expect("an end");
+    assert_eq!(host.answer().await["id"], 99);
+}
+
 #[tokio::test]
 async fn lines_that_are_no_requests_do_not_end_the_service() {
-    let (ours, theirs) = tokio::io::duplex(1 << 20);
-    let tine = Tine::new(Engine::new(MemoryStore::new()), Options::default());
-    let (input, output) = tokio::io::split(ours);
-    tokio::spawn(async move { serve_lines(tine, input, output).await });
-    let (read, mut write) = tokio::io::split(theirs);
-    let mut lines = BufReader::new(read).lines();
-    let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": { "name": "t", "version": "1" } } });
-    let mut say = async |line: String| {
-        write.write_all(line.as_bytes()).await.expect("a line");
-        write.write_all(b"\n").await.expect("a line");
-    };
-    say(initialize.to_string()).await;
-    lines.next_line().await.expect("a line").expect("an answer");
-    say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await;
+    let mut host = Typist::new().await;
     for junk in [
         "",
         "{",
-        "nonsense",
-        "[]",
         "null",
         "42",
         "\"x\"",
-        "{\"jsonrpc\":\"2.0\"}",
         "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
         "{\"id\":{},\"jsonrpc\":\"2.0\",\"method\":7}",
         "\u{0}\u{1}",
         "[[[[[[[[",
     ] {
-        say(junk.to_owned()).await;
+        host.say(junk).await;
     }
-    // Whoever says which request it is, is told what is wrong with it.
-    let broken = [
-        r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"x":}}"#.to_owned(),
-        format!(
-            r#"{{"method":"x","params":{}{},"jsonrpc":"2.0","id":8}}"#,
-            "[".repeat(500),
-            "]".repeat(500)
-        ),
-    ];
-    for (line, id) in broken.into_iter().zip([json!("a"), json!(8)]) {
-        say(line).await;
-        loop {
-            let line = lines.next_line().await.expect("a line").expect("an answer");
-            let answer: Value = serde_json::from_str(&line).expect("JSON");
-            if answer["id"] == id {
-                assert!(answer["error"]["code"].is_i64(), "{answer}");
-                break;
-            }
-        }
-    }
-    say(json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "get_tree", "arguments": {} } }).to_string()).await;
-    let answered = async {
-        loop {
-            let line = lines.next_line().await.expect("a line").expect("the service goes on");
-            let answer: Value = serde_json::from_str(&line).expect("JSON");
-            if answer["id"] == 77 {
-                return answer;
-            }
+    host.say(json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "get_tree", "arguments": {} } }).to_string()).await;
+    let answer = loop {
+        let answer = host.answer().await;
+        if answer["id"] == 77 {
+            break answer;
         }
     };
-    let answer = tokio::time::timeout(Duration::from_secs(20), answered).await.expect("an answer");
     assert_eq!(answer["result"]["structuredContent"]["project_id"], "default");
 }
 

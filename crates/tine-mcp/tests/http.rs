@@ -144,11 +144,11 @@ async fn tokens_reach_as_far_over_mcp_as_anywhere() {
 }
 
 /// The status line of a request that is written by hand.
-async fn raw(served: &Served, head: &str, body: &str) -> String {
+async fn raw(served: &Served, head: &str, body: impl AsRef<[u8]>) -> String {
+    let body = body.as_ref();
     let mut stream = TcpStream::connect(served.address).await.expect("a connection");
-    let request =
-        format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
-    stream.write_all(request.as_bytes()).await.expect("a request");
+    let head = format!("{head}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    stream.write_all(&[head.as_bytes(), body].concat()).await.expect("a request");
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
     while !String::from_utf8_lossy(&answer).contains("\r\n\r\n") {
@@ -178,19 +178,19 @@ async fn a_forged_origin_or_host_is_refused() {
     let head =
         |host: &str, more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\n{JSON}{more}");
     let own = at.to_string();
-    let good = raw(&served, &head(&own, ""), &initialize()).await;
+    let good = raw(&served, &head(&own, ""), initialize()).await;
     assert!(good.starts_with("HTTP/1.1 200"), "{good}");
-    let same = raw(&served, &head(&own, &format!("Origin: http://{at}\r\n")), &initialize()).await;
+    let same = raw(&served, &head(&own, &format!("Origin: http://{at}\r\n")), initialize()).await;
     assert!(same.starts_with("HTTP/1.1 200"), "{same}");
     for origin in
         ["http://evil.example", "null", "http://localhost:3000", "https://127.0.0.1.evil.example"]
     {
         let refused =
-            raw(&served, &head(&own, &format!("Origin: {origin}\r\n")), &initialize()).await;
+            raw(&served, &head(&own, &format!("Origin: {origin}\r\n")), initialize()).await;
         assert!(refused.starts_with("HTTP/1.1 403"), "{origin}: {refused}");
     }
     for host in ["evil.example", "evil.example:8000", "localhost.evil.example"] {
-        let refused = raw(&served, &head(host, ""), &initialize()).await;
+        let refused = raw(&served, &head(host, ""), initialize()).await;
         assert!(refused.starts_with("HTTP/1.1 421"), "{host}: {refused}");
     }
     // Reading a stream is checked as well.
@@ -205,10 +205,10 @@ async fn without_a_token_where_one_is_needed_nothing_is_said() {
     let served = serve(true).await;
     let own = served.address.to_string();
     let head = |more: &str| format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}{more}");
-    let refused = raw(&served, &head(""), &initialize()).await;
+    let refused = raw(&served, &head(""), initialize()).await;
     assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
     assert!(refused.to_ascii_lowercase().contains("www-authenticate: bearer"), "{refused}");
-    let wrong = raw(&served, &head("Authorization: Bearer guess\r\n"), &initialize()).await;
+    let wrong = raw(&served, &head("Authorization: Bearer guess\r\n"), initialize()).await;
     assert!(wrong.starts_with("HTTP/1.1 401"), "{wrong}");
 }
 
@@ -217,13 +217,39 @@ async fn a_session_that_was_ended_is_over() {
     let served = serve(false).await;
     let own = served.address.to_string();
     let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
-    let begun = raw(&served, &head, &initialize()).await;
+    let begun = raw(&served, &head, initialize()).await;
     let id = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("an id");
     let end = format!("DELETE /mcp HTTP/1.1\r\nHost: {own}\r\nMcp-Session-Id: {id}\r\n");
     assert!(raw(&served, &end, "").await.starts_with("HTTP/1.1 204"));
     let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }).to_string();
     let over = raw(&served, &format!("{head}Mcp-Session-Id: {id}\r\n"), &ping).await;
     assert!(over.starts_with("HTTP/1.1 404"), "{over}");
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_a_bad_request_and_says_why() {
+    let served = serve(false).await;
+    let own = served.address.to_string();
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
+    let call = |content: &[u8]| {
+        let before = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":""#;
+        [before, content, br#""}}"#].concat()
+    };
+    for (body, id, code, why) in [
+        (call(br"\ud800"), json!(7), -32700, "send whole characters"),
+        (call(b"\xff"), json!(7), -32700, "encode it as UTF-8"),
+        (b"[]".to_vec(), Value::Null, -32600, "no request"),
+    ] {
+        let answer = raw(&served, &head, &body).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("content-type: application/json\r\n"), "{answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!((&body["id"], &body["error"]["code"]), (&id, &json!(code)), "{body}");
+        assert!(body["error"]["message"].as_str().expect("a sentence").contains(why), "{body}");
+    }
+    let plain = head.replace("Type: application/json", "Type: text/plain");
+    assert!(raw(&served, &plain, initialize()).await.starts_with("HTTP/1.1 415"));
 }
 
 #[tokio::test]
@@ -236,7 +262,7 @@ async fn odd_requests_over_http_get_an_answer() {
         assert!(answer.starts_with("HTTP/1.1 4"), "{body:?}: {answer}");
     }
     let plain = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\nContent-Type: text/plain\r\n");
-    assert!(raw(&served, &plain, &initialize()).await.starts_with("HTTP/1.1 4"));
+    assert!(raw(&served, &plain, initialize()).await.starts_with("HTTP/1.1 4"));
     let put = format!("PUT /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}");
     assert!(raw(&served, &put, "{}").await.starts_with("HTTP/1.1 405"));
     let session = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\n{JSON}Mcp-Session-Id: nobody\r\n");

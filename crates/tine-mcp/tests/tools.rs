@@ -487,4 +487,27 @@ async fn hosts_may_call_things_by_their_own_names() {
     assert_eq!(done["conversation_id"], "s-1");
     assert_eq!(done["branch"], "side");
     assert_eq!(done["turn_key"], "s-1:3");
+    let say = |turn_id: Value, number: u64| {
+        json!({ "conversation_id": "s-1", "turn_id": turn_id, "turn_number": number,
+                "role": "user", "content": "Hi again" })
+    };
+    let again = host.call("store_conversation_turn", say(json!("3"), 3)).await;
+    assert_eq!(again["turn_key"], "s-1:3");
+    let (code, text) = host.refused("store_conversation_turn", say(json!("3"), 4)).await;
+    assert_eq!(code, "invalid");
+    assert!(text.contains("`turn_id` and `turn_number` say different things"), "{text}");
+}
+
+#[tokio::test]
+async fn the_turn_id_of_an_answer_is_taken_for_that_turn() {
+    let host = host(Era::Stateless).await;
+    let say = |turn_id: &Value, role: &str, content: &str| json!({ "conversation_id": "c", "turn_id": turn_id, "role": role, "content": content });
+    let first = host.call("store_conversation_turn", say(&json!("7"), "user", "Hi")).await;
+    let edit = say(&first["turn_id"], "user", "Hello");
+    let edited = host.call("store_conversation_turn", edit).await;
+    assert_eq!((&edited["turn_key"], &edited["superseded"]), (&json!("c:7"), &first["turn_id"]));
+    let reply = say(&edited["turn_id"], "assistant", "Hi!");
+    let (code, text) = host.refused("store_conversation_turn", reply).await;
+    assert_eq!(code, "invalid");
+    assert!(text.contains("give `7` as `turn_id`"), "{text}");
 }

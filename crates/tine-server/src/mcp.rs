@@ -6,7 +6,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use http_body_util::Full;
 use tine_engine::Engine;
 use tine_mcp::{Http, Reach, Tine};
 
@@ -59,7 +58,7 @@ async fn handed_on(app: &Arc<App>, request: Request) -> Result<Response, Problem
         }
         _ => (Bytes::new(), None),
     };
-    let response = app.mcp.answer(Request::from_parts(parts, Full::new(bytes))).await;
+    let response = app.mcp.answer(Request::from_parts(parts, bytes)).await;
     drop(room);
     Ok(response.map(Body::new).into_response())
 }

@@ -86,6 +86,10 @@ fn hosts_name_their_conversation_turn_branch_and_time_in_their_own_words() {
     assert_eq!(by(json!({"conversation_id": "e", "turn_number": 7}))["slot"]["turn_id"], "7");
     let text = by(json!({"conversation_id": "e", "turn_number": "8"}));
     assert_eq!(text["slot"]["turn_id"], "8");
+    let both = by(json!({"conversation_id": "e", "turn_id": "9", "turn_number": 9}));
+    assert_eq!(both["slot"]["turn_id"], "9");
+    let again = json!({"conversation_id": "e", "turn_id": both["turn_id"], "content": "y"});
+    assert_eq!(by(again)["turn_key"], "e:9", "the answer's own id of the turn");
     let minted = by(json!({}));
     assert!(minted["conversation_id"].as_str().is_some_and(|id| id.len() == 36), "{minted}");
     let timed = with(turn("x"), json!({"timestamp": "2024-01-15T10:30:00Z", "return_turn": true}));
@@ -100,6 +104,7 @@ fn hosts_name_their_conversation_turn_branch_and_time_in_their_own_words() {
     refused(json!({"created_at": "2024-01-15T10:30:00Z", "timestamp": "2024-01-15T10:30:01Z"}));
     refused(json!({"timestamp": "yesterday"}));
     refused(json!({"turn_id": 1.5}));
+    refused(json!({"turn_id": "a", "turn_number": 1}));
     refused(json!({"turn_id": ""}));
     refused(json!({"contnet": "misspelt"}));
     refused(json!({"interpret": "perhaps"}));

@@ -79,7 +79,10 @@ pub enum JsonErrorKind {
     #[error("a number must not begin with extra zeros; remove them, or send it as a string")]
     LeadingZero,
     /// A `\u` escape that is half of a surrogate pair.
-    #[error("the \\u escape is half of a surrogate pair and stands for no character on its own")]
+    #[error(
+        "the \\u escape is half of a surrogate pair and stands for no character on its own; \
+         send whole characters"
+    )]
     LoneSurrogate,
     /// The text is not UTF-8.
     #[error("the text is not valid UTF-8; encode it as UTF-8")]

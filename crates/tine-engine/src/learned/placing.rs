@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::Slot;
-use tine_core::{EntityId, Name, Reference, Role, TurnId};
+use tine_core::{EntityId, Message, Name, Reference, Role, TurnId};
 use tine_store::{Branch, EntryKind, KeyRange, Origin, Turn, TurnLoc};
 
 use super::{StoreTurn, keys};
@@ -20,7 +20,7 @@ use crate::append::{equal_child, growing, make_chain, says_the_same};
 use crate::log::Mutation;
 use crate::resolve;
 use crate::tree::Tree;
-use crate::{Outcome, Result, TurnRef};
+use crate::{Error, Outcome, Result, TurnRef};
 
 /// Messages of a slot's versions that are looked at, from the newest on.
 pub(super) const VERSIONS_TRIED: usize = 1_000;
@@ -117,17 +117,21 @@ fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
         let Some(turn) = one.turn.filter(|turn| seen.insert(*turn)) else {
             continue;
         };
-        if let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, &turn)?
-            && key == mutation.key()
-        {
-            found.extend(mutation.reader().turn(loc)?);
-        }
+        found.extend(own_turn(mutation, &turn)?);
     }
     Ok(found)
 }
 
+/// A turn of the open conversation.
+fn own_turn(mutation: &Mutation<'_>, id: &TurnId) -> Result<Option<Turn>> {
+    match mutation.reader().find_turn(&mutation.call.project, id)? {
+        Some((key, loc)) if key == mutation.key() => Ok(mutation.reader().turn(loc)?),
+        _ => Ok(None),
+    }
+}
+
 /// Whether all of a version is shown, and says just this.
-fn says(tree: &Tree<'_>, version: &Turn, message: &tine_core::Message) -> Result<bool> {
+fn says(tree: &Tree<'_>, version: &Turn, message: &Message) -> Result<bool> {
     Ok(says_the_same(version, message) && tree.is_whole(version.loc)?)
 }
 
@@ -139,6 +143,12 @@ pub(super) fn slot(
     line: &Line,
 ) -> Result<(Slot, Vec<Turn>)> {
     let message = &request.message;
+    if let Some(given) = &request.turn_id
+        && let Some(slot) = slot_of_turn(mutation, given, message)?
+    {
+        let versions = versions(mutation, &slot)?;
+        return Ok((slot, versions));
+    }
     let turn_id = match (&request.turn_id, &mutation.call.idempotency_key) {
         (Some(turn_id), _) => turn_id.clone(),
         (None, Some(key)) => key.clone(),
@@ -154,11 +164,50 @@ pub(super) fn slot(
     Ok((slot, versions))
 }
 
+/// The slot of the turn that has this very id, as answers give it. Hosts' own ids come first, and
+/// may be UUIDs as well.
+fn slot_of_turn(mutation: &Mutation<'_>, given: &str, message: &Message) -> Result<Option<Slot>> {
+    let Ok(id) = given.parse::<TurnId>() else {
+        return Ok(None);
+    };
+    if !slots_of(mutation, given)?.is_empty() {
+        return Ok(None);
+    }
+    let Some(mut turn) = own_turn(mutation, &id)? else {
+        return Ok(None);
+    };
+    while let Some(whole) = turn.origin.part_of {
+        let found = own_turn(mutation, &whole)?;
+        turn = tine_store::required(found, || format!("turn {whole}"))?;
+    }
+    let Some(slot) = turn.origin.slot else {
+        return Err(Error::Invalid(format!(
+            "the turn {id} was not stored under an id of a host, so it has no versions there; \
+             edit that turn, or give a `turn_id` of your own"
+        )));
+    };
+    if slot.role != message.role || slot.tool_call_id != message.tool_call_id {
+        let of = |role: Role, call: &Option<String>| match call {
+            Some(call) => format!("{} (tool call `{call}`)", role.as_str()),
+            None => role.as_str().to_owned(),
+        };
+        return Err(Error::Invalid(format!(
+            "the turn {id} was stored as `{}` of {}, and this is a message of {}; \
+             give `{}` as `turn_id` to store it beside that turn, or an id of its own",
+            slot.turn_id,
+            of(slot.role, &slot.tool_call_id),
+            of(message.role, &message.tool_call_id),
+            slot.turn_id,
+        )));
+    }
+    Ok(Some(slot))
+}
+
 /// Which of the answers under one turn id a message is.
 fn answer(
     mutation: &Mutation<'_>,
     first: Slot,
-    message: &tine_core::Message,
+    message: &Message,
     line: &Line,
 ) -> Result<(Slot, Vec<Turn>)> {
     let tree = mutation.tree();

@@ -1,7 +1,9 @@
 //! Restored turns: the host's tree from its slots alone.
 
 use tine_core::{Body, Kind, Message, Name};
-use tine_engine::{Delete, DeleteMode, Edit, Outcome, Page, RelationshipQuery, StoreTurn};
+use tine_engine::{
+    Delete, DeleteMode, Edit, Outcome, Page, RelationshipQuery, SplitTurn, StoreTurn,
+};
 
 use crate::world::{World, bot, for_each_store, user};
 
@@ -41,6 +43,62 @@ fn sending_a_turn_again_moves_nothing_and_adds_an_observation() {
         assert_eq!((again.outcome, again.turn.id), (Outcome::Reused, first.turn.id));
         assert_eq!(path(world, "chat"), "a b");
         assert_eq!(world.versions(first.entity), ["a", "a"]);
+    });
+}
+
+#[test]
+fn a_turn_named_by_the_id_that_an_answer_gave_it_gets_another_version() {
+    for_each_store(|world| {
+        let asked = world.store("chat", "1", user("a"));
+        let first = world.store("chat", "1", bot("let me see"));
+        world.store("chat", "1", Message::tool("call-1", "sun"));
+        let second = world.store("chat", "1", bot("it is fine"));
+        // Of a part that is not the last one, too.
+        let anew = world.store("chat", &first.turn.id.to_string(), bot("one moment"));
+        assert_eq!((&anew.slot, anew.entity), (&first.slot, first.entity));
+        assert_eq!(anew.superseded, Some(first.turn.id));
+        assert_eq!(path(world, "chat"), "a one moment");
+        let edited = world.store("chat", &asked.turn.id.to_string(), user("a2"));
+        assert_eq!(edited.slot.turn_id, "1");
+        assert_eq!(world.versions(asked.entity), ["a", "a2"]);
+        // A version by its own id means the same slot; so does a half of one.
+        let split = SplitTurn { turn: world.turn(edited.turn.id), offset: 1 };
+        let half = world.engine.split(&world.call, split).expect("two halves").right.id;
+        assert_eq!(world.store("chat", &half.to_string(), user("a3")).entity, asked.entity);
+        // A turn that was stored without an id has one as well.
+        let request = StoreTurn { turn_id: None, ..StoreTurn::new("chat", "", user("b")) };
+        let minted = world.engine.store_turn(&world.call, request).expect("a turn");
+        let again = world.store("chat", &minted.turn.id.to_string(), user("b2"));
+        assert_eq!(again.slot, minted.slot);
+        assert_eq!(path(world, "chat"), "a3 b2");
+
+        let refused = |turn: tine_core::TurnId, message: Message, why: &str| {
+            let request = StoreTurn::new("chat", turn.to_string(), message);
+            let error = world.engine.store_turn(&world.call, request).expect_err("a refusal");
+            assert_eq!(error.kind(), Kind::Invalid);
+            assert!(error.to_string().contains(why), "{error}");
+        };
+        refused(second.turn.id, user("x"), "give `1` as `turn_id`");
+        refused(second.turn.id, Message::tool("call-1", "x"), "a message of tool (tool call");
+        let talk = tine_core::ConversationId::from_stored("chat");
+        let plain = world.say(&talk, &["c"]);
+        refused(plain[0], user("x"), "edit that turn, or give a `turn_id` of your own");
+    });
+}
+
+#[test]
+fn a_hosts_own_ids_come_before_those_of_turns() {
+    for_each_store(|world| {
+        let elsewhere = world.store("other", "1", user("a"));
+        let id = elsewhere.turn.id.to_string();
+        let stored = world.store("chat", &id, user("b"));
+        assert_eq!(stored.slot.turn_id, id, "another conversation's turn is nothing here");
+        let own = world.store("chat", "2", user("c"));
+        assert_eq!(world.store("chat", &id, bot("d")).slot.turn_id, id);
+        let uuid = "0190c0de-0000-7000-8000-000000000001";
+        assert_eq!(world.store("chat", uuid, bot("e")).slot.turn_id, uuid);
+        assert_eq!(world.store("chat", uuid, user("f")).slot.role, tine_core::Role::User);
+        assert_eq!(world.versions(own.entity), ["c"]);
     });
 }
 

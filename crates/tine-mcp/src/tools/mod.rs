@@ -236,7 +236,7 @@ pub(crate) fn common(
     // Hosts that fill in every argument mean nothing by a null.
     arguments.retain(|_, value| !value.is_null());
     if known.spec.name == "store_conversation_turn" {
-        store::translate(&mut arguments);
+        store::translate(&mut arguments)?;
     }
     schema::check(&known.tool.input_schema, &arguments)?;
     let mut take = |name: &str| match arguments.remove(name) {

@@ -196,7 +196,7 @@ arguments!(Edge {
 });
 
 /// Other names under which hosts know the same things.
-pub(crate) fn translate(arguments: &mut JsonObject) {
+pub(crate) fn translate(arguments: &mut JsonObject) -> Result<(), Refusal> {
     let mut rename = |from: &str, to: &str| {
         if !arguments.contains_key(to)
             && let Some(value) = arguments.remove(from)
@@ -215,6 +215,14 @@ pub(crate) fn translate(arguments: &mut JsonObject) {
     if let Some(turn_id) = arguments.get_mut("turn_id").filter(|id| id.is_u64()) {
         *turn_id = turn_id.to_string().into();
     }
+    if let Some(number) = arguments.remove("turn_number") {
+        let number = if number.is_number() { number.to_string().into() } else { number };
+        if arguments.get("turn_id") != Some(&number) {
+            let why = "`turn_id` and `turn_number` say different things";
+            return Err(Refusal::invalid(why).next("send `turn_id` alone"));
+        }
+    }
+    Ok(())
 }
 
 impl TurnArguments {
@@ -444,7 +452,7 @@ fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
         None => Reading::None,
     });
     if let Some(mut given) = arguments.turn {
-        translate(&mut given);
+        translate(&mut given)?;
         let given: TurnArguments = nested("turn", given)?;
         let (request, with_redacted, asked_for) = given.into_request(asked)?;
         if asked_for != Reading::None {

@@ -69,10 +69,11 @@ request! {
         /// The same, where there is neither; beside one of them, a branch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread_id: Option<String>,
-        /// The host's id of the turn. Without it the idempotency key, or a minted one.
+        /// The host's id of the turn, or the `turn_id` that an answer gave it. Without it the
+        /// idempotency key, or a minted one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn_id: Option<Handle>,
-        /// The same, where there is no `turn_id`.
+        /// The same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn_number: Option<Handle>,
         /// Who speaks.
@@ -166,6 +167,10 @@ impl StoreTurn {
             ("branch_id", self.branch_id),
             ("thread_id", thread),
         ])?;
+        let turn_id = one_of([
+            ("turn_id", self.turn_id.map(|handle| handle.0)),
+            ("turn_number", self.turn_number.map(|handle| handle.0)),
+        ])?;
         let created_at = one_of([("created_at", self.created_at), ("timestamp", self.timestamp)])?;
         let mut message = Object::new();
         let mut set = |name: &str, value: Option<Json>| {
@@ -187,7 +192,7 @@ impl StoreTurn {
         let history = history.collect::<Result<Vec<_>>>()?;
         Ok(engine::StoreTurn {
             conversation,
-            turn_id: self.turn_id.or(self.turn_number).map(|handle| handle.0),
+            turn_id,
             message: read(history.len(), message.into())?,
             branch,
             parent: reference(self.parent.as_deref())?,
