@@ -117,7 +117,7 @@ pub(crate) fn body(text: String, role: Role, limits: &Limits) -> Result<Body> {
 
 /// A string or an array of blocks as the content of a turn.
 pub(crate) fn content(content: Json, role: Role, limits: &Limits) -> Result<Body> {
-    let body = Body::from_content(content, role, limits);
+    let body = Body::received(content, role, limits);
     Ok(body.map_err(|source| Error::Message { index: 0, source })?)
 }
 
@@ -131,14 +131,27 @@ fn located(place: &str, error: &JsonError) -> Failure {
     Failure::refused(kind, format!("{place}: invalid JSON: {error}"))
 }
 
+/// What a file of messages holds.
+pub(crate) struct Given {
+    /// The system prompt of a request.
+    pub prompt: Option<String>,
+    pub messages: Vec<Message>,
+}
+
 /// Messages in any of the forms that people have lying about: an array, one object, an object
-/// with `messages`, or one object on each line.
-pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Vec<Message>> {
+/// with `messages` as requests are, or one object on each line.
+pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Given> {
     let bytes = source.bytes(limits)?;
+    let mut prompt = None;
     let values = match json::parse(&bytes, limits.json_depth) {
         Ok(Json::Array(values)) => values,
         Ok(Json::Object(mut fields)) if fields.contains_key("messages") => {
             let list = fields.remove("messages");
+            prompt = match fields.remove("system") {
+                None | Some(Json::Null) => None,
+                Some(Json::String(prompt)) => Some(prompt),
+                Some(_) => return Err(Failure::invalid("`system` must be a text")),
+            };
             if let Some(other) = fields.keys().next() {
                 let why = format!("unknown field `{other}` beside `messages`; leave it out");
                 return Err(Failure::invalid(why));
@@ -153,10 +166,7 @@ pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Vec<Message>>
         Err(JsonError { kind: JsonErrorKind::TrailingBytes, .. }) => lines(source, &bytes, limits)?,
         Err(error) => return Err(located(&source.describe(), &error)),
     };
-    let message = |(index, value)| {
-        Message::from_json(value, limits).map_err(|source| Error::Message { index, source }.into())
-    };
-    values.into_iter().enumerate().map(message).collect()
+    Ok(Given { prompt, messages: tine_formats::wire::messages(values, limits)? })
 }
 
 fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {

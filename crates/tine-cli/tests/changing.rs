@@ -66,6 +66,45 @@ fn appending_takes_text_words_standard_input_and_files() {
 }
 
 #[test]
+fn what_a_path_is_rendered_as_can_be_appended_and_renders_the_same() {
+    let home = Home::with_trip();
+    let call = r#"{"type":"tool_use","id":"c1","name":"find","input":{"q":"Tokyo"}}"#;
+    let result = r#"{"type":"tool_result","tool_use_id":"c1","content":"none","is_error":true}"#;
+    let messages = format!(
+        r#"[{{"role":"user","content":"Look."}},{{"role":"assistant","content":[{call}]}},
+            {{"role":"user","content":[{result},{{"type":"text","text":"Again."}}]}}]"#
+    );
+    home.ok_with(&["append", "-c", "tools", "--create", "-m", "-"], messages.as_bytes());
+    let roles = home.json(&["path", "-c", "tools"]);
+    let roles = roles["turns"].as_array().unwrap().iter().map(|turn| turn["role"].clone());
+    assert_eq!(roles.collect::<Vec<_>>(), ["user", "assistant", "tool", "user"]);
+    for format in ["anthropic", "openai", "tine"] {
+        let sent = home.ok(&["path", "-c", "tools", "--format", format]);
+        home.ok_with(&["append", "-c", format, "--create", "-m", "-"], sent.as_bytes());
+        assert_eq!(home.ok(&["path", "-c", format, "--format", format]), sent);
+    }
+}
+
+#[test]
+fn a_request_brings_its_system_prompt_to_a_new_conversation_only() {
+    let home = Home::new();
+    home.ok(&["new", "first", "--system", "Be brief."]);
+    home.ok(&["append", "-c", "first", "Hi"]);
+    let sent = home.ok(&["path", "-c", "first", "--format", "anthropic"]);
+    let append = |talk: &str, sent: &str| {
+        home.run_with(&["append", "-c", talk, "--create", "-p", "root", "-m", "-"], sent.as_bytes())
+    };
+    assert_eq!(append("second", &sent).code, 0);
+    assert_eq!(home.ok(&["path", "-c", "second", "--format", "anthropic"]), sent);
+    assert_eq!(append("second", &sent).code, 0, "it has that prompt");
+    let refused = append("second", &sent.replace("Be brief.", "Be verbose."));
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("another system prompt"), "{}", refused.err);
+    assert_eq!(append("third", r#"{"system":7,"messages":[]}"#).code, 2);
+    assert_eq!(append("third", r#"{"model":"x","messages":[]}"#).code, 2);
+}
+
+#[test]
 fn appending_the_same_again_reuses_it() {
     let home = Home::with_trip();
     let before = home.everything();

@@ -7,6 +7,8 @@
 //! Unknown block types pass through value for value. Unknown fields of a *message* are
 //! refused: dropping them would lose something silently, keeping them has no place to go.
 
+pub mod anthropic;
+
 use std::str::FromStr;
 
 use crate::hash::{self, Digest};
@@ -99,6 +101,19 @@ impl Body {
             }
             Json::Array(blocks) => Body::from_blocks(blocks, role, limits),
             other => Err(MessageError::ContentType { found: other.type_name() }),
+        }
+    }
+
+    /// The same of content as callers send it, also in Anthropic's form.
+    pub fn received(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
+        let fields = [("role", role.as_str().into()), ("content", content)];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        let mut turns = anthropic::messages(fields)?;
+        match (turns.pop(), turns.len()) {
+            (Some(mut only), 0) if only.get("tool_call_id").is_none() => {
+                Body::from_content(only.remove("content").unwrap_or(Json::Null), role, limits)
+            }
+            (_, before) => Err(MessageError::SeveralTurns { turns: before + 1 }),
         }
     }
 
@@ -309,6 +324,15 @@ pub enum MessageError {
     /// Malformed metadata.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
+    /// One message in a provider's form that is several turns here, where one is taken.
+    #[error(
+        "each `tool_result` is a turn of its own, and what else the message says is another \
+         ({turns} in all); send it in a list of `messages`"
+    )]
+    SeveralTurns {
+        /// How many.
+        turns: usize,
+    },
     /// Arguments of a legacy tool call that are no JSON.
     #[error("the arguments of tool call {index} are not valid JSON: {error}")]
     Arguments {
@@ -352,7 +376,8 @@ impl Message {
         Message { tool_call_id, ..Message::text(Role::Tool, text) }
     }
 
-    /// Reads a message in canonical or legacy form (`content: string|null`, `tool_calls`).
+    /// Reads a message in canonical or legacy form (`content: string|null`, `tool_calls`), as
+    /// records and files of Tine's have it; what callers send is [`received`](Message::received).
     ///
     /// ```
     /// use tine_core::{json, Limits, Message, Role};
@@ -395,6 +420,38 @@ impl Message {
         let message = Message { role, body, tool_call_id, created_at, status, metadata };
         message.check_call(limits)?;
         Ok(message)
+    }
+
+    /// The turns that a message is which a caller sends, be it canonical, in the legacy form or in
+    /// Anthropic's: there the results of tools stand in the user's next message, here each is a
+    /// turn of its own.
+    ///
+    /// ```
+    /// use tine_core::{json, Limits, Message, Role};
+    /// let limits = Limits::default();
+    /// let sent = br#"{"role": "user", "content": [
+    ///     {"type": "tool_result", "tool_use_id": "c1", "content": "Sunny."},
+    ///     {"type": "text", "text": "And tomorrow?"}]}"#;
+    /// let sent = json::parse(sent, limits.json_depth).unwrap();
+    /// let turns = Message::received(sent, &limits).unwrap();
+    /// assert_eq!(turns[0], Message::tool("c1", "Sunny."));
+    /// assert_eq!(turns[1], Message::text(Role::User, "And tomorrow?"));
+    /// ```
+    pub fn received(json: Json, limits: &Limits) -> Result<Vec<Self>, MessageError> {
+        let Json::Object(fields) = json else {
+            return Err(MessageError::NotAnObject { found: json.type_name() });
+        };
+        let turns = anthropic::messages(fields)?;
+        turns.into_iter().map(|turn| Message::from_json(turn.into(), limits)).collect()
+    }
+
+    /// The same where only one turn is taken.
+    pub fn received_alone(json: Json, limits: &Limits) -> Result<Self, MessageError> {
+        let mut turns = Message::received(json, limits)?;
+        match (turns.pop(), turns.len()) {
+            (Some(only), 0) => Ok(only),
+            (_, before) => Err(MessageError::SeveralTurns { turns: before + 1 }),
+        }
     }
 
     /// A tool turn names its call, and no other turn does.

@@ -197,3 +197,148 @@ fn a_preview_is_one_line_of_what_was_said() {
     assert_eq!(Body::Text("x".repeat(100)).preview(80).chars().count(), 80);
     assert!(Body::Text("x".repeat(100)).preview(80).ends_with('…'));
 }
+
+fn received(text: &str) -> Result<Vec<Message>, MessageError> {
+    let limits = Limits::default();
+    Message::received(json::parse(text.as_bytes(), limits.json_depth).unwrap(), &limits)
+}
+
+/// What a message that a caller sends is kept as: role, call and blocks of each turn.
+fn check_received(text: &str, turns: &[(Role, Option<&str>, &str)]) {
+    let read = received(text).unwrap();
+    let read: Vec<_> = read
+        .iter()
+        .map(|one| (one.role, one.tool_call_id.clone(), one.body.to_blocks_string()))
+        .collect();
+    let expected: Vec<_> = turns
+        .iter()
+        .map(|(role, call, blocks)| (*role, call.map(str::to_owned), (*blocks).to_owned()))
+        .collect();
+    assert_eq!(read, expected, "{text}");
+}
+
+#[test]
+fn calls_and_thoughts_in_anthropics_form_become_canonical_blocks() {
+    check_received(
+        r#"{"role":"assistant","content":[
+            {"type":"thinking","thinking":"Hm.","signature":"c2ln"},
+            {"type":"redacted_thinking","data":"eA=="},
+            {"type":"text","text":"Looking.","cache_control":{"type":"ephemeral"}},
+            {"type":"tool_use","id":"c1","name":"find","input":{"q":"Tokyo"},"caller":{"type":"direct"},"cache_control":{"type":"ephemeral"}},
+            {"type":"tool_use","id":"c2","name":"now"}]}"#,
+        &[(
+            Role::Assistant,
+            None,
+            concat!(
+                r#"[{"signature":"c2ln","text":"Hm.","type":"thinking"},"#,
+                r#"{"data":"eA==","type":"redacted_thinking"},"#,
+                r#"{"cache_control":{"type":"ephemeral"},"text":"Looking.","type":"text"},"#,
+                r#"{"caller":{"type":"direct"},"id":"c1","name":"find","parameters":{"q":"Tokyo"},"type":"tool-use"},"#,
+                r#"{"id":"c2","name":"now","parameters":{},"type":"tool-use"}]"#
+            ),
+        )],
+    );
+}
+
+#[test]
+fn results_in_a_users_message_are_turns_before_what_else_it_says() {
+    check_received(
+        r#"{"role":"user","created_at":"2024-01-15T10:30:00Z","content":[
+            {"type":"tool_result","tool_use_id":"c1","content":"Sunny."},
+            {"type":"tool_result","tool_use_id":"c2","content":[{"type":"image","source":{"type":"url","url":"x"}}]},
+            {"type":"tool_result","tool_use_id":"c3"},
+            {"type":"text","text":"And tomorrow?"}]}"#,
+        &[
+            (Role::Tool, Some("c1"), r#"[{"text":"Sunny.","type":"text"}]"#),
+            (Role::Tool, Some("c2"), r#"[{"source":{"type":"url","url":"x"},"type":"image"}]"#),
+            (Role::Tool, Some("c3"), r#"[{"text":"","type":"text"}]"#),
+            (Role::User, None, r#"[{"text":"And tomorrow?","type":"text"}]"#),
+        ],
+    );
+    let failed = received(
+        r#"{"role":"user","metadata":{"source_info":{"client":"x"},"tags":["t"]},"content":[
+            {"type":"tool_result","tool_use_id":"c1","content":"No.","is_error":true},
+            {"type":"tool_result","tool_use_id":"c2","content":"Yes.","is_error":false}]}"#,
+    )
+    .unwrap();
+    let info = |at: usize| failed[at].metadata.source_info.clone().unwrap().to_canonical();
+    assert_eq!(info(0), r#"{"client":"x","is_error":true}"#);
+    assert_eq!(info(1), r#"{"client":"x"}"#);
+    assert!(failed.iter().all(|turn| turn.metadata.tags.contains("t")));
+}
+
+#[test]
+fn what_is_not_in_anthropics_form_is_received_as_it_is_read() {
+    for text in [
+        r#"{"role":"user","content":"Hi"}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","text":"Hm.","thinking":"kept"},{"type":"tool-use","id":"c","name":"f","parameters":{"input":1}}]}"#,
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}"#,
+        r#"{"role":"tool","tool_call_id":"c","content":[{"type":"tool_result","tool_use_id":"d"},{"type":"tool_use"}]}"#,
+        r#"{"role":"user","content":[{"type":"web_search_tool_result","tool_use_id":"c"},{"type":"hologram","input":1}]}"#,
+    ] {
+        assert_eq!(received(text).unwrap(), [read(text).unwrap()], "{text}");
+    }
+    for text in ["7", r#"{"role":"user"}"#, r#"{"role":"user","content":[7]}"#] {
+        assert_eq!(received(text).unwrap_err(), read(text).unwrap_err(), "{text}");
+    }
+}
+
+#[test]
+fn half_of_anthropics_form_is_refused() {
+    let refused = |text: &str| received(text).unwrap_err().to_string();
+    for (text, why) in [
+        (
+            r#"{"role":"assistant","content":[{"type":"tool_use","name":"f","input":{}}]}"#,
+            "needs `id`",
+        ),
+        (
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":7,"name":"f"}]}"#,
+            "`id` must be a string",
+        ),
+        (
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":"x"}]}"#,
+            "an object as `parameters`",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}"#,
+            "only an assistant's turn",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","content":"x"}]}"#,
+            "block 1: a `tool_result` block needs",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","more":1}]}"#,
+            "unknown field `more`",
+        ),
+        (
+            r#"{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"c"}]}"#,
+            "only a user's message",
+        ),
+        (r#"{"role":"assistant","content":[{"type":"thinking","thinking":7}]}"#, "thinking"),
+    ] {
+        assert!(refused(text).contains(why), "{text}: {}", refused(text));
+    }
+}
+
+#[test]
+fn several_turns_are_refused_where_one_is_taken() {
+    let limits = Limits::default();
+    let json = |text: &str| json::parse(text.as_bytes(), limits.json_depth).unwrap();
+    let one = r#"[{"type":"tool_result","tool_use_id":"c","content":"x"}]"#;
+    let two =
+        r#"[{"type":"tool_result","tool_use_id":"c","content":"x"},{"type":"text","text":"y"}]"#;
+    let message = |content: &str| json(&format!(r#"{{"role":"user","content":{content}}}"#));
+    let alone = Message::received_alone(message(one), &limits).unwrap();
+    assert_eq!(alone, Message::tool("c", "x"));
+    let refused = Message::received_alone(message(two), &limits).unwrap_err();
+    assert_eq!(refused, MessageError::SeveralTurns { turns: 2 });
+    assert!(refused.to_string().contains("send it in a list of `messages`"), "{refused}");
+    for content in [one, two] {
+        assert!(Body::received(json(content), Role::User, &limits).is_err());
+    }
+    let body = r#"[{"type":"tool_use","id":"c","name":"f","input":{}}]"#;
+    let body = Body::received(json(body), Role::Assistant, &limits).unwrap();
+    assert!(body.to_blocks_string().contains("tool-use"));
+    assert_eq!(Body::received("x".into(), Role::User, &limits).unwrap(), Body::Text("x".into()));
+}

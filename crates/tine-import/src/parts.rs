@@ -1,6 +1,7 @@
 //! The parts that messages of every program are made of, in Tine's form.
 
 use tine_core::json::{Object, object};
+use tine_core::message::anthropic::{self, Block};
 use tine_core::{Body, Json, Limits, Message, Metadata, Role, Status, Timestamp};
 
 /// A text block.
@@ -152,7 +153,7 @@ pub(crate) struct Anthropic {
 }
 
 /// Reads Anthropic's `content`: a text or blocks.
-pub(crate) fn anthropic(content: Json) -> Anthropic {
+pub(crate) fn from_anthropic(content: Json) -> Anthropic {
     let mut read = Anthropic { said: Vec::new(), results: Vec::new(), faults: Vec::new() };
     let blocks = match content {
         Json::String(said) => return Anthropic { said: vec![text(said)], ..read },
@@ -164,37 +165,36 @@ pub(crate) fn anthropic(content: Json) -> Anthropic {
         }
     };
     for block in blocks {
-        let kind = block.get("type").and_then(Json::as_str).unwrap_or_default();
-        match kind {
-            "tool_use" => {
-                let member = |name| crate::json::text(&block, name);
-                let (id, name) = (member("id").unwrap_or("?"), member("name").unwrap_or("?"));
-                let parameters = match block.get("input") {
-                    Some(input @ Json::Object(_)) => input.clone(),
-                    None | Some(Json::Null) => Json::Object(Object::new()),
-                    Some(Json::String(input)) => arguments(input),
-                    Some(other) => object([("arguments", other.clone())]),
+        match anthropic::block(block) {
+            Block::Call { id, name, input, .. } => {
+                let known =
+                    |it: Option<String>| it.filter(|it| !it.is_empty()).unwrap_or("?".to_owned());
+                let parameters = match input {
+                    Json::Object(_) => input,
+                    Json::Null => Json::Object(Object::new()),
+                    Json::String(input) => arguments(&input),
+                    other => object([("arguments", other)]),
                 };
-                read.said.push(call(id, name, parameters));
+                read.said.push(call(&known(id), &known(name), parameters));
             }
-            "tool_result" => {
-                let Some(id) = crate::json::text(&block, "tool_use_id") else {
-                    read.faults.push("a tool's result without the id of its call; left out".into());
-                    continue;
-                };
-                let said = result(member(&block, "content"));
-                let failed = crate::json::is(&block, "is_error");
-                read.results.push(ToolResult { call: id.to_owned(), said, failed });
+            Block::Result(anthropic::ToolResult { call: Some(call), content, failed, .. })
+                if !call.is_empty() =>
+            {
+                read.results.push(ToolResult { call, said: result(content), failed });
             }
-            "thinking" => {
-                let said = crate::json::text(&block, "thinking").unwrap_or_default();
-                let signature = crate::json::text(&block, "signature");
-                if !said.is_empty() || signature.is_some() {
-                    read.said.push(thinking(said, signature));
+            Block::Result(_) => {
+                read.faults.push("a tool's result without the id of its call; left out".into());
+            }
+            Block::Thinking { text, signature, .. } => {
+                if !text.is_empty() || signature.is_some() {
+                    read.said.push(thinking(&text, signature.as_deref()));
                 }
             }
-            "" => read.faults.push("a block without a type; left out".to_owned()),
-            _ => read.said.push(block),
+            Block::Other(block) => match block.get("type").and_then(Json::as_str) {
+                None | Some("") => read.faults.push("a block without a type; left out".to_owned()),
+                Some("thinking") if crate::json::text(&block, "text").is_none() => {}
+                Some(_) => read.said.push(block),
+            },
         }
     }
     read

@@ -7,6 +7,7 @@ use tine_core::{
     ConversationId, EntityId, Kind, Limits, Message, Reference, Role, SourceId, Timestamp, TurnId,
 };
 use tine_engine::{AsOf, End, Error};
+use tine_formats::wire;
 
 use crate::refusal::Refusal;
 use crate::tools::Asked;
@@ -28,15 +29,13 @@ pub(crate) fn strict_object(
     }
 }
 
-/// A message from its fields.
-pub(crate) fn message(
-    fields: Map<String, Value>,
-    index: usize,
+/// Messages from their fields.
+pub(crate) fn messages(
+    given: Vec<Map<String, Value>>,
     limits: &Limits,
-) -> Result<Message, Refusal> {
-    let json = strict(&Value::Object(fields), limits)?;
-    let made = Message::from_json(json, limits);
-    Ok(made.map_err(|source| Error::Message { index, source })?)
+) -> Result<Vec<Message>, Refusal> {
+    let given = given.into_iter().map(|fields| strict(&Value::Object(fields), limits));
+    Ok(wire::messages(given.collect::<Result<_, _>>()?, limits)?)
 }
 
 /// What is said: a text, or blocks.

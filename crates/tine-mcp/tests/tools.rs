@@ -511,3 +511,31 @@ async fn the_turn_id_of_an_answer_is_taken_for_that_turn() {
     assert_eq!(code, "invalid");
     assert!(text.contains("give `7` as `turn_id`"), "{text}");
 }
+
+#[tokio::test]
+async fn messages_in_anthropics_form_become_turns() {
+    let host = host(Era::Stateless).await;
+    let call = json!({ "type": "tool_use", "id": "c1", "name": "f", "input": { "x": 1 } });
+    let result = json!({ "type": "tool_result", "tool_use_id": "c1", "content": "Done." });
+    let more = json!({ "type": "text", "text": "Go on." });
+    let asked = host
+        .call("store_conversation_turn", json!({ "conversation_id": "c", "turn_id": "1", "role": "assistant", "content_blocks": [call] }))
+        .await;
+    let several = json!({ "conversation_id": "c", "turn_id": "2", "role": "user",
+        "content_blocks": [result, more] });
+    let (code, text) = host.refused("store_conversation_turn", several).await;
+    assert_eq!(code, "invalid");
+    assert!(text.contains("send it in a list of `messages`"), "{text}");
+    let messages = json!([{ "role": "user", "content": [result, more] }]);
+    let done =
+        host.call("append_turns", json!({ "conversation_id": "c", "messages": messages })).await;
+    assert_eq!(done["turns"].as_array().expect("turns").len(), 2);
+    let path =
+        host.call("get_path", json!({ "conversation_id": "c", "format": "anthropic" })).await;
+    let sent = Value::Object(path).to_string();
+    assert!(sent.contains("\"tool_use\"") && sent.contains("\"tool_result\""), "{sent}");
+    let edit = json!({ "turn": asked["turn_id"], "content_blocks": [
+        { "type": "thinking", "thinking": "Hm.", "signature": "c2ln" }, call] });
+    let edited = host.call("edit_turn", edit).await;
+    assert_eq!(edited["outcome"], "created");
+}

@@ -158,3 +158,40 @@ fn a_name_with_a_slash_is_a_name_in_a_path() {
         "a/b c"
     );
 }
+
+#[test]
+fn messages_of_providers_are_taken_alone_and_in_lists() {
+    const TURNS: &str = "/api/v1/conversations/trip/turns";
+    let served = Served::new();
+    served.trip();
+    let calls = json!([{"id": "c1", "function": {"name": "f", "arguments": "{\"x\":1}"}}]);
+    let legacy = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let anthropic = json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {"x": 1}}]});
+    let canonical = json!([{"type": "tool-use", "id": "c1", "name": "f", "parameters": {"x": 1}}]);
+    for message in [legacy, anthropic] {
+        let told = served.post(TURNS, message.clone()).json();
+        assert_eq!(told["turns"][0]["content"], canonical, "{message}");
+        let told = served.post(TURNS, json!({"messages": [message]})).json();
+        assert_eq!(told["turns"][0]["content"], canonical);
+    }
+    let results = json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "c1", "content": "Done.", "is_error": true},
+        {"type": "text", "text": "Go on."}]});
+    served.post(TURNS, results.clone()).refused(400, "invalid");
+    let told = served.post(TURNS, json!({"messages": [results]})).expect(201).json();
+    let turns = told["turns"].as_array().unwrap();
+    assert_eq!(turns.len(), 2);
+    assert_eq!((&turns[0]["role"], &turns[0]["tool_call_id"]), (&json!("tool"), &json!("c1")));
+    assert_eq!(turns[0]["metadata"]["source_info"]["is_error"], true);
+    assert_eq!(
+        (&turns[1]["role"], &turns[1]["content"][0]["text"]),
+        (&json!("user"), &json!("Go on."))
+    );
+    let refused = json!({"messages": [], "tool_calls": []});
+    served.post(TURNS, refused).refused(400, "invalid");
+    // Another version of a turn, too.
+    let turn = told["turns"][1]["turn_id"].as_str().unwrap();
+    let several = json!({"content": [{"type": "tool_result", "tool_use_id": "c1"}]});
+    served.post(&format!("/api/v1/turns/{turn}/edit"), several).refused(400, "invalid");
+}

@@ -2810,6 +2810,7 @@ export interface components {
             role?: components["schemas"]["Speaker"] | null;
             status?: string | null;
             tool_call_id?: string | null;
+            tool_calls?: unknown[] | null;
         };
         AppendedAnswer: {
             branch: components["schemas"]["Branch"];

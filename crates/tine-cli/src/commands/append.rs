@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tine_core::{ConversationId, Kind, Limits, Message, Reference, Role, Status, Timestamp};
-use tine_engine::{Append, Appended, Error, NewConversation, OnConflict, Outcome};
+use tine_engine::{
+    Append, Appended, ConversationView, Error, NewConversation, OnConflict, Outcome,
+};
 use tine_formats::redact::{self, Redacted};
 use tine_formats::view;
 use tine_store::embedded::Mode;
 
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
-use crate::input::{self, Source};
+use crate::input::{self, Given, Source};
 use crate::session::{self, Session};
 use crate::terminal::Paging;
 use crate::terminal::text::visible;
@@ -39,7 +41,8 @@ pub(crate) struct AppendArgs {
     /// What is said; `-` reads it from standard input
     #[arg(value_name = "TEXT", required_unless_present = "messages")]
     text: Vec<String>,
-    /// Messages from a file (`-`: standard input): a JSON array, one object, or JSON Lines
+    /// Messages from a file (`-`: standard input): a JSON array, one object, JSON Lines, or a
+    /// request as `tine path --format` writes it for OpenAI and Anthropic
     #[arg(
         short,
         long,
@@ -125,13 +128,13 @@ pub(crate) fn role_parser() -> impl TypedValueParser<Value = Role> {
 pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     // Everything is read before a store or a conversation is made for it: a bad message leaves
     // nothing behind.
-    let mut messages = messages(&args, &session::limits())?;
+    let Given { prompt, mut messages } = given(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
     let mode = if args.create { Mode::Create } else { Mode::Existing };
     let session = &Session::open(globals, mode)?;
     let request = Append {
         messages,
-        conversation: conversation(session, args.create)?,
+        conversation: conversation(session, args.create, prompt)?,
         parent: args.parent,
         branch: args.branch.or_else(|| session.other_branch()),
         expected_tip: args.expected_tip,
@@ -149,7 +152,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     report(session, &done)
 }
 
-fn messages(args: &AppendArgs, limits: &Limits) -> Result<Vec<Message>> {
+fn given(args: &AppendArgs, limits: &Limits) -> Result<Given> {
     if let Some(file) = &args.messages {
         return input::messages(&Source::named(file), limits);
     }
@@ -166,13 +169,17 @@ fn messages(args: &AppendArgs, limits: &Limits) -> Result<Vec<Message>> {
         metadata: tine_core::Metadata::default(),
     };
     message.check(limits).map_err(|source| Error::Message { index: 0, source })?;
-    Ok(vec![message])
+    Ok(Given { prompt: None, messages: vec![message] })
 }
 
-/// The conversation to append to.
-fn conversation(session: &Session, create: bool) -> Result<ConversationId> {
+/// The conversation to append to, which has the system prompt that comes with the messages.
+fn conversation(session: &Session, create: bool, prompt: Option<String>) -> Result<ConversationId> {
     if !create {
-        return session.conversation();
+        let id = session.conversation()?;
+        if prompt.is_some() {
+            check_prompt(&session.engine.conversation(&session.call, &id)?, prompt)?;
+        }
+        return Ok(id);
     }
     let wanted = match session.conversation() {
         Ok(wanted) => Some(wanted),
@@ -182,11 +189,28 @@ fn conversation(session: &Session, create: bool) -> Result<ConversationId> {
     if let Some(id) = &wanted {
         match session.engine.conversation(&session.call, id) {
             Err(error) if error.kind() == Kind::NotFound => {}
-            found => return Ok(found?.id),
+            found => {
+                let found = found?;
+                check_prompt(&found, prompt)?;
+                return Ok(found.id);
+            }
         }
     }
-    let request = NewConversation { id: wanted, ..NewConversation::default() };
+    let request =
+        NewConversation { id: wanted, system_prompt: prompt, ..NewConversation::default() };
     Ok(session.engine.create_conversation(&session.call, request)?.id)
+}
+
+fn check_prompt(conversation: &ConversationView, prompt: Option<String>) -> Result<()> {
+    let own = conversation.root.as_ref().and_then(|root| root.system_prompt.as_ref());
+    if prompt.is_some() && prompt.as_ref() != own {
+        return Err(Failure::invalid(format!(
+            "the messages come with another system prompt than `{}` has; leave `system` out, or \
+             append them to a new conversation with -c NAME --create",
+            conversation.id
+        )));
+    }
+    Ok(())
 }
 
 fn report(session: &Session, done: &Appended) -> Result<()> {

@@ -177,9 +177,9 @@ impl Pairing {
             let why = "it is written right behind its call";
             notes.changed(place, format!("the place of the result of the call `{id}`"), why);
         }
+        let is_error = said.failed;
         let parts = with_output(said.parts, place, notes);
-        let answer =
-            Answer { at: place, wire_id: ask.wire_id, name: ask.name, parts, is_error: false };
+        let answer = Answer { at: place, wire_id: ask.wire_id, name: ask.name, parts, is_error };
         if let Some(Step::Exchange { answers, .. }) = self.steps.get_mut(ask.step) {
             answers.push(answer);
         }

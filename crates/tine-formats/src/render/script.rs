@@ -29,6 +29,8 @@ pub(super) struct Said {
     pub parts: Vec<Part>,
     /// The call that a tool turn answers.
     pub answers: Option<String>,
+    /// Whether that call failed.
+    pub failed: bool,
     /// Whose model said it, where that is known.
     pub maker: Option<Format>,
 }
@@ -71,7 +73,7 @@ impl Said {
     /// Something that nobody said and a provider needs.
     pub(super) fn made_up(turn: Option<TurnId>, role: Role, what: What) -> Self {
         let parts = vec![Part { at: Place::turn(turn), what }];
-        Said { turn, role, joins: false, parts, answers: None, maker: None }
+        Said { turn, role, joins: false, parts, answers: None, failed: false, maker: None }
     }
 
     pub(super) fn is_text(&self) -> bool {
@@ -150,13 +152,15 @@ fn read_turn(
     if parts.is_empty() {
         return Ok(None);
     }
+    let info = turn.metadata.source_info.as_ref();
     Ok(Some(Said {
         turn: Some(turn.id),
         role: turn.role,
         joins: turn.continues.is_some() && turn.continues == before,
         parts,
         answers: turn.tool_call_id.clone(),
-        maker: turn.metadata.source_info.as_ref().and_then(maker),
+        failed: info.and_then(|info| info.get("is_error")).and_then(Json::as_bool) == Some(true),
+        maker: info.and_then(maker),
     }))
 }
 

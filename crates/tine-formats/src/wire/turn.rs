@@ -41,7 +41,8 @@ pub(super) enum ContentForm {
 pub(super) struct MessageForm {
     /// Who speaks.
     role: Speaker,
-    /// A text or blocks. In older forms it may be `null` beside `tool_calls`.
+    /// A text or blocks, also Anthropic's: each `tool_result` in a user's message becomes a tool's
+    /// turn. In older forms it may be `null` beside `tool_calls`.
     #[serde(default)]
     content: Option<ContentForm>,
     /// The call that a tool's result answers; for role `tool` only.
@@ -86,6 +87,10 @@ request! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ContentForm>")]
         content: Option<Raw>,
+        /// Calls in the older form; they become blocks of type `tool-use`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Vec<serde_json::Value>>")]
+        tool_calls: Option<Raw>,
         /// The call that a tool's result answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_call_id: Option<String>,
@@ -121,42 +126,56 @@ request! {
     }
 }
 
+/// Messages as callers send them, canonical or in a provider's form. A user's message of
+/// Anthropic's that brings the results of tools is several turns.
+pub fn messages(given: Vec<Json>, limits: &Limits) -> Result<Vec<Message>> {
+    let mut turns = Vec::with_capacity(given.len());
+    for (index, json) in given.into_iter().enumerate() {
+        let received = Message::received(json, limits);
+        turns.extend(received.map_err(|source| Error::Message { index, source })?);
+    }
+    Ok(turns)
+}
+
+/// One of them, where only one turn is taken.
+pub fn message(given: Json, index: usize, limits: &Limits) -> Result<Message> {
+    Message::received_alone(given, limits).map_err(|source| Error::Message { index, source })
+}
+
 impl Append {
     /// What the engine is asked about a conversation.
     pub fn into_request(self, conversation: &str, limits: &Limits) -> Result<engine::Append> {
-        let alone = self.role.is_some() || self.content.is_some();
+        let alone = self.role.is_some() || self.content.is_some() || self.tool_calls.is_some();
         let messages = match (self.messages, alone) {
             (Some(_), true) => {
                 let why = "give either `messages` or one message by `role` and `content`, not both";
                 return Err(Error::Invalid(why.to_owned()));
             }
-            (Some(messages), false) => {
-                let messages = messages.iter().map(|message| strict(message, limits));
-                messages.collect::<Result<Vec<_>>>()?
+            (Some(given), false) => {
+                let given = given.iter().map(|message| strict(message, limits));
+                messages(given.collect::<Result<Vec<_>>>()?, limits)?
             }
             (None, _) => {
-                let mut message = Object::new();
+                let mut fields = Object::new();
                 let mut set = |name: &str, value: Option<Json>| {
                     if let Some(value) = value {
-                        message.insert(name, value);
+                        fields.insert(name, value);
                     }
                 };
                 let json = |raw: Option<Raw>| raw.map(|raw| strict(&raw, limits)).transpose();
                 set("role", self.role.map(|role| Json::from(role.as_str())));
                 set("content", json(self.content)?);
+                set("tool_calls", json(self.tool_calls)?);
                 set("tool_call_id", self.tool_call_id.map(Json::from));
                 set("created_at", self.created_at.map(Json::from));
                 set("status", self.status.map(Json::from));
                 set("metadata", json(self.metadata)?);
-                vec![Json::from(message)]
+                vec![message(fields.into(), 0, limits)?]
             }
-        };
-        let message = |(index, json)| {
-            Message::from_json(json, limits).map_err(|source| Error::Message { index, source })
         };
         Ok(engine::Append {
             conversation: conversation_id(conversation, limits)?,
-            messages: messages.into_iter().enumerate().map(message).collect::<Result<_>>()?,
+            messages,
             parent: reference(self.parent.as_deref())?,
             branch: self.branch,
             expected_tip: reference(self.expected_tip.as_deref())?,
@@ -297,7 +316,7 @@ impl EditTurn {
     /// What the engine is asked about a turn, whose role says which blocks may be there.
     pub fn into_request(self, turn: TurnRef, role: Role, limits: &Limits) -> Result<engine::Edit> {
         let content = strict(&self.content, limits)?;
-        let body = Body::from_content(content, role, limits)
+        let body = Body::received(content, role, limits)
             .map_err(|source| Error::Message { index: 0, source })?;
         Ok(engine::Edit { turn, body, branch: self.branch, reuse: self.reuse.unwrap_or(true) })
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use tine_core::json::{self, MAX_DEPTH};
-use tine_core::{ConversationId, Json, Limits, Message};
+use tine_core::{ConversationId, Json, Limits, Role, TurnId};
 use tine_engine::{
     Append, Call, Engine, FixedEntropy, ManualClock, NewConversation, PathPage, PathQuery,
     SplitTurn, TurnRef,
 };
 use tine_formats::render::{Format, Options, Rendered, render, whole_path};
-use tine_formats::view;
+use tine_formats::{view, wire};
 use tine_store::MemoryStore;
 
 use super::valid;
@@ -46,25 +46,35 @@ const STORY: &str = r#"[
 ]"#;
 
 fn story() -> PathPage {
+    let Json::Array(messages) = json::parse(STORY.as_bytes(), MAX_DEPTH).unwrap() else { panic!() };
+    let (engine, said) = told(Some("You know every building."), messages);
+    let question = said[6];
+    // Between the two sentences: rendered as if it had never been split.
+    let split = SplitTurn { turn: TurnRef::of(question), offset: 15 };
+    engine.split(&Call::by("tester"), split).unwrap();
+    path(&engine)
+}
+
+fn path(engine: &Engine) -> PathPage {
+    let talk = ConversationId::from_stored("tower");
+    whole_path(engine, &Call::by("tester"), PathQuery::of(talk)).unwrap()
+}
+
+/// A conversation of messages as a caller sends them.
+fn told(prompt: Option<&str>, messages: Vec<Json>) -> (Engine, Vec<TurnId>) {
     let clock = Arc::new(ManualClock::new("2024-01-15T10:30:00Z".parse().unwrap(), 1_000));
     let entropy = Arc::new(FixedEntropy::new(7));
     let engine = Engine::with(Arc::new(MemoryStore::new()), clock, entropy, Limits::default());
     let call = Call::by("tester");
     let talk = ConversationId::from_stored("tower");
     let new = NewConversation {
-        system_prompt: Some("You know every building.".to_owned()),
+        system_prompt: prompt.map(str::to_owned),
         ..NewConversation::named("tower").unwrap()
     };
     engine.create_conversation(&call, new).unwrap();
-    let limits = Limits::default();
-    let Json::Array(messages) = json::parse(STORY.as_bytes(), MAX_DEPTH).unwrap() else { panic!() };
-    let messages = messages.into_iter().map(|it| Message::from_json(it, &limits).unwrap());
-    let said = engine.append(&call, Append::to(talk.clone(), messages.collect())).unwrap();
-    let question = said.turns[6].0.id;
-    // Between the two sentences: rendered as if it had never been split.
-    let split = SplitTurn { turn: TurnRef::of(question), offset: 15 };
-    engine.split(&call, split).unwrap();
-    whole_path(&engine, &call, PathQuery::of(talk)).unwrap()
+    let messages = wire::messages(messages, &Limits::default()).unwrap();
+    let said = engine.append(&call, Append::to(talk, messages)).unwrap();
+    (engine, said.turns.into_iter().map(|(turn, _)| turn.id).collect())
 }
 
 fn golden(format: Format) -> String {
@@ -110,4 +120,50 @@ fn a_rich_conversation_as_markdown() {
 #[test]
 fn a_rich_conversation_in_tines_own_form() {
     insta::assert_snapshot!("tine", golden(Format::Tine));
+}
+
+/// A path as the request of a provider.
+fn request(path: &PathPage, format: Format) -> Json {
+    match render(path, &Options::of(format)).unwrap().rendered {
+        Rendered::Request(request) => request,
+        Rendered::Text(text) => panic!("{text}"),
+    }
+}
+
+/// A rendering, appended to a new conversation as it is, renders as the same again.
+fn check_round_trip(path: &PathPage, format: Format) {
+    let sent = request(path, format);
+    let prompt = sent.get("system").and_then(Json::as_str);
+    let messages = sent.get("messages").and_then(Json::as_array).unwrap();
+    let (engine, _) = told(prompt, messages.to_vec());
+    assert_eq!(request(&self::path(&engine), format).to_canonical(), sent.to_canonical());
+}
+
+#[test]
+fn a_request_that_is_appended_renders_as_the_same_request_again() {
+    let mut story = story();
+    check_round_trip(&story, Format::OpenAi);
+    // These are several texts of one message there; the texts of one turn are joined.
+    story.turns.retain(|turn| {
+        let content = format!("{:?}", turn.content);
+        turn.role != Role::System && !content.contains("summary")
+    });
+    check_round_trip(&story, Format::Anthropic);
+    let failed = r#"[
+      {"role": "user", "content": "Hi"},
+      {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "eA=="},
+        {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}},
+        {"type": "tool_use", "id": "b", "name": "f", "input": {}}]},
+      {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": "No such file.", "is_error": true},
+        {"type": "tool_result", "tool_use_id": "b", "content": "Done."},
+        {"type": "text", "text": "Try again."}]}]"#;
+    let Json::Array(failed) = json::parse(failed.as_bytes(), MAX_DEPTH).unwrap() else { panic!() };
+    let (engine, _) = told(None, failed.clone());
+    let sent = request(&path(&engine), Format::Anthropic);
+    assert_eq!(sent.get("messages").unwrap().to_canonical(), Json::Array(failed).to_canonical());
+    check_round_trip(&path(&engine), Format::Anthropic);
+    check_round_trip(&path(&engine), Format::OpenAi);
 }

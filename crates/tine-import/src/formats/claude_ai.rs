@@ -107,10 +107,10 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
     let mut runs: Vec<(Vec<Json>, Vec<parts::ToolResult>)> = vec![Default::default()];
     let blocks = match content {
         Json::Array(blocks) => blocks,
-        other => parts::anthropic(other).said,
+        other => parts::from_anthropic(other).said,
     };
     for block in blocks {
-        let read = parts::anthropic(Json::Array(vec![block]));
+        let read = parts::from_anthropic(Json::Array(vec![block]));
         read.faults.into_iter().for_each(|fault| draft.fault(line, fault));
         if !read.said.is_empty() && runs.last().is_some_and(|(_, results)| !results.is_empty()) {
             runs.push(Default::default());

@@ -346,7 +346,7 @@ fn conversation(
                 if let Some(end) = parent.as_ref().and_then(|it| result_of.get(it)) {
                     parent = answered.get(end).map(|(last, _)| last.clone());
                 }
-                let read = parts::anthropic(content);
+                let read = parts::from_anthropic(content);
                 faults.extend(read.faults.into_iter().map(|fault| (line, fault)));
                 let provider = if model.is_null() { Json::Null } else { "anthropic".into() };
                 let info =
@@ -361,7 +361,7 @@ fn conversation(
                 sprouts.push(Sprout { id: event.uuid, parent, said, attachments, line });
             }
             Kind::User(content) => {
-                let mut read = parts::anthropic(content);
+                let mut read = parts::from_anthropic(content);
                 faults.extend(read.faults.into_iter().map(|fault| (line, fault)));
                 let count = read.results.len();
                 let more = !read.said.is_empty();

@@ -149,7 +149,7 @@ fn add(
         source_info: Some(known([("model", maybe(model)), ("name", maybe(text(message, "name")))])),
         ..About::default()
     };
-    let mut read = parts::anthropic(member(message, "content"));
+    let mut read = parts::from_anthropic(member(message, "content"));
     read.faults.into_iter().for_each(|fault| draft.fault(line, fault));
     for call in json::items(message, "tool_calls") {
         let function = call.get("function").unwrap_or(call);

@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tine_core::facts::envelope;
-use tine_core::{InterpretationId, Json, Message};
+use tine_core::{InterpretationId, Json};
 use tine_engine::{
     Call, Interpret, NewFact, NewRelationship, NewSource, RelationshipView, StoreFacts,
     StoreTogether, StoreTurn, StoredSource, StoredTurn,
 };
-use tine_formats::redact;
+use tine_formats::{redact, wire};
 
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};
 use crate::arguments::{
-    conversation, end, entity, message, reference, source, strict, strict_object, times,
+    conversation, end, entity, messages, reference, source, strict, strict_object, times,
 };
 use crate::forms;
 use crate::refusal::Refusal;
@@ -244,11 +244,9 @@ impl TurnArguments {
         set("metadata", self.metadata.map(Value::Object));
         let history = self.history.unwrap_or_default();
         let index = history.len();
-        let mut messages = Vec::with_capacity(index + 1);
-        for (at, one) in history.into_iter().enumerate() {
-            messages.push(message(one, at, limits)?);
-        }
-        messages.push(message(fields, index, limits)?);
+        let mut messages = messages(history, limits)?;
+        let said = strict(&Value::Object(fields), limits)?;
+        messages.push(wire::message(said, index, limits)?);
         let mut call = asked.call.clone();
         if asked.options.redact {
             call = call.with_redacted(redact::messages(&mut messages));
@@ -680,15 +678,6 @@ fn stored_source(
     }
     let runs: Vec<_> = done.interpretation.iter().map(|run| run.id).collect();
     finish(asked, text, data, &runs, interpret)
-}
-
-/// A list of messages.
-pub(super) fn messages(
-    given: Vec<Map<String, Value>>,
-    asked: &Asked,
-) -> Result<Vec<Message>, Refusal> {
-    let limits = asked.limits();
-    given.into_iter().enumerate().map(|(at, one)| message(one, at, limits)).collect()
 }
 
 /// The conversation that an argument names.

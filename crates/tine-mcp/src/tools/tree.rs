@@ -11,10 +11,10 @@ use tine_engine::{
 use tine_formats::{redact, render, view};
 
 use super::memory::listed;
-use super::store::{Speaker, conversation_of, messages};
+use super::store::{Speaker, conversation_of};
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
-use crate::arguments::{content, reference, references, strict, times};
+use crate::arguments::{content, messages, reference, references, strict, times};
 use crate::forms;
 use crate::refusal::Refusal;
 use crate::schema;
@@ -448,7 +448,7 @@ fn edit_turn(asked: &Asked, arguments: EditArguments) -> Result<Answer, Refusal>
     let turn = turn_ref(asked, arguments.conversation_id.as_deref(), &arguments.turn)?;
     let role = asked.engine.turn(&asked.call, turn.clone())?.role;
     let said = strict(&content(arguments.content, arguments.content_blocks)?, asked.limits())?;
-    let body = Body::from_content(said, role, asked.limits());
+    let body = Body::received(said, role, asked.limits());
     let mut body = body.map_err(|source| Error::Message { index: 0, source })?;
     let mut call = asked.call.clone();
     if asked.options.redact {
@@ -520,7 +520,7 @@ fn undo_operation(asked: &Asked, arguments: UndoArguments) -> Result<Answer, Ref
 const APPENDED_SHOWN: usize = 40;
 
 fn append_turns(asked: &Asked, arguments: AppendArguments) -> Result<Answer, Refusal> {
-    let mut said = messages(arguments.messages, asked)?;
+    let mut said = messages(arguments.messages, asked.limits())?;
     let mut call = asked.call.clone();
     if asked.options.redact {
         call = call.with_redacted(redact::messages(&mut said));

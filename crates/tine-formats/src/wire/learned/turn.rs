@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use tine_core::json::{Json, Object};
-use tine_core::{Limits, Message, Reference};
+use tine_core::{Limits, Reference};
 use tine_engine::{self as engine, Error, Result};
 
 use super::{Interpret, ids};
 use crate::view::{Raw, raw};
-use crate::wire::turn::{ContentForm, MessageForm, content, message_bytes};
+use crate::wire::turn::{
+    ContentForm, MessageForm, content, message as said, message_bytes, messages,
+};
 use crate::wire::{Speaker, reference, request, strict};
 
 /// A host's id of a turn: a text, or a number.
@@ -184,16 +186,14 @@ impl StoreTurn {
         set("created_at", created_at.map(Json::from));
         set("status", self.status.map(Json::from));
         set("metadata", self.metadata.map(|raw| strict(&raw, limits)).transpose()?);
-        let read = |index: usize, json: Json| {
-            Message::from_json(json, limits).map_err(|source| Error::Message { index, source })
-        };
-        let history = self.history.iter().enumerate();
-        let history = history.map(|(index, message)| read(index, strict(message, limits)?));
+        let history = self.history.iter().map(|message| strict(message, limits));
         let history = history.collect::<Result<Vec<_>>>()?;
+        let index = history.len();
+        let history = messages(history, limits)?;
         Ok(engine::StoreTurn {
             conversation,
             turn_id,
-            message: read(history.len(), message.into())?,
+            message: said(message.into(), index, limits)?,
             branch,
             parent: reference(self.parent.as_deref())?,
             parent_message: self.parent_message_id,
