@@ -228,20 +228,6 @@ fn a_bad_call_makes_no_store() {
     }
 }
 
-/// What looks like another machine is not made a folder of this one, as if it had been sent there.
-#[test]
-fn an_address_is_no_name_of_a_folder() {
-    let home = Home::with_trip();
-    for name in ["ssh://host/x", "me@host:tine", "127.0.0.1:8000", "htp://127.0.0.1:8000"] {
-        let said = home.refused("invalid", &["sync", name, "--create"]);
-        assert!(said.contains(&format!("a folder of that name is ./{name}")), "{said}");
-        let ran = home.run(&["new", "x", "--store", name]);
-        assert_eq!(ran.code, 2, "{ran:?}");
-    }
-    let elsewhere = home.path("odd:name");
-    home.ok(&["sync", elsewhere.to_str().unwrap(), "--create"]);
-}
-
 /// What people say is nobody else's until they choose otherwise.
 #[test]
 #[cfg(unix)]

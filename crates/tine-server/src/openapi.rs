@@ -209,7 +209,8 @@ impl Description {
 
         let about =
             Operation::new("Sources", "getSourceContent", "The bytes of a source").also(&[206]);
-        let answer = json!({ "*/*": bytes });
+        // Of whatever type the source is: JSON among others.
+        let answer = json!({ "*/*": { "schema": {} } });
         let path = sources::CONTENT_PATH;
         let mut parameters = self.parameters::<sources::ContentOf>(path, &about, false);
         parameters.push(json!({

@@ -2019,7 +2019,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "*/*": string;
+                        "*/*": unknown;
                     };
                 };
             };
