@@ -57,6 +57,10 @@ fn of_several_places_those_that_are_there_are_read() {
     assert!(ran.err.contains("absent is not there; the others were brought in"), "{ran:?}");
     assert!(home.ok(&["ls"]).contains("claude-code:s-1"));
     home.refused("not_found", &["import", "absent", "gone"]);
+    let bundle = home.path("all.jsonl");
+    let bundle = bundle.to_str().unwrap();
+    home.ok(&["export", "--all", "-o", bundle]);
+    assert_eq!(home.run(&["import", bundle, "absent.jsonl"]).code, 3, "also beside a bundle");
 }
 
 #[test]

@@ -222,6 +222,7 @@ fn calls_and_thoughts_in_anthropics_form_become_canonical_blocks() {
     check_received(
         r#"{"role":"assistant","content":[
             {"type":"thinking","thinking":"Hm.","signature":"c2ln"},
+            {"type":"thinking","thinking":null,"signature":"c2ln"},
             {"type":"redacted_thinking","data":"eA=="},
             {"type":"text","text":"Looking.","cache_control":{"type":"ephemeral"}},
             {"type":"tool_use","id":"c1","name":"find","input":{"q":"Tokyo"},"caller":{"type":"direct"},"cache_control":{"type":"ephemeral"}},
@@ -231,6 +232,7 @@ fn calls_and_thoughts_in_anthropics_form_become_canonical_blocks() {
             None,
             concat!(
                 r#"[{"signature":"c2ln","text":"Hm.","type":"thinking"},"#,
+                r#"{"signature":"c2ln","text":"","type":"thinking"},"#,
                 r#"{"data":"eA==","type":"redacted_thinking"},"#,
                 r#"{"cache_control":{"type":"ephemeral"},"text":"Looking.","type":"text"},"#,
                 r#"{"caller":{"type":"direct"},"id":"c1","name":"find","parameters":{"q":"Tokyo"},"type":"tool-use"},"#,
@@ -288,6 +290,14 @@ fn half_of_anthropics_form_is_refused() {
     let refused = |text: &str| received(text).unwrap_err().to_string();
     for (text, why) in [
         (
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","parameters":{"x":1}}]}"#,
+            "a `tool_use` block has `input`",
+        ),
+        (
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":"yes"}]}"#,
+            "unknown field `is_error`",
+        ),
+        (
             r#"{"role":"assistant","content":[{"type":"tool_use","name":"f","input":{}}]}"#,
             "needs `id`",
         ),
@@ -341,4 +351,19 @@ fn several_turns_are_refused_where_one_is_taken() {
     let body = Body::received(json(body), Role::Assistant, &limits).unwrap();
     assert!(body.to_blocks_string().contains("tool-use"));
     assert_eq!(Body::received("x".into(), Role::User, &limits).unwrap(), Body::Text("x".into()));
+}
+
+/// Every result has the metadata of its message: a large one would be as many times as large.
+#[test]
+fn what_the_results_of_one_message_share_is_bounded() {
+    let result = r#"{"type":"tool_result","tool_use_id":"c"}"#;
+    let message = |bytes: usize| {
+        let (note, results) = ("x".repeat(bytes), vec![result; 5_000].join(","));
+        format!(
+            r#"{{"role":"user","metadata":{{"custom_data":{{"note":"{note}"}}}},"content":[{results}]}}"#
+        )
+    };
+    assert_eq!(received(&message(100)).unwrap().len(), 5_000);
+    let why = received(&message(100_000)).unwrap_err().to_string();
+    assert!(why.contains("send each as a `tool` message of its own"), "{why}");
 }

@@ -24,6 +24,7 @@ use tine_core::ids::check_key;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{BranchVersion, Call, Engine};
 use tine_formats::wire::{self, Common};
+use tokio::runtime::RuntimeFlavor;
 
 use crate::access::{Access, Caller};
 use crate::app::App;
@@ -243,7 +244,10 @@ pub(crate) fn asked(
 /// Runs something that may wait for the store. A hop to another thread and back would take a fifth
 /// more of the processor for each append of a lone client.
 pub(crate) fn blocking(work: impl FnOnce() -> Response) -> Response {
-    tokio::task::block_in_place(work)
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => work(),
+        _ => tokio::task::block_in_place(work),
+    }
 }
 
 /// The answer to a request on which the server itself failed.

@@ -99,7 +99,8 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let engine = match &session.engine {
         Place::Here(engine) => engine,
         Place::There(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
-            return to_server(globals, &session, &plan);
+            to_server(globals, &session, &plan)?;
+            return nothing_missing(&plan);
         }
         Place::There(_) => session.engine.here(
             "import",
@@ -109,7 +110,8 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     if let ([job], false) = (plan.jobs.as_slice(), args.watch)
         && is_bundle(job)
     {
-        return one_bundle(globals, &session, engine, job);
+        one_bundle(globals, &session, engine, job)?;
+        return nothing_missing(&plan);
     }
     let settings = Settings {
         redact: !args.no_redact,
@@ -124,20 +126,23 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     if args.watch {
         follow(&session, &mut landing, &paths, args, &mut seen)?;
     }
-    if let Some(missing) = plan.missing.first() {
-        let why = format!("{} is not there; the others were brought in", missing.display());
-        return Err(Failure::refused(Kind::NotFound, why));
-    }
     let done = &landing.summary;
     let taken = done.conversations + done.grown + done.unchanged + done.unchanged_files;
-    match landing.notes.first() {
-        Some(first) if taken == 0 => Err(Failure::invalid(format!(
+    if let (0, Some(first)) = (taken, landing.notes.first()) {
+        return Err(Failure::invalid(format!(
             "nothing was brought in; {}: {}",
             first.file.display(),
             first.what
-        ))),
-        _ => Ok(()),
+        )));
     }
+    nothing_missing(&plan)
+}
+
+/// Fails if one of several places was not there.
+fn nothing_missing(plan: &Plan) -> Result<()> {
+    let Some(missing) = plan.missing.first() else { return Ok(()) };
+    let why = format!("{} is not there; the others were brought in", missing.display());
+    Err(Failure::refused(Kind::NotFound, why))
 }
 
 fn is_bundle(job: &Job) -> bool {

@@ -10,6 +10,9 @@ use crate::json::{Json, Object};
 /// How a request is cached: nothing of what was said.
 const CACHE_CONTROL: &str = "cache_control";
 
+/// What the results of one message may share, all together: each has its metadata.
+const SHARED_BYTES: usize = 32 << 20;
+
 /// A block, told by its members.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
@@ -55,8 +58,8 @@ pub struct ToolResult {
 /// The block's type, if it has another form than here.
 fn kind(block: &Json) -> Option<&'static str> {
     let is_thought = || match (block.get("text"), block.get("thinking")) {
+        (None, Some(Json::Null) | None) => block.get("signature").is_some(),
         (None, Some(thought)) => thought.as_str().is_some(),
-        (None, None) => block.get("signature").is_some(),
         (Some(_), _) => false,
     };
     match block.get("type")?.as_str()? {
@@ -87,11 +90,18 @@ pub fn block(block: Json) -> Block {
         "tool_result" => Block::Result(ToolResult {
             call: text(&mut rest, "tool_use_id"),
             content: rest.remove("content").unwrap_or(Json::Null),
-            failed: rest.remove("is_error") == Some(Json::Bool(true)),
+            failed: match rest.get("is_error").map(|it| it.as_bool()) {
+                // Neither yes nor no is a member like any other.
+                Some(None) => false,
+                _ => rest.remove("is_error") == Some(Json::Bool(true)),
+            },
             rest,
         }),
         _ => Block::Thinking {
-            text: text(&mut rest, "thinking").unwrap_or_default(),
+            text: match rest.remove("thinking") {
+                Some(Json::String(thought)) => thought,
+                _ => String::new(),
+            },
             signature: text(&mut rest, "signature").filter(|signature| !signature.is_empty()),
             rest,
         },
@@ -105,12 +115,19 @@ fn text(fields: &mut Object, name: &str) -> Option<String> {
     Some(text)
 }
 
+/// Canonical blocks, and results with their places in the message.
+type ToldApart = (Vec<Json>, Vec<(usize, ToolResult)>);
+
 /// Canonical blocks, and the results of tools that stood among them.
-fn told_apart(blocks: Vec<Json>) -> (Vec<Json>, Vec<(usize, ToolResult)>) {
+fn told_apart(blocks: Vec<Json>) -> Result<ToldApart, MessageError> {
     let (mut said, mut results) = (Vec::with_capacity(blocks.len()), Vec::new());
     for (index, json) in blocks.into_iter().enumerate() {
         match block(json) {
             Block::Call { id, name, input, mut rest } => {
+                if rest.get("parameters").is_some() {
+                    let why = "a `tool_use` block has `input`, a `tool-use` block `parameters`";
+                    return Err(MessageError::Block { index, why: why.to_owned() });
+                }
                 rest.insert("type", "tool-use".into());
                 id.map(|id| rest.insert("id", id.into()));
                 name.map(|name| rest.insert("name", name.into()));
@@ -128,7 +145,7 @@ fn told_apart(blocks: Vec<Json>) -> (Vec<Json>, Vec<(usize, ToolResult)>) {
             Block::Other(json) => said.push(json),
         }
     }
-    (said, results)
+    Ok((said, results))
 }
 
 /// The messages that a message is here: the results of tools first, then what else is said. Each
@@ -147,7 +164,10 @@ pub(super) fn messages(fields: Object) -> Result<Vec<Object>, MessageError> {
     let Some(Json::Array(blocks)) = fields.remove("content") else {
         return Ok(vec![fields]);
     };
-    let (said, results) = told_apart(blocks);
+    let (said, results) = told_apart(blocks)?;
+    if results.len() > 1 {
+        check_shared(&fields, results.len())?;
+    }
     let mut turns = Vec::with_capacity(results.len() + 1);
     for (index, result) in results {
         turns.push(answer(fields.clone(), index, result)?);
@@ -157,6 +177,19 @@ pub(super) fn messages(fields: Object) -> Result<Vec<Object>, MessageError> {
         turns.push(fields);
     }
     Ok(turns)
+}
+
+/// Refuses what would be repeated more often than anybody means to.
+fn check_shared(fields: &Object, times: usize) -> Result<(), MessageError> {
+    let bytes = Json::from(fields.clone()).to_canonical().len();
+    if bytes.saturating_mul(times) <= SHARED_BYTES {
+        return Ok(());
+    }
+    let why = format!(
+        "{times} results of tools share {bytes} bytes of metadata; send each as a `tool` message \
+         of its own"
+    );
+    Err(MessageError::Block { index: 0, why })
 }
 
 /// A tool's message.

@@ -321,3 +321,14 @@ fn a_store_is_not_undone_under_what_was_found_in_it() {
         world.verified();
     });
 }
+
+/// A call that finds nothing to do may leave a project's log without an entry, and that is sound.
+#[test]
+fn reading_again_what_is_not_there_leaves_a_store_that_verifies() {
+    for_each_store(|world| {
+        let request = Reinterpret { failed: true, ..Reinterpret::default() };
+        let runs = world.engine.reinterpret(&world.call, request).expect("nothing to do");
+        assert!(runs.is_empty());
+        world.verified();
+    });
+}

@@ -10,6 +10,7 @@ fn every_rule_names_tests_that_exist() {
         include_str!("page.rs"),
         include_str!("random.rs"),
         include_str!("rules.rs"),
+        include_str!("../../../tine-core/tests/messages.rs"),
         include_str!("../../../tine-core/tests/usage.rs"),
         include_str!("../../../tine-engine/tests/usage.rs"),
         include_str!("../../../tine-tokens/tests/main.rs"),

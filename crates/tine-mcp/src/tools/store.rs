@@ -450,6 +450,7 @@ fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
         None => Reading::None,
     });
     if let Some(mut given) = arguments.turn {
+        given.retain(|_, value| !value.is_null());
         translate(&mut given)?;
         let given: TurnArguments = nested("turn", given)?;
         let (request, with_redacted, asked_for) = given.into_request(asked)?;

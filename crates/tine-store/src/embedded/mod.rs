@@ -184,7 +184,7 @@ impl EmbeddedStore {
         };
         let store = EmbeddedStore {
             folder: folder.to_owned(),
-            search: SearchIndex::new(folder, &options),
+            search: SearchIndex::in_passing(folder, &options),
             options,
             recent: Arc::default(),
             writer: None,

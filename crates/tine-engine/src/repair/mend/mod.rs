@@ -10,7 +10,7 @@ use tine_core::json::Json;
 use tine_core::{TurnHash, TurnId};
 use tine_store::{
     Bookmark, Branch, Conversation, ConversationKey, HiddenBy, Operation, Read, Segment, Turn,
-    TurnLoc,
+    TurnLoc, Visibility,
 };
 
 use super::{GONE, LeftOut};
@@ -148,7 +148,9 @@ impl Kept {
             whole = false;
             self.leave_out(format!("{record} ({}, {})", operation.kind, operation.hash), why);
         }
-        if self.operations.is_empty() && whole && problems.is_empty() {
+        // The project's own log may be there before anything is in it.
+        let is_talk = self.conversation.visibility != Visibility::ProjectLog;
+        if is_talk && self.operations.is_empty() && whole && problems.is_empty() {
             self.leave_out("log, and all turns that it tells of", GONE);
         }
         for (seq, why) in problems {

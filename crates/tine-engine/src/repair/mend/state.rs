@@ -186,12 +186,11 @@ impl Kept {
                 Vec::new()
             }
         };
-        let names: BTreeSet<Name> = stored.iter().map(|it| it.name.clone()).collect();
+        let mut names: BTreeSet<Name> = stored.iter().map(|it| it.name.clone()).collect();
         for bookmark in &mut stored {
-            if let Some(name) = self.logged_name(bookmark, expected)
-                && !names.contains(&name)
-            {
+            if let Some(name) = self.logged_name(bookmark, expected, &names) {
                 self.leave_out(format!("bookmark {}", bookmark.name), AS_LOGGED);
+                names.insert(name.clone());
                 bookmark.name = name;
             }
             let Some(Some(image)) = expected.bookmarks.get(&bookmark.name) else {
@@ -211,13 +210,19 @@ impl Kept {
 
     /// The name under which the log tells of a bookmark, where it does not know the one that is
     /// stored, and that is not the same with a number, which an import adds.
-    fn logged_name(&self, bookmark: &Bookmark, expected: &Expected) -> Option<Name> {
+    fn logged_name(
+        &self,
+        bookmark: &Bookmark,
+        expected: &Expected,
+        taken: &BTreeSet<Name>,
+    ) -> Option<Name> {
         if expected.bookmarks.contains_key(&bookmark.name) {
             return None;
         }
         let (turn, _, _) = *self.places.get(&bookmark.turn)?;
-        let told = expected.bookmarks.iter().find(|(_, image)| {
-            image.as_ref().is_some_and(|image| {
+        let told = expected.bookmarks.iter().find(|(name, image)| {
+            let free = !taken.contains(*name);
+            free && image.as_ref().is_some_and(|image| {
                 image.conversation == self.conversation.id
                     && (image.turn, image.created_at) == (turn, bookmark.created_at)
             })

@@ -8,8 +8,8 @@
 //!   either not read or removed afterwards.
 //! - Commits need not be durable: what is lost is indexed again. They are atomic, also when the
 //!   process is killed.
-//! - Where nothing may be written, each connection has an index of its own, in a file that SQLite
-//!   deletes with it: slow, and better than no answer.
+//! - Of a store that may only be read, each connection has an index of its own, in a file that
+//!   SQLite deletes with it: slow, and better than no answer.
 //! - Erased turns leave no byte: their terms are merged away and the file is written anew. A
 //!   process that dies in between leaves a note, and the next one that writes finishes the work.
 
@@ -18,7 +18,6 @@ mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -58,14 +57,19 @@ pub(super) struct SearchIndex {
     file: PathBuf,
     vfs: Option<String>,
     idle: Mutex<Vec<Connection>>,
-    /// Nothing may be written beside the store.
-    in_passing: AtomicBool,
+    /// The store may only be read: nothing is written beside it.
+    in_passing: bool,
 }
 
 impl SearchIndex {
     pub(super) fn new(folder: &Path, options: &OpenOptions) -> Self {
         let (file, vfs) = (folder.join(INDEX_FILE), options.vfs.clone());
-        SearchIndex { file, vfs, idle: Mutex::default(), in_passing: AtomicBool::new(false) }
+        SearchIndex { file, vfs, idle: Mutex::default(), in_passing: false }
+    }
+
+    /// The index of a store that may only be read.
+    pub(super) fn in_passing(folder: &Path, options: &OpenOptions) -> Self {
+        SearchIndex { in_passing: true, ..SearchIndex::new(folder, options) }
     }
 
     pub(super) fn state(&self) -> Result<IndexState> {
@@ -153,7 +157,7 @@ impl SearchIndex {
     }
 
     fn take(&self) -> Sql<Connection> {
-        if !self.file.exists() && !self.in_passing.load(Ordering::Relaxed) {
+        if !self.in_passing && !self.file.exists() {
             // Somebody threw it away: what is still open is nobody's.
             self.drop_idle();
         }
@@ -176,13 +180,7 @@ impl SearchIndex {
     }
 
     fn open(&self) -> Sql<Connection> {
-        match self.connect().and_then(prepared) {
-            Err(error) if may_not_write(&error) => {
-                self.in_passing.store(true, Ordering::Relaxed);
-                prepared(Connection::open("")?)
-            }
-            opened => opened,
-        }
+        prepared(if self.in_passing { Connection::open("")? } else { self.connect()? })
     }
 
     fn connect(&self) -> Sql<Connection> {
@@ -246,10 +244,6 @@ fn busy_timeout() -> Duration {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-fn may_not_write(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen))
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
