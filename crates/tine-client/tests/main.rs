@@ -72,7 +72,7 @@ fn busy() -> String {
     answer("503 Service Unavailable", "retry-after: 0\r\n", body)
 }
 
-const CONVERSATION: &str = r#"{"project_id":"default","conversation_id":"trip","root_hash":"sha256:42197dc662664ed09bb2d842197dc662664ed09bb2d842197dc662664ed09bb2","system_prompt":null,"config":null,"title":null,"metadata":{},"created_at":"2024-01-15T10:30:00Z","changed_at":"2024-01-15T10:30:00Z","archived":false}"#;
+const CONVERSATION: &str = r#"{"project_id":"default","conversation_id":"trip","root_hash":"sha256:42197dc662664ed09bb2d842197dc662664ed09bb2d842197dc662664ed09bb2","system_prompt":null,"config":null,"title":null,"metadata":{},"created_at":"2024-01-15T10:30:00Z","changed_at":"2024-01-15T10:30:00Z","active_at":"2024-01-15T10:30:00Z","archived":false}"#;
 
 fn conversation() -> String {
     answer("200 OK", "", CONVERSATION)

@@ -248,7 +248,7 @@ fn results_in_a_users_message_are_turns_before_what_else_it_says() {
         r#"{"role":"user","created_at":"2024-01-15T10:30:00Z","content":[
             {"type":"tool_result","tool_use_id":"c1","content":"Sunny."},
             {"type":"tool_result","tool_use_id":"c2","content":[{"type":"image","source":{"type":"url","url":"x"}}]},
-            {"type":"tool_result","tool_use_id":"c3"},
+            {"type":"tool_result","tool_use_id":"c3","is_error":null},
             {"type":"text","text":"And tomorrow?"}]}"#,
         &[
             (Role::Tool, Some("c1"), r#"[{"text":"Sunny.","type":"text"}]"#),

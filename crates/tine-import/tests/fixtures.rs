@@ -4,8 +4,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use tine_core::{ConversationId, Limits, Message, Role};
+use tine_engine::{Append, Call, Engine, FixedEntropy, ManualClock, Page, RecentQuery};
 use tine_import::land::{Settings, Summary};
+use tine_store::MemoryStore;
 
 use crate::drawing::{draw, engine, import, notes};
 
@@ -125,19 +129,19 @@ fn what_was_imported_stands_where_it_was_said_until_somebody_goes_on() {
     };
     let list = format!("[{},{},{}]", chat(2025), chat(2021), chat(2023));
     let file = files.path().join("conversations.json");
-    std::fs::write(&file, list).expect("a file");
+    fs::write(&file, list).expect("a file");
     let start = "2026-01-01T00:00:00Z".parse().expect("a sound time");
-    let engine = tine_engine::Engine::with(
-        std::sync::Arc::new(tine_store::MemoryStore::new()),
-        std::sync::Arc::new(tine_engine::ManualClock::new(start, 1_000)),
-        std::sync::Arc::new(tine_engine::FixedEntropy::new(1)),
-        tine_core::Limits::default(),
+    let engine = Engine::with(
+        Arc::new(MemoryStore::new()),
+        Arc::new(ManualClock::new(start, 1_000)),
+        Arc::new(FixedEntropy::new(1)),
+        Limits::default(),
     );
     import(&engine, &file, Settings::default());
-    let call = tine_engine::Call::by("tester");
+    let call = Call::by("tester");
     let recent = || -> Vec<String> {
-        let query = tine_engine::RecentQuery::default();
-        let page = tine_engine::Page::default();
+        let query = RecentQuery::default();
+        let page = Page::default();
         let found = engine.recent_conversations(&call, &query, page).expect("a list").items;
         let years = found.iter().map(|it| it.active_at().to_string()[..4].to_owned());
         found
@@ -148,8 +152,8 @@ fn what_was_imported_stands_where_it_was_said_until_somebody_goes_on() {
             .collect()
     };
     assert_eq!(recent(), ["2025/2025", "2023/2023", "2021/2021"]);
-    let talk = tine_core::ConversationId::from_stored("chatgpt:y2021");
-    let said = vec![tine_core::Message::text(tine_core::Role::User, "Still there?")];
-    engine.append(&call, tine_engine::Append::to(talk, said)).expect("an append");
+    let talk = ConversationId::from_stored("chatgpt:y2021");
+    let said = vec![Message::text(Role::User, "Still there?")];
+    engine.append(&call, Append::to(talk, said)).expect("an append");
     assert_eq!(recent(), ["2021/2026", "2025/2025", "2023/2023"]);
 }

@@ -2982,6 +2982,7 @@ export interface components {
             [key: string]: unknown;
         }[];
         Conversation: {
+            active_at: string;
             archived: boolean;
             changed_at: string;
             config: unknown;
@@ -2995,6 +2996,7 @@ export interface components {
             title?: string | null;
         };
         ConversationAnswer: {
+            active_at: string;
             archived: boolean;
             changed_at: string;
             config: unknown;

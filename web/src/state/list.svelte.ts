@@ -118,17 +118,9 @@ export async function find(text: string, conversation?: string): Promise<Hit[]> 
   }
 }
 
-/** When people were last at it: while nobody has touched it since it was imported, when the last of it was said. */
-export function active(conversation: Conversation): string {
-  const { created_at, changed_at, metadata } = conversation;
-  const imported = (metadata as { imported?: { last_said_at?: unknown } }).imported;
-  const said = imported?.last_said_at;
-  return created_at === changed_at && typeof said === "string" ? said : changed_at;
-}
-
 /** Newest first, those that were derived from another one under it. */
 function nested(all: Conversation[]): Entry[] {
-  const byTime = [...all].sort((a, b) => (Date.parse(active(a)) < Date.parse(active(b)) ? 1 : -1));
+  const byTime = [...all].sort((a, b) => (a.active_at < b.active_at ? 1 : -1));
   const known = new Set(byTime.map((conversation) => conversation.conversation_id));
   const below = new Map<string, Conversation[]>();
   const top: Conversation[] = [];

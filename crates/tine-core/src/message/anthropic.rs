@@ -90,10 +90,11 @@ pub fn block(block: Json) -> Block {
         "tool_result" => Block::Result(ToolResult {
             call: text(&mut rest, "tool_use_id"),
             content: rest.remove("content").unwrap_or(Json::Null),
-            failed: match rest.get("is_error").map(|it| it.as_bool()) {
-                // Neither yes nor no is a member like any other.
-                Some(None) => false,
-                _ => rest.remove("is_error") == Some(Json::Bool(true)),
+            failed: match rest.get("is_error") {
+                Some(Json::Bool(_) | Json::Null) => {
+                    rest.remove("is_error") == Some(Json::Bool(true))
+                }
+                _ => false,
             },
             rest,
         }),

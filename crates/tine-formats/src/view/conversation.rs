@@ -52,6 +52,9 @@ pub struct Conversation {
     pub created_at: String,
     /// When it was last changed.
     pub changed_at: String,
+    /// When people were last at it: when it was changed, or, as long as nobody has touched it since
+    /// it was imported, when the last of it was said.
+    pub active_at: String,
     /// What it was derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived_from: Option<DerivedFrom>,
@@ -73,7 +76,7 @@ pub struct DerivedFrom {
 
 impl From<engine::ConversationView> for Conversation {
     fn from(view: engine::ConversationView) -> Self {
-        let purged = view.root.is_none();
+        let (purged, active_at) = (view.root.is_none(), text(view.active_at()));
         let (system_prompt, config) = match view.root {
             Some(root) => (root.system_prompt, root.config),
             None => (None, Json::Null),
@@ -87,6 +90,7 @@ impl From<engine::ConversationView> for Conversation {
             metadata: object_or_empty(&view.metadata),
             created_at: text(view.created_at),
             changed_at: text(view.changed_at),
+            active_at,
             derived_from: view.derived_from.map(|from| DerivedFrom {
                 conversation_id: text(from.conversation),
                 turn_id: from.turn.map(text),
