@@ -7,7 +7,7 @@ use tine_core::{ConversationId, Message, Reference, Role};
 use tine_engine::{
     Append, Call, DiffQuery, Engine, Fork, ForkPoint, MergeBranches, NewCommit, Page, Summary,
 };
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 use crate::timing::time_each;
 use crate::workload::conversation;
@@ -22,7 +22,7 @@ const AGAIN: usize = 9;
 pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     println!("| what | figure | beside the baseline |");
     println!("| --- | --- | --- |");
-    let engine = Engine::new(EmbeddedStore::open(&folder.join("commits"))?);
+    let engine = Engine::new(SqliteStore::open(&folder.join("commits"))?);
     let call = Call::by("bench");
     let talk = conversation(&engine, &call, "commits")?;
     rings(turns);
@@ -133,7 +133,7 @@ fn rings(turns: usize) {
     for number in 0..turns {
         let text = message(number).body.text_only().unwrap_or_default();
         bytes += text.len();
-        std::hint::black_box(tine_rings::rings(&text));
+        std::hint::black_box(tine_analysis::rings::rings(&text));
     }
     let seconds = begun.elapsed().as_secs_f64();
     let megabytes = bytes as f64 / 1e6;

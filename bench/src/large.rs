@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use tine_core::Reference;
 use tine_engine::{Append, Call, Engine, Fork, ForkPoint, PathQuery, Selection};
-use tine_store::{EmbeddedStore, PackOptions};
+use tine_sqlite::SqliteStore;
+use tine_store::PackOptions;
 
 use crate::timing::{per_second, time_each};
 use crate::workload::{conversation, message};
@@ -23,14 +24,14 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     let store = folder.join("large");
     let raw = fill(&store, turns)?;
     let opens = time_each(20, |_| {
-        EmbeddedStore::open(&store)?;
+        SqliteStore::open(&store)?;
         Ok(())
     })?;
     row(&format!("opening a store of {turns} turns"), opens.describe(), String::new());
     // Before anything comes in that is not counted among the messages.
     disk(&store, raw, "hot")?;
     killed(&store)?;
-    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let engine = Engine::new(SqliteStore::open(&store)?);
     let call = Call::by("bench");
     let id = tine_core::ConversationId::from_stored("c7");
     let appends = time_each(500, |number| {
@@ -75,7 +76,7 @@ pub(crate) const OPEN_AND_WRITE: &str = "open-and-write";
 /// then, and appends until somebody ends it.
 pub(crate) fn open_and_write(store: &Path) -> Result<(), Error> {
     let started = Instant::now();
-    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let engine = Engine::new(SqliteStore::open(store)?);
     let call = Call::by("bench");
     let id = tine_core::ConversationId::from_stored("c3");
     engine.path(&call, PathQuery { limit: Some(1), ..PathQuery::of(id.clone()) })?;
@@ -123,7 +124,7 @@ fn killed(store: &Path) -> Result<(), Error> {
 
 /// Makes the store and answers how many bytes of messages are in it.
 fn fill(store: &Path, turns: usize) -> Result<u64, Error> {
-    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let engine = Engine::new(SqliteStore::open(store)?);
     let call = Call::by("bench");
     let ids: Vec<_> = (0..CONVERSATIONS)
         .map(|number| conversation(&engine, &call, &format!("c{number}")))

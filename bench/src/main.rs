@@ -39,7 +39,7 @@ use tine_core::{ConversationId, Reference};
 use tine_engine::{
     Append, Call, Engine, Fork, ForkPoint, PathPage, PathQuery, Selection, WindowQuery,
 };
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 use crate::timing::{Samples, per_second, time_each, time_for};
 use crate::workload::{conversation, fill, message};
@@ -162,7 +162,7 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
     row("bare durable insert, 1 writer", bare_one.describe(), "1".to_owned());
 
     let store = folder.join("one");
-    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let engine = Engine::new(SqliteStore::open(&store)?);
     let call = Call::by("bench");
     let id = conversation(&engine, &call, "one")?;
     let one = time_each(scale.appends, |number| {
@@ -194,7 +194,7 @@ fn durable_appends(folder: &Path, scale: &Scale) -> Result<(), Error> {
 fn lone(folder: &Path, appends: usize) -> Result<(), Error> {
     const ROUND: usize = 500;
     let bare = baseline::Bare::open(&folder.join("bare.db"))?;
-    let engine = Engine::new(EmbeddedStore::open(&folder.join("lone"))?);
+    let engine = Engine::new(SqliteStore::open(&folder.join("lone"))?);
     let call = Call::by("bench");
     let id = conversation(&engine, &call, "lone")?;
     let (mut floor, mut plain, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
@@ -255,7 +255,7 @@ fn send(engine: &Engine, call: &Call, id: &ConversationId, turns: usize) -> Resu
 /// A path of 10,000 turns, parsed and as bytes in turns.
 fn paths(folder: &Path, times: usize) -> Result<(), Error> {
     const TURNS: usize = 10_000;
-    let engine = Engine::new(EmbeddedStore::open(&folder.join("paths"))?);
+    let engine = Engine::new(SqliteStore::open(&folder.join("paths"))?);
     let call = Call::by("bench");
     let id = conversation(&engine, &call, "long")?;
     fill(&engine, &call, &id, TURNS)?;
@@ -281,7 +281,7 @@ fn append_at_once(
     duration: Duration,
     keyed: bool,
 ) -> Result<f64, Error> {
-    let engine = Arc::new(Engine::new(EmbeddedStore::open(store)?));
+    let engine = Arc::new(Engine::new(SqliteStore::open(store)?));
     let done = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..writers)
             .map(|writer| {
@@ -330,7 +330,7 @@ fn resend(engine: &Engine, call: &Call, samples: usize) -> Result<(), Error> {
 /// The same acts in a short and in a long conversation, and what reading costs in the long one.
 fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
     let store = folder.join("deep");
-    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let engine = Engine::new(SqliteStore::open(&store)?);
     let call = Call::by("bench");
     let samples = scale.appends / 10;
 
@@ -424,11 +424,11 @@ fn depth(folder: &Path, scale: &Scale) -> Result<(), Error> {
     resend(&engine, &call, samples)?;
     drop(engine);
     let opens = time_each(20, |_| {
-        EmbeddedStore::open(&store)?;
+        SqliteStore::open(&store)?;
         Ok(())
     })?;
     row(&format!("opening the store of {} turns", scale.depth), opens.describe(), String::new());
-    let verified = Engine::new(EmbeddedStore::open(&store)?);
+    let verified = Engine::new(SqliteStore::open(&store)?);
     let started = std::time::Instant::now();
     let found = verified.verify()?;
     let rate = per_second(usize::try_from(found.turns)?, started.elapsed());

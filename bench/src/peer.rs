@@ -10,7 +10,7 @@ use tine_engine::{
     Append, Call, Edit, Engine, Fork, ForkPoint, PathQuery, SearchQuery, Selection, TurnRef,
     WindowQuery,
 };
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 use crate::Error;
 use crate::workload::conversation;
@@ -88,7 +88,7 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
         }
         "open" => {
             let seconds = sample(asked, |_| {
-                let engine = Engine::new(EmbeddedStore::open(store)?);
+                let engine = Engine::new(SqliteStore::open(store)?);
                 let id = ConversationId::new(asked.conversation, &Limits::default())?;
                 engine.path(
                     &call,
@@ -101,7 +101,7 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
         }
         _ => {}
     }
-    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let engine = Engine::new(SqliteStore::open(store)?);
     let id = ConversationId::new(asked.conversation, &Limits::default())?;
     let turn_at = |back: usize| -> Result<TurnId, Error> {
         let turn = Reference::parse(&format!("main~{back}"))?;
@@ -176,7 +176,7 @@ fn sample(
 
 /// Appends in a second by clients at once, each to a conversation of its own.
 fn clients(store: &Path, asked: &Asked<'_>, messages: &Messages) -> Result<f64, Error> {
-    let engine = Arc::new(Engine::new(EmbeddedStore::open(store)?));
+    let engine = Arc::new(Engine::new(SqliteStore::open(store)?));
     let ready = Barrier::new(asked.clients);
     let done = std::thread::scope(|scope| {
         let start = |client: usize| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tine_core::ConversationId;
 use tine_engine::{Append, Call, Engine, PathPage, PathQuery};
 use tine_postgres::{Address, PostgresStore};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, Statement};
 
@@ -80,7 +80,7 @@ pub(crate) fn measure(address: &str, seconds: Option<Duration>, turns: usize) ->
     let sign = if address.contains('?') { '&' } else { '?' };
     let named = format!("{address}{sign}tine_schema={store}&tine_connections=80");
     let outcome = Address::parse(&named).map_err(Error::from).and_then(|named| {
-        let engine = Arc::new(Engine::new(PostgresStore::open(&named, Mode::Create)?));
+        let engine = Arc::new(Engine::new(PostgresStore::open(&named, OpenMode::Create)?));
         println!("{}\n", bare.settings()?);
         println!("| what | figure | beside the bare statement |");
         println!("| --- | --- | --- |");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tine_engine::{Call, Engine, StoreTurn};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 use crate::timing::{Samples, time_each};
 use crate::workload::message;
@@ -16,7 +16,7 @@ pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     let bare = time_each(turns, |number| bare.insert(number))?;
     row("bare durable insert of the same bytes", bare.describe(), "1".to_owned());
 
-    let engine = Engine::new(EmbeddedStore::open(&folder.join("restored"))?);
+    let engine = Engine::new(SqliteStore::open(&folder.join("restored"))?);
     let store = |turn: String, number: usize| -> Result<(), Error> {
         let key = format!("conversation-chat-{turn}-{number}");
         let call = Call::by("bench").with_key(key);

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use tine_core::{ConversationId, Message, Role};
 use tine_engine::{Append, Call, Engine, SearchQuery};
-use tine_store::EmbeddedStore;
-use tine_store::embedded::INDEX_FILE;
+use tine_sqlite::INDEX_FILE;
+use tine_sqlite::SqliteStore;
 
 use crate::timing::time_each;
 use crate::workload::conversation;
@@ -80,7 +80,7 @@ fn settle() -> Result<(), Error> {
 
 pub(crate) fn measure(folder: &Path, turns: usize) -> Result<(), Error> {
     let store = folder.join("search");
-    let engine = Engine::new(EmbeddedStore::open(&store)?);
+    let engine = Engine::new(SqliteStore::open(&store)?);
     let call = Call::by("bench");
     let words: Vec<String> = (0..WORDS).map(word).collect();
     let ids: Vec<ConversationId> = (0..CONVERSATIONS)

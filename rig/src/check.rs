@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tine_engine::Engine;
-use tine_store::embedded::{EmbeddedStore, Mode, OpenOptions};
-use tine_store::{Store, StoreError};
+use tine_sqlite::{OpenOptions, SqliteStore};
+use tine_store::{OpenMode, Store, StoreError};
 
 use crate::chance::Chance;
 use crate::marks::Progress;
@@ -41,9 +41,9 @@ pub struct Sound {
 const REPEATS: usize = 2;
 
 /// Opens a store as its owner would after a crash.
-pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<EmbeddedStore, Violation> {
-    let mode = if anything_acknowledged { Mode::Existing } else { Mode::Create };
-    EmbeddedStore::open_with(folder, OpenOptions { mode, ..OpenOptions::default() })
+pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<SqliteStore, Violation> {
+    let mode = if anything_acknowledged { OpenMode::Existing } else { OpenMode::Create };
+    SqliteStore::open_with(folder, OpenOptions { mode, ..OpenOptions::default() })
         .map_err(|error| Violation::new(Broken::Unopenable, error.to_string()))
 }
 

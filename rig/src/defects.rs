@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use tine_store::{
-    Check, EmbeddedStore, Job, PackOptions, Packed, Read, Result, Store, StoreError, Verdict,
-};
+use tine_sqlite::SqliteStore;
+use tine_store::{Check, Job, PackOptions, Packed, Read, Result, Store, StoreError, Verdict};
 
 use crate::recorded::{About, Recorded, Recorder};
 use crate::unsound::{StaleTips, Torn};
@@ -85,7 +84,7 @@ impl Defect {
 /// The real store with a defect.
 #[derive(Debug)]
 pub struct Defective {
-    inner: Arc<EmbeddedStore>,
+    inner: Arc<SqliteStore>,
     defect: Defect,
     /// The commit that runs behind the answer's back.
     late: Mutex<Option<JoinHandle<()>>>,
@@ -93,7 +92,7 @@ pub struct Defective {
 
 impl Defective {
     /// Puts a defect into a store.
-    pub fn new(inner: EmbeddedStore, defect: Defect) -> Self {
+    pub fn new(inner: SqliteStore, defect: Defect) -> Self {
         Defective { inner: Arc::new(inner), defect, late: Mutex::new(None) }
     }
 
@@ -134,7 +133,7 @@ impl Defective {
     }
 }
 
-fn perform(store: &EmbeddedStore, changes: Vec<Recorded>) -> Result<()> {
+fn perform(store: &SqliteStore, changes: Vec<Recorded>) -> Result<()> {
     store.write(Box::new(move |records| {
         for change in &changes {
             (change.again)(records)?;
@@ -159,7 +158,7 @@ impl Store for Defective {
         match self.defect {
             Defect::ErrorSwallowed => {
                 return match self.inner.write(job) {
-                    Err(StoreError::DiskFull | StoreError::Sqlite(_) | StoreError::Io { .. }) => {
+                    Err(StoreError::DiskFull | StoreError::Backend(_) | StoreError::Io { .. }) => {
                         Ok(())
                     }
                     other => other,

@@ -327,8 +327,8 @@ fn see(seen: &mut [Progress], entry: &Entry) {
 /// A checkpoint lasts from the first write to the database file to its sync.
 fn is_checkpointing(before: bool, entry: &Entry) -> bool {
     match entry.act {
-        Act::Write if entry.name == tine_store::embedded::DATABASE_FILE => true,
-        Act::Sync if entry.name == tine_store::embedded::DATABASE_FILE => false,
+        Act::Write if entry.name == tine_sqlite::DATABASE_FILE => true,
+        Act::Sync if entry.name == tine_sqlite::DATABASE_FILE => false,
         _ => before,
     }
 }

@@ -1,11 +1,12 @@
 //! Transactions that are none: the seeded defects that only show when others work at the same
 //! time.
 
-use tine_store::{Branch, EmbeddedStore, Read, Result, Store as _, StoreError, Write};
+use tine_sqlite::SqliteStore;
+use tine_store::{Branch, Read, Result, Store as _, StoreError, Write};
 
 /// Reading without a snapshot: every record comes from the state that there is just then.
 pub(crate) struct Torn<'t> {
-    pub store: &'t EmbeddedStore,
+    pub store: &'t SqliteStore,
 }
 
 macro_rules! torn {
@@ -24,7 +25,7 @@ tine_store::for_each_read!(torn);
 /// branches there are it knows, so that no constraint gives it away.
 pub(crate) struct StaleTips<'s> {
     pub inner: &'s mut dyn Write,
-    pub store: &'s EmbeddedStore,
+    pub store: &'s SqliteStore,
 }
 
 macro_rules! stale_read {
@@ -69,7 +70,7 @@ fn stale(branch: Option<Branch>, outside: Option<Branch>) -> Option<Branch> {
     }
 }
 
-fn now<T>(store: &EmbeddedStore, mut read: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
+fn now<T>(store: &SqliteStore, mut read: impl FnMut(&dyn Read) -> Result<T>) -> Result<T> {
     let mut answer = None;
     store.read(&mut |records| {
         answer = Some(read(records)?);

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tine_store::{EmbeddedStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::Store;
 
 use crate::Fault;
 use crate::defects::{Defect, Defective};
@@ -78,7 +79,7 @@ impl Work {
     }
 
     fn open(&self) -> tine_store::Result<Arc<dyn Store>> {
-        let store = EmbeddedStore::open(&self.store)?;
+        let store = SqliteStore::open(&self.store)?;
         Ok(match self.defect {
             Some(defect) => Arc::new(Defective::new(store, defect)),
             None => Arc::new(store),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tine_core::{BranchId, Json, Reference};
 use tine_engine::{BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation};
-use tine_reply::Model;
+use tine_llm::reply::Model;
 
 use crate::lines::Out;
 use crate::prompt::Prompt;

@@ -10,7 +10,7 @@
 //! - `agent`: the methods, each a few lines over the rest.
 //! - `anchor`: where a fork is cut, in the dialects that clients speak.
 //! - `sessions`, `listing`: sessions as branches; which are open here and what runs in them.
-//! - `prompt`: a turn from question to answer, which `tine-reply` asks for; `memory`: what a model
+//! - `prompt`: a turn from question to answer, which `tine_llm::reply` asks for; `memory`: what a model
 //!   may look up and store on the way.
 //! - `branches`, `open_calls`: what both the agent and the recorder ask of the store.
 //! - `recorder`: the same for any other agent, which is recorded.
@@ -54,4 +54,4 @@ pub use agent::Agent;
 pub use lines::LINE_BYTES;
 pub use recorder::Recorder;
 pub use serve::serve;
-pub use tine_reply::Model;
+pub use tine_llm::reply::Model;

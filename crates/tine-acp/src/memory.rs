@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tine_core::TurnId;
 use tine_core::json::{Json, Object};
 use tine_engine::{Call, Engine, EntityQuery, NewFact, Page, SearchQuery, StoreFacts};
-use tine_models::{Tool, ToolCall};
+use tine_llm::{Tool, ToolCall};
 
 use crate::wire;
 

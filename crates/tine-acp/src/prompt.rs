@@ -14,8 +14,8 @@ use tine_core::json::{Json, object};
 use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
 use tine_engine::{Append, BranchView, Call, MoveBranch};
 use tine_formats::redact;
-use tine_models::{Delta, Finish, Said, ToolCall};
-use tine_reply::{Asked, Ended, Reply, Spoken, told};
+use tine_llm::reply::{Asked, Ended, Reply, Spoken, told};
+use tine_llm::{Delta, Finish, Said, ToolCall};
 
 use crate::agent::{Agent, Answer};
 use crate::lines::Out;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tine_acp::{Agent, Model, Recorder};
 use tine_core::{BranchId, ConversationId, TurnId};
 use tine_engine::{BranchView, Call, Engine, PathQuery, TurnRef, TurnView};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 /// Longer than anything takes; only a defect waits for so long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -90,7 +90,7 @@ impl World {
 }
 
 fn engine(folder: &TempDir) -> Engine {
-    Engine::new(EmbeddedStore::open(folder.path()).expect("a folder becomes a store"))
+    Engine::new(SqliteStore::open(folder.path()).expect("a folder becomes a store"))
 }
 
 /// What was said in a prompt, and how it ended.

@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use tine_acp::Model;
-use tine_models::{Kind, Provider, Settings};
+use tine_llm::{Kind, Provider, Settings};
 
 /// What an endpoint does behind the pieces of its answer.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Model, Receiver<Value>)
         ..Settings::new(Kind::OpenAi, "asked-for")
     };
     let provider = Provider::new("local", settings).expect("a sound provider");
-    (Model::Provider(tine_models::Model::new(provider).expect("a model")), asked)
+    (Model::Provider(tine_llm::Model::new(provider).expect("a model")), asked)
 }
 
 fn answer(

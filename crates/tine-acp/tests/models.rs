@@ -3,7 +3,7 @@
 use serde_json::json;
 use tine_acp::Model;
 use tine_core::{Role, Status};
-use tine_models::{Kind, Provider, Settings};
+use tine_llm::{Kind, Provider, Settings};
 use tine_store::Content;
 
 use crate::client::{World, question};
@@ -147,7 +147,7 @@ fn a_model_that_cannot_be_reached_leaves_the_question() {
         ..Settings::new(Kind::OpenAi, "nobody")
     };
     let provider = Provider::new("nobody", settings).expect("a sound provider");
-    let model = tine_models::Model::new(provider).expect("a model");
+    let model = tine_llm::Model::new(provider).expect("a model");
     let mut client = world.client_of(Model::Provider(model));
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Anybody?"));

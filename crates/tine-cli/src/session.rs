@@ -12,7 +12,7 @@ use tine_engine::{
     Versions,
 };
 use tine_formats::view::Answer;
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::{Globals, only_here};
 use crate::failure::{Failure, Result};
@@ -94,7 +94,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens the store that the arguments name, or turns to the server that they name.
-    pub(crate) fn open(globals: &Globals, mode: Mode) -> Result<Self> {
+    pub(crate) fn open(globals: &Globals, mode: OpenMode) -> Result<Self> {
         if let Some(client) = client(globals)? {
             return Session::over(Place::There(client), globals);
         }

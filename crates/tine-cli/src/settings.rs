@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use tine_analysis::{About, Account, Finding, Interpreter, Material};
 use tine_core::json::Object;
 use tine_core::{Json, Kind};
 use tine_engine::{Interpreters, RULES};
-use tine_interpret::{About, Account, Finding, Interpreter, Material};
-use tine_models::{Model, ModelInterpreter, Provider};
+use tine_llm::{Model, ModelInterpreter, Provider};
 
 use crate::failure::{Failure, Result};
 use crate::places;
@@ -113,7 +113,7 @@ struct Written {
     listen: Option<String>,
     interpret: Option<Interpret>,
     #[serde(default)]
-    models: BTreeMap<String, tine_models::Settings>,
+    models: BTreeMap<String, tine_llm::Settings>,
 }
 
 /// The table `[interpret]`.
@@ -215,9 +215,9 @@ impl Settings {
     }
 
     /// Who answers: a model that is configured, or the one that is built in.
-    pub(crate) fn model(&self, name: &str) -> Result<tine_reply::Model> {
+    pub(crate) fn model(&self, name: &str) -> Result<tine_llm::reply::Model> {
         if name == ECHO {
-            return Ok(tine_reply::Model::Echo);
+            return Ok(tine_llm::reply::Model::Echo);
         }
         let Some(set) = self.models.get(name) else {
             let known: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
@@ -226,7 +226,7 @@ impl Settings {
         };
         let model = Model::new(set.value.clone());
         let model = model.map_err(|error| Failure::invalid(error.to_string()))?;
-        Ok(tine_reply::Model::Provider(model))
+        Ok(tine_llm::reply::Model::Provider(model))
     }
 
     /// The interpreters that can be asked: the rules, and each model.
@@ -257,7 +257,7 @@ impl Unusable {
         let about = About {
             name: provider.name().to_owned(),
             version: String::new(),
-            kind: tine_interpret::Kind::Model,
+            kind: tine_analysis::Kind::Model,
             provider: Some(provider.name().to_owned()),
             model: Some(provider.model().to_owned()),
             parameters: Json::Object(Object::new()),
@@ -266,8 +266,8 @@ impl Unusable {
         Unusable { about, why }
     }
 
-    fn fail<T>(&self) -> std::result::Result<T, tine_interpret::Failure> {
-        Err(tine_interpret::Failure { message: self.why.clone(), transient: false })
+    fn fail<T>(&self) -> std::result::Result<T, tine_analysis::Failure> {
+        Err(tine_analysis::Failure { message: self.why.clone(), transient: false })
     }
 }
 
@@ -280,7 +280,7 @@ impl Interpreter for Unusable {
         &self,
         _: &Material<'_>,
         _: &mut Account,
-    ) -> std::result::Result<Vec<Finding>, tine_interpret::Failure> {
+    ) -> std::result::Result<Vec<Finding>, tine_analysis::Failure> {
         self.fail()
     }
 
@@ -288,7 +288,7 @@ impl Interpreter for Unusable {
         &self,
         _: &Material<'_>,
         _: Option<&[u8]>,
-    ) -> std::result::Result<Vec<Finding>, tine_interpret::Failure> {
+    ) -> std::result::Result<Vec<Finding>, tine_analysis::Failure> {
         self.fail()
     }
 }

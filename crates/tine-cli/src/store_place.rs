@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tine_core::Kind;
 use tine_postgres::{Address, PostgresStore};
-use tine_store::embedded::{Mode, OpenOptions};
-use tine_store::{EmbeddedStore, Store};
+use tine_sqlite::OpenOptions;
+use tine_sqlite::SqliteStore;
+use tine_store::{OpenMode, Store};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -62,11 +63,11 @@ impl StorePlace {
     }
 
     /// Opens it.
-    pub(crate) fn open(&self, mode: Mode) -> Result<Arc<dyn Store>> {
+    pub(crate) fn open(&self, mode: OpenMode) -> Result<Arc<dyn Store>> {
         Ok(match self {
             StorePlace::Folder(folder) => {
                 let options = OpenOptions { mode, vfs: None };
-                Arc::new(EmbeddedStore::open_with(folder, options)?)
+                Arc::new(SqliteStore::open_with(folder, options)?)
             }
             StorePlace::Database(address) => Arc::new(PostgresStore::open(address, mode)?),
         })

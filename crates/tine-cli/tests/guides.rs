@@ -14,9 +14,9 @@ use crate::harness::{Home, Server, finish};
 const ELSEWHERE: &[(&str, &str)] = &[
     ("CONTRIBUTING.md", "the commands are those of the test run itself"),
     ("docs/acp-conformance.md", "scripts/test-acp runs the suite"),
-    ("docs/interpretation.md", "the judge is a test: crates/tine-interpret/tests/judge"),
+    ("docs/interpretation.md", "the judge is a test: crates/tine-analysis/tests/rules/judge"),
     ("docs/performance.md", "measurements take minutes"),
-    ("docs/rings.md", "the judge is a test: crates/tine-rings/tests"),
+    ("docs/rings.md", "the judge is a test: crates/tine-analysis/tests/rings"),
     ("fuzz/README.md", "the long form; the short one is part of cargo test"),
 ];
 

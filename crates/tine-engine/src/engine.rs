@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tine_analysis::Interpreter;
 use tine_core::{Digest, IdSource, Limits, Timestamp};
-use tine_interpret::Interpreter;
 use tine_store::{Read, Store, Verdict, Write};
 
-use crate::learned::Interpreters;
+use crate::knowledge::Interpreters;
 use crate::outside::{Clock, Entropy, SystemClock, SystemEntropy};
-use crate::topology::Orders;
+use crate::tree::topology::Orders;
 use crate::{Error, Result};
 
 /// The rules over one store. Cheap to clone and to share between threads.

@@ -14,7 +14,7 @@
 //! # let folder = std::env::temp_dir().join(format!("tine-engine-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
 //! # std::env::set_current_dir(&folder)?;
-//! let engine = Engine::new(tine_store::EmbeddedStore::open("conversations".as_ref())?);
+//! let engine = Engine::new(tine_sqlite::SqliteStore::open("conversations".as_ref())?);
 //! let call = Call::by("my-agent");
 //! let trip = engine.create_conversation(&call, NewConversation::named("trip")?)?.id;
 //! engine.append(&call, Append::to(trip.clone(), vec![Message::text(Role::User, "Hello")]))?;
@@ -26,65 +26,36 @@
 //! ```
 
 mod answers;
-mod append;
-mod bookmark;
-mod branch;
-mod census;
-mod change;
 mod commits;
-mod conversation;
-mod delete;
-mod edit;
 mod engine;
 mod error;
-mod expected;
-mod feed;
-mod fork;
-mod graft;
-mod history;
-mod learned;
+mod knowledge;
 mod log;
-mod members;
-mod metadata;
+mod maintenance;
 mod operations;
-mod outline;
+mod ops;
 mod outside;
-mod path;
-mod project;
-mod purge;
-mod recent;
-mod repair;
 mod requests;
-mod resolve;
-mod revert;
 mod search;
-mod split;
-mod stats;
-mod sweep;
-mod topology;
-mod transfer;
+mod sync;
 mod tree;
-mod undo;
-mod usage;
-mod verify;
-mod views;
 
 pub use answers::*;
 pub use commits::*;
 pub use engine::Engine;
 pub use error::{ActualTip, Candidate, Error, Particulars, Reference as ReferenceFound, Refusal};
-pub use feed::FeedFilter;
-pub use graft::{Graft, GraftLine, GraftTurn, Grafted};
-pub use learned::*;
+pub use knowledge::*;
+pub use log::feed::FeedFilter;
+pub use maintenance::repair::{LeftOut, Repaired};
 pub use operations::{Knowledge, Operations, Versions};
-pub use outline::OUTLINE_ROWS;
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
-pub use repair::{LeftOut, Repaired};
 pub use requests::*;
-pub use transfer::{
+pub use sync::graft::{Graft, GraftLine, GraftTurn, Grafted};
+pub use sync::{
     BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Renamed,
     Scope, carry, pull,
 };
+pub use tree::outline::OUTLINE_ROWS;
 
 /// What every operation answers.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -17,7 +17,7 @@ use tine_core::{
 
 use crate::answers::*;
 use crate::commits::*;
-use crate::learned::*;
+use crate::knowledge::*;
 use crate::requests::*;
 use crate::{Engine, Result};
 

@@ -7,7 +7,8 @@ use tine_engine::{
     Append, ConversationPatch, Edit, Engine, MetadataPatch, OnConflict, PathQuery, Presence,
     SplitTurn,
 };
-use tine_store::{EmbeddedStore, Job, MemoryStore, Read, Result as Stored, Store, Verdict};
+use tine_sqlite::SqliteStore;
+use tine_store::{Job, MemoryStore, Read, Result as Stored, Store, Verdict};
 use tine_testkit::stores::TempFolder;
 
 use crate::world::{World, user};
@@ -66,14 +67,14 @@ fn threads_on_one_branch_lose_nothing_in_memory() {
 #[test]
 fn threads_on_one_branch_lose_nothing_in_the_embedded_store() {
     let folder = TempFolder::new();
-    check_one_engine(Arc::new(EmbeddedStore::open(folder.path()).expect("a store")));
+    check_one_engine(Arc::new(SqliteStore::open(folder.path()).expect("a store")));
 }
 
 #[test]
 fn several_handles_on_one_folder_lose_nothing() {
     let folder = TempFolder::new();
     let open = || {
-        let store = EmbeddedStore::open(folder.path()).expect("a store");
+        let store = SqliteStore::open(folder.path()).expect("a store");
         Engine::new(store)
     };
     let world = World { engine: open(), call: tine_engine::Call::by("tester"), folder: None };
@@ -90,7 +91,7 @@ fn several_handles_on_one_folder_lose_nothing() {
 #[test]
 fn of_two_writers_with_one_expected_tip_one_wins_and_the_other_hears_of_it() {
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     let world = World::over(Arc::new(store), None);
     let talk = world.talk("talk");
     let tip = world.say(&talk, &["a"])[0];
@@ -120,7 +121,7 @@ fn of_two_writers_with_one_expected_tip_one_wins_and_the_other_hears_of_it() {
 #[test]
 fn two_writers_with_on_conflict_fork_never_lose_a_turn() {
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     let world = World::over(Arc::new(store), None);
     let talk = world.talk("talk");
     let tip = world.say(&talk, &["a"])[0];
@@ -146,7 +147,7 @@ fn two_writers_with_on_conflict_fork_never_lose_a_turn() {
 #[test]
 fn one_key_from_many_threads_does_its_work_once() {
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     let world = World::over(Arc::new(store), None);
     let talk = world.talk("talk");
     std::thread::scope(|scope| {
@@ -175,7 +176,7 @@ fn commits(folder: &TempFolder) -> usize {
 /// Commits made by writers who all arrived while another one held the store.
 fn commits_of_a_crowd() -> usize {
     let folder = TempFolder::new();
-    let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(folder.path()).expect("a store"));
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path()).expect("a store"));
     let world = World::over(store.clone(), None);
     let talks: Vec<_> = (0..THREADS).map(|n| world.talk(&format!("talk {n}"))).collect();
     let before = commits(&folder);
@@ -215,7 +216,7 @@ fn writers_that_wait_for_the_same_commit_share_the_next_one() {
 #[test]
 fn readers_see_whole_appends_only() {
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     let world = World::over(Arc::new(store), None);
     let talk = world.talk("talk");
     std::thread::scope(|scope| {
@@ -287,7 +288,7 @@ fn check_own_state(inner: Arc<dyn Store>) {
 fn an_answer_shows_the_state_that_its_own_call_left() {
     check_own_state(Arc::new(MemoryStore::new()));
     let folder = TempFolder::new();
-    check_own_state(Arc::new(EmbeddedStore::open(folder.path()).expect("a store")));
+    check_own_state(Arc::new(SqliteStore::open(folder.path()).expect("a store")));
 }
 
 /// Sixty-four appends at once make one line of sixty-four turns, each on top of another.
@@ -326,7 +327,7 @@ fn sixty_four_appends_at_once_make_one_chain() {
 #[test]
 fn a_check_of_a_store_that_is_written_to_finds_nothing_wrong() {
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     let engine = Engine::new(store);
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {

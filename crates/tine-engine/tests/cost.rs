@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tine_core::{ConversationId, Limits, TurnId};
 use tine_engine::{Append, Call, Engine, FixedEntropy, Fork, ForkPoint, ManualClock, MoveBranch};
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 use tine_testkit::stores::{Cost, Counting, TempFolder};
 
 use crate::world::{bot, ids, spoken, start, user};
@@ -100,7 +101,7 @@ fn append_and_fork_touch_no_more_records_at_turn_100_000_than_at_turn_10() {
 #[test]
 fn append_and_fork_touch_no_more_records_in_the_embedded_store_either() {
     let folder = TempFolder::new();
-    check_flat(Arc::new(EmbeddedStore::open(folder.path()).expect("a new store")));
+    check_flat(Arc::new(SqliteStore::open(folder.path()).expect("a new store")));
 }
 
 #[test]

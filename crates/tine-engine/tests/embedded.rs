@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use tine_core::Kind;
 use tine_engine::{Append, Error};
-use tine_store::{EmbeddedStore, StoreError};
+use tine_sqlite::SqliteStore;
+use tine_store::StoreError;
 use tine_testkit::stores::TempFolder;
 
 use crate::world::{World, bot, spoken};
 
 fn open(folder: &TempFolder) -> World {
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     World::over(Arc::new(store), None)
 }
 
 fn refused(folder: &std::path::Path, kind: Kind) -> StoreError {
-    let error = EmbeddedStore::open(folder).expect_err("this is no store to open");
+    let error = SqliteStore::open(folder).expect_err("this is no store to open");
     assert_eq!(error.kind(), kind, "{error}");
     error
 }

@@ -2,7 +2,7 @@
 
 use tine_core::{Kind, TurnId};
 use tine_engine::{Append, SplitTurn, TurnRef};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 use tine_testkit::stores::TempFolder;
 
 use crate::world::{World, bot, for_each_store, ids, spoken, user};
@@ -29,13 +29,13 @@ fn quick_appends_under_the_root_lose_no_child() {
 fn a_damaged_store_is_reported_and_never_read_as_empty() {
     let folder = TempFolder::new();
     let file = folder.path().join("tine.db");
-    drop(EmbeddedStore::open(folder.path()).expect("a new store"));
+    drop(SqliteStore::open(folder.path()).expect("a new store"));
     for name in ["tine.db-wal", "tine.db-shm"] {
         std::fs::remove_file(folder.path().join(name)).ok();
     }
     let damaged = vec![b'?'; 4096];
     std::fs::write(&file, &damaged).expect("a file");
-    assert!(EmbeddedStore::open(folder.path()).is_err());
+    assert!(SqliteStore::open(folder.path()).is_err());
     assert_eq!(std::fs::read(&file).expect("a file"), damaged, "and nothing was overwritten");
 }
 
@@ -84,7 +84,7 @@ fn ids_are_not_reused_after_delete_and_restart() {
     let folder = TempFolder::new();
     let mut seen: Vec<TurnId> = vec![];
     for round in 0..3_u64 {
-        let store = EmbeddedStore::open(folder.path()).expect("a store");
+        let store = SqliteStore::open(folder.path()).expect("a store");
         // The same time in each round: only chance keeps the ids apart, as after a restart
         // with a clock that was set back.
         let world = World::seeded(std::sync::Arc::new(store), round);

@@ -582,7 +582,7 @@ fn imported_turns_are_found() {
         let records = world.export();
         let fresh = World::seeded(std::sync::Arc::new(tine_store::MemoryStore::new()), 2);
         let folder = tine_testkit::stores::TempFolder::new();
-        let store = tine_store::EmbeddedStore::open(folder.path()).expect("a store");
+        let store = tine_sqlite::SqliteStore::open(folder.path()).expect("a store");
         let embedded = World::seeded(std::sync::Arc::new(store), 3);
         for target in [fresh, embedded] {
             let mut source = records.iter().cloned().map(Ok);

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tine_engine::{Append, Purge, PurgeTarget, SearchQuery};
-use tine_store::embedded::INDEX_FILE;
-use tine_store::{EmbeddedStore, IndexState};
+use tine_sqlite::INDEX_FILE;
+use tine_sqlite::SqliteStore;
+use tine_store::IndexState;
 use tine_testkit::stores::TempFolder;
 
 use crate::search::found;
 use crate::world::{World, ids, spoken};
 
 fn open(folder: &Path, seed: u64) -> World {
-    let store = EmbeddedStore::open(folder).expect("a store");
+    let store = SqliteStore::open(folder).expect("a store");
     World::seeded(Arc::new(store), seed)
 }
 

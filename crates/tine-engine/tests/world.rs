@@ -9,7 +9,8 @@ use tine_engine::{
     Append, Appended, BundleRecord, Call, Engine, Error, FixedEntropy, Fork, ForkPoint,
     ManualClock, NewConversation, PathQuery, TopologyQuery, TopologyRow, TurnRef,
 };
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 use tine_testkit::stores::TempFolder;
 
 pub struct World {
@@ -22,7 +23,7 @@ pub struct World {
 pub fn for_each_store(test: impl Fn(&World)) {
     test(&World::over(Arc::new(MemoryStore::new()), None));
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("an empty folder becomes a store");
+    let store = SqliteStore::open(folder.path()).expect("an empty folder becomes a store");
     test(&World::over(Arc::new(store), Some(folder)));
 }
 

@@ -155,12 +155,12 @@ fn what_the_engine_answers_is_what_a_reader_of_its_json_gets() {
 /// An interpreter that finds what its words say, so that runs over one source differ.
 struct Parrot(&'static str, &'static str);
 
-impl tine_interpret::Interpreter for Parrot {
-    fn about(&self) -> tine_interpret::About {
-        tine_interpret::About {
+impl tine_analysis::Interpreter for Parrot {
+    fn about(&self) -> tine_analysis::About {
+        tine_analysis::About {
             name: self.0.to_owned(),
             version: "1".to_owned(),
-            kind: tine_interpret::Kind::Model,
+            kind: tine_analysis::Kind::Model,
             provider: Some("nobody".to_owned()),
             model: Some("parrot".to_owned()),
             parameters: parse(r#"{"temperature":0.1,"big":9007199254740993}"#),
@@ -170,9 +170,9 @@ impl tine_interpret::Interpreter for Parrot {
 
     fn interpret(
         &self,
-        material: &tine_interpret::Material<'_>,
-        account: &mut tine_interpret::Account,
-    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+        material: &tine_analysis::Material<'_>,
+        account: &mut tine_analysis::Account,
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
         account.prompt = Some("Say it again.".to_owned());
         account.request = Some(vec![0xff, 0]);
         account.response = Some(self.1.as_bytes().to_vec());
@@ -182,13 +182,13 @@ impl tine_interpret::Interpreter for Parrot {
 
     fn replay(
         &self,
-        _: &tine_interpret::Material<'_>,
+        _: &tine_analysis::Material<'_>,
         response: Option<&[u8]>,
-    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
         let Json::Array(found) = parse(std::str::from_utf8(response.unwrap()).unwrap()) else {
             panic!("a list")
         };
-        let one = |json: Json| tine_interpret::Finding {
+        let one = |json: Json| tine_analysis::Finding {
             entity_type: "person".to_owned(),
             fields: json.as_object().unwrap().clone(),
             span: Some(0..3),

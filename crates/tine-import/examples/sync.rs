@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use tine_core::{Message, Role};
 use tine_engine::{Append, Call, Engine, NewConversation, carry};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 const CONVERSATIONS: usize = 100;
 const TURNS: usize = 1_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let here = Engine::new(EmbeddedStore::open(&folder.path().join("here"))?);
-    let there = Engine::new(EmbeddedStore::open(&folder.path().join("there"))?);
+    let here = Engine::new(SqliteStore::open(&folder.path().join("here"))?);
+    let there = Engine::new(SqliteStore::open(&folder.path().join("there"))?);
     let call = Call::by("bench");
     let said = |nth: usize| {
         let role = if nth.is_multiple_of(2) { Role::User } else { Role::Assistant };

@@ -16,7 +16,7 @@ use std::time::Instant;
 use tine_engine::{Call, Engine};
 use tine_import::detect;
 use tine_import::land::{Landing, Settings};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 
 /// Bytes of one session, about.
 const SESSION_BYTES: usize = 1_000_000;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Failed> {
 
 fn import(logs: &Path, store: &Path) -> Result<(f64, u64, u64), Failed> {
     let start = Instant::now();
-    let engine = Engine::new(EmbeddedStore::open(store)?);
+    let engine = Engine::new(SqliteStore::open(store)?);
     let plan = detect::plan(&[logs.to_owned()], None)?;
     let mut landing = Landing::begin(&engine, &Call::by("bench"), Settings::default())?;
     for job in &plan.jobs {

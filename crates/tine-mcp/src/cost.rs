@@ -30,7 +30,7 @@ pub fn cost(set: Toolset) -> Cost {
     let list = serde_json::to_string(&ListToolsResult::with_all_items(offered));
     Cost {
         tools,
-        instructions: tine_tokens::count(INSTRUCTIONS),
-        list: tine_tokens::count(&list.unwrap_or_default()),
+        instructions: tine_llm::tokens::count(INSTRUCTIONS),
+        list: tine_llm::tokens::count(&list.unwrap_or_default()),
     }
 }

@@ -126,7 +126,7 @@ fn line(
 ) -> Result<ContentBlock, Refusal> {
     let query = PathQuery::of(conversation(id, engine.limits())?).to(reference(branch)?);
     let path = render::whole_path(engine, call, query)?;
-    let budget = render::Budget { max_tokens: tokens, count: &tine_tokens::count };
+    let budget = render::Budget { max_tokens: tokens, count: &tine_llm::tokens::count };
     let options =
         render::Options { budget: Some(budget), ..render::Options::of(render::Format::Markdown) };
     let made = render::render(&path, &options)?;

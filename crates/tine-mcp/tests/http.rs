@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tine_engine::Engine;
 use tine_server::{Options, Server, Stopper, Token, TokenFile, token_digest};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -47,7 +47,7 @@ fn write_tokens(path: &Path, tokens: &[(&str, Option<&str>, bool)]) {
 
 async fn serve(token_required: bool) -> Served {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = EmbeddedStore::open(&folder.path().join("store")).expect("a store");
+    let store = SqliteStore::open(&folder.path().join("store")).expect("a store");
     let tokens = folder.path().join("tokens.json");
     write_tokens(&tokens, &TOKENS);
     let options = Options { tokens: Some(tokens), token_required, ..Options::default() };
@@ -136,7 +136,7 @@ async fn tokens_reach_as_far_over_mcp_as_anywhere() {
         assert!(good, "{tree}");
     }
     let engine =
-        Engine::new(EmbeddedStore::open(&served.folder.path().join("store")).expect("a store"));
+        Engine::new(SqliteStore::open(&served.folder.path().join("store")).expect("a store"));
     let by = tine_engine::Call::by("t").in_project(tine_core::ProjectId::from_stored("trips"));
     let id = tine_core::ConversationId::from_stored("c");
     let log = engine.operations(&by, &id, tine_engine::Page::default()).expect("a log");

@@ -39,10 +39,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tine_store::embedded::Mode;
 use tine_store::{
-    Check, FeedPosition, Index, IndexState, Job, PackOptions, Packed, Problem, Ranked, Read,
-    Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
+    Check, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked,
+    Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
 };
 
 pub use crate::address::Address;
@@ -158,7 +157,7 @@ enum Attempt {
 impl PostgresStore {
     /// Opens the store at an address. Tables that are missing or of an older format are made or
     /// changed first; where there are none, `mode` says what to do.
-    pub fn open(address: &Address, mode: Mode) -> Result<Self> {
+    pub fn open(address: &Address, mode: OpenMode) -> Result<Self> {
         let mut link = Link::connect(address).map_err(|failure| failure.told())?;
         schema::prepare(&mut link, address, mode)?;
         let shared = Shared {

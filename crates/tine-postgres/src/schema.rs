@@ -7,8 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tine_store::embedded::Mode;
-use tine_store::{Result, StoreError};
+use tine_store::{OpenMode, Result, StoreError};
 
 use crate::address::Address;
 use crate::failure::Failure;
@@ -60,13 +59,13 @@ pub(crate) fn look(link: &mut Link, address: &Address) -> Result<Migration> {
 }
 
 /// Makes sure that the tables are there, in the newest format.
-pub(crate) fn prepare(link: &mut Link, address: &Address, mode: Mode) -> Result<()> {
+pub(crate) fn prepare(link: &mut Link, address: &Address, mode: OpenMode) -> Result<()> {
     loop {
         let found = look(link, address)?;
         if found.from == Some(found.to) {
             return Ok(());
         }
-        if found.from.is_none() && mode == Mode::Existing {
+        if found.from.is_none() && mode == OpenMode::Existing {
             return Err(StoreError::Missing { path: place(address) });
         }
         match migrate(link, address) {

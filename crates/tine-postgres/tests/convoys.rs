@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tine_core::{ConversationId, Message, Role};
 use tine_engine::{Append, Call, Engine, NewConversation, PathQuery};
 use tine_postgres::{Address, PostgresStore};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
@@ -43,7 +43,7 @@ impl Aside {
 }
 
 fn open(address: &Address) -> Engine {
-    Engine::new(PostgresStore::open(address, Mode::Create).unwrap())
+    Engine::new(PostgresStore::open(address, OpenMode::Create).unwrap())
 }
 
 fn say(engine: &Engine, id: &ConversationId, text: &str) {

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use tine_core::{ConversationId, Kind, Message, Role};
 use tine_engine::{Append, Call, Engine, Error, NewConversation, PathQuery};
 use tine_postgres::{Address, PostgresStore};
-use tine_store::StoreError;
-use tine_store::embedded::Mode;
+use tine_store::{OpenMode, StoreError};
 
 const CLIENTS: usize = 4;
 
@@ -122,7 +121,7 @@ fn check(rest: Duration, appends: usize) -> Vec<Told> {
     let port = relay(host.to_owned(), 7, rest, Arc::clone(&state));
     let address = tine_testkit::database::new_store().replace(host, &format!("127.0.0.1:{port}"));
     let address = Address::parse(&address).unwrap();
-    let engine = Engine::new(PostgresStore::open(&address, Mode::Create).unwrap());
+    let engine = Engine::new(PostgresStore::open(&address, OpenMode::Create).unwrap());
     let call = Call::by("tester");
     let ids: Vec<ConversationId> = (0..CLIENTS)
         .map(|client| NewConversation::named(&format!("c{client}")).unwrap())
@@ -164,7 +163,7 @@ fn check(rest: Duration, appends: usize) -> Vec<Told> {
 fn a_database_that_is_not_there_is_told_as_busy_and_not_waited_for_long() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = Address::parse(&format!("postgres://postgres@{closed}/postgres")).unwrap();
-    let refused = PostgresStore::open(&address, Mode::Existing).unwrap_err();
+    let refused = PostgresStore::open(&address, OpenMode::Existing).unwrap_err();
     assert_eq!(refused.kind(), Kind::Busy, "{refused}");
     assert!(refused.to_string().contains("try again"), "{refused}");
 }

@@ -2,7 +2,7 @@
 
 use tine_core::Kind;
 use tine_postgres::{Address, PostgresStore};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 use tine_testkit::database::Encrypted;
 use tokio_postgres::NoTls;
 
@@ -10,7 +10,7 @@ use tokio_postgres::NoTls;
 fn open(server: &Encrypted, host: &str, parameters: &str) -> Result<i64, tine_store::StoreError> {
     let address = server.address().replace("127.0.0.1", host);
     let address = Address::parse(&format!("{address}?{parameters}"))?;
-    let _store = PostgresStore::open(&address, Mode::Create)?;
+    let _store = PostgresStore::open(&address, OpenMode::Create)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     Ok(runtime.block_on(async {
         let (client, connection) = tokio_postgres::connect(server.address(), NoTls).await.unwrap();
@@ -53,7 +53,7 @@ fn connections_are_encrypted_and_a_server_that_is_not_the_right_one_is_refused()
 #[test]
 fn a_server_without_encryption_is_refused_where_it_is_asked_for() {
     let address = format!("{}&sslmode=require", tine_testkit::database::new_store());
-    let refused = PostgresStore::open(&Address::parse(&address).unwrap(), Mode::Create);
+    let refused = PostgresStore::open(&Address::parse(&address).unwrap(), OpenMode::Create);
     let told = refused.unwrap_err().to_string();
     assert!(told.contains("does not support TLS"), "{told}");
 }

@@ -1,7 +1,7 @@
 //! Stores of their own in the database that tests share.
 
 use tine_postgres::{Address, PostgresStore};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 /// The address of a store that is not there yet.
 pub(crate) fn address(partitions: u32) -> Address {
@@ -11,5 +11,5 @@ pub(crate) fn address(partitions: u32) -> Address {
 
 /// An empty store.
 pub(crate) fn open(partitions: u32) -> PostgresStore {
-    PostgresStore::open(&address(partitions), Mode::Create).unwrap()
+    PostgresStore::open(&address(partitions), OpenMode::Create).unwrap()
 }

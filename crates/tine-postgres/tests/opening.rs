@@ -3,8 +3,7 @@
 use tine_core::{Message, Role};
 use tine_engine::{Append, Call, Engine, NewConversation, PathQuery};
 use tine_postgres::{Address, Migration, PostgresStore};
-use tine_store::embedded::Mode;
-use tine_store::{Store, StoreError};
+use tine_store::{OpenMode, Store, StoreError};
 use tokio_postgres::NoTls;
 
 use crate::fixture;
@@ -22,7 +21,7 @@ pub(crate) fn run(sql: &str) {
     });
 }
 
-fn open(address: &Address, mode: Mode) -> Result<PostgresStore, StoreError> {
+fn open(address: &Address, mode: OpenMode) -> Result<PostgresStore, StoreError> {
     PostgresStore::open(address, mode)
 }
 
@@ -31,12 +30,12 @@ fn nothing_is_made_where_a_store_must_be_and_looking_changes_nothing() {
     let address = fixture::address(0);
     for _ in 0..2 {
         assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: None, to: 2 });
-        let missing = open(&address, Mode::Existing).unwrap_err();
+        let missing = open(&address, OpenMode::Existing).unwrap_err();
         assert!(matches!(missing, StoreError::Missing { .. }), "{missing}");
     }
-    open(&address, Mode::Create).unwrap();
+    open(&address, OpenMode::Create).unwrap();
     assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: Some(2), to: 2 });
-    open(&address, Mode::Existing).unwrap();
+    open(&address, OpenMode::Existing).unwrap();
 }
 
 #[test]
@@ -64,7 +63,7 @@ fn a_store_of_the_first_format_is_brought_forward() {
         }
         let pending = PostgresStore::pending(&address).unwrap();
         assert_eq!(pending, Migration { from: Some(1), to: 2 });
-        let engine = Engine::new(open(&address, Mode::Existing).unwrap());
+        let engine = Engine::new(open(&address, OpenMode::Existing).unwrap());
         let call = Call::by("tester");
         let id =
             engine.create_conversation(&call, NewConversation::named("c").unwrap()).unwrap().id;
@@ -80,14 +79,14 @@ fn a_store_of_the_first_format_is_brought_forward() {
 #[test]
 fn a_newer_format_is_refused_and_left_alone() {
     let address = fixture::address(0);
-    open(&address, Mode::Create).unwrap();
+    open(&address, OpenMode::Create).unwrap();
     run(&format!("UPDATE {}.format SET number = 99", address.schema()));
-    for mode in [Mode::Create, Mode::Existing] {
+    for mode in [OpenMode::Create, OpenMode::Existing] {
         let refused = open(&address, mode).unwrap_err();
         assert!(matches!(refused, StoreError::NewerFormat { found: 99, .. }), "{refused}");
     }
     run(&format!("UPDATE {}.format SET number = 2", address.schema()));
-    open(&address, Mode::Existing).unwrap();
+    open(&address, OpenMode::Existing).unwrap();
 }
 
 #[test]
@@ -95,10 +94,10 @@ fn a_schema_of_somebody_else_is_refused_and_left_alone() {
     let address = fixture::address(0);
     let schema = address.schema();
     run(&format!("CREATE SCHEMA {schema}; CREATE TABLE {schema}.turn (theirs int)"));
-    let refused = open(&address, Mode::Create).unwrap_err();
+    let refused = open(&address, OpenMode::Create).unwrap_err();
     assert!(matches!(refused, StoreError::NotAStore { .. }), "{refused}");
     run(&format!("DROP TABLE {schema}.turn"));
-    open(&address, Mode::Create).unwrap();
+    open(&address, OpenMode::Create).unwrap();
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn many_who_open_a_new_store_at_once_make_one() {
     let address = fixture::address(0);
     std::thread::scope(|scope| {
         let all: Vec<_> =
-            (0..6).map(|_| scope.spawn(|| open(&address, Mode::Create).unwrap())).collect();
+            (0..6).map(|_| scope.spawn(|| open(&address, OpenMode::Create).unwrap())).collect();
         for store in all {
             assert!(store.join().unwrap().check().unwrap().problems.is_empty());
         }

@@ -13,7 +13,7 @@ use tine_engine::{
     SearchQuery, TurnRef,
 };
 use tine_postgres::PostgresStore;
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 use tokio_postgres::NoTls;
 
 use crate::fixture;
@@ -70,9 +70,9 @@ fn work(engine: &Engine, call: &Call) {
 fn work_in_one_project_looks_at_one_partition_of_each_table() {
     let address = fixture::address(PARTITIONS);
     // Closed, a connection tells its counts.
-    drop(PostgresStore::open(&address, Mode::Create).unwrap());
+    drop(PostgresStore::open(&address, OpenMode::Create).unwrap());
     let before = scans(address.schema());
-    let engine = Engine::new(PostgresStore::open(&address, Mode::Existing).unwrap());
+    let engine = Engine::new(PostgresStore::open(&address, OpenMode::Existing).unwrap());
     work(&engine, &Call::by("tester"));
     drop(engine);
     let mut touched: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -93,7 +93,7 @@ fn work_in_one_project_looks_at_one_partition_of_each_table() {
 #[test]
 fn a_unique_key_without_the_project_cannot_be_made() {
     let address = fixture::address(PARTITIONS);
-    drop(PostgresStore::open(&address, Mode::Create).unwrap());
+    drop(PostgresStore::open(&address, OpenMode::Create).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let refused = runtime.block_on(async {
         let (client, connection) =

@@ -9,8 +9,7 @@ use tine_engine::{
     SearchQuery, TurnRef,
 };
 use tine_postgres::PostgresStore;
-use tine_store::FeedPosition;
-use tine_store::embedded::Mode;
+use tine_store::{FeedPosition, OpenMode};
 
 use crate::fixture;
 
@@ -20,7 +19,7 @@ const ROUNDS: usize = 12;
 
 fn engines() -> [Engine; 2] {
     let address = fixture::address(0);
-    let open = || Engine::new(PostgresStore::open(&address, Mode::Create).unwrap());
+    let open = || Engine::new(PostgresStore::open(&address, OpenMode::Create).unwrap());
     [open(), open()]
 }
 

@@ -10,6 +10,8 @@
 mod access;
 mod api;
 mod app;
+pub mod assets;
+pub mod demo;
 mod events;
 mod mcp;
 mod metrics;

@@ -3,11 +3,11 @@
 //! Needs no token, since it says nothing of the store; what it asks for does. It may load nothing
 //! from elsewhere, run no script but its own, and stand in no frame.
 
+use crate::assets::File;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tine_core::Kind;
-use tine_page::File;
 
 use crate::problem::Problem;
 
@@ -53,8 +53,8 @@ pub(crate) async fn answer(request: Request) -> Response {
 /// itself what its address is about.
 fn find(path: &str, headers: &HeaderMap) -> Option<&'static File> {
     let name = path.strip_prefix('/')?;
-    let file = tine_page::find(name);
-    let index = || (name.is_empty() || wants(headers)).then(tine_page::index);
+    let file = crate::assets::find(name);
+    let index = || (name.is_empty() || wants(headers)).then(crate::assets::index);
     file.or_else(index)
 }
 

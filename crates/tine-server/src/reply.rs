@@ -24,8 +24,8 @@ use serde_json::json;
 use tine_core::{Kind, Role, TurnId};
 use tine_engine::{BranchVersion, BranchView, Call, Fork, ForkPoint, TurnRef, TurnView};
 use tine_formats::{redact, view, wire};
-use tine_models::{Delta, Finish};
-use tine_reply::{Model, Reply, Spoken};
+use tine_llm::reply::{Model, Reply, Spoken};
+use tine_llm::{Delta, Finish};
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::access::Access;

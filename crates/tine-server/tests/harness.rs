@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tine_core::Limits;
 use tine_engine::{Clock, Engine, SystemClock, SystemEntropy};
 use tine_server::{Options, Server, Stopper};
-use tine_store::EmbeddedStore;
+use tine_sqlite::SqliteStore;
 use ureq::http::{Request, Response};
 
 /// How long anything may take before a test gives up. Nothing is expected to take that long.
@@ -58,10 +58,10 @@ impl Served {
     pub fn by(
         folder: TempDir,
         options: Options,
-        engine: impl FnOnce(Arc<EmbeddedStore>) -> Engine,
+        engine: impl FnOnce(Arc<SqliteStore>) -> Engine,
     ) -> Self {
         let path = folder.path().join("store");
-        let engine = engine(Arc::new(EmbeddedStore::open(&path).expect("a store")));
+        let engine = engine(Arc::new(SqliteStore::open(&path).expect("a store")));
         let (sender, bound) = std::sync::mpsc::channel();
         let running = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -83,7 +83,7 @@ impl Served {
 
     /// An engine of its own over the same store, as another process has it.
     pub fn beside(&self) -> Engine {
-        Engine::new(EmbeddedStore::open(&self.path).expect("the same store"))
+        Engine::new(SqliteStore::open(&self.path).expect("the same store"))
     }
 
     /// Tells the server to stop, without waiting.

@@ -74,12 +74,12 @@ fn what_another_process_queues_is_done_too() {
 /// An interpreter with a defect.
 struct Broken;
 
-impl tine_interpret::Interpreter for Broken {
-    fn about(&self) -> tine_interpret::About {
-        tine_interpret::About {
+impl tine_analysis::Interpreter for Broken {
+    fn about(&self) -> tine_analysis::About {
+        tine_analysis::About {
             name: "broken".to_owned(),
             version: "1".to_owned(),
-            kind: tine_interpret::Kind::Rules,
+            kind: tine_analysis::Kind::Rules,
             provider: None,
             model: None,
             parameters: tine_core::Json::Null,
@@ -89,17 +89,17 @@ impl tine_interpret::Interpreter for Broken {
 
     fn interpret(
         &self,
-        _: &tine_interpret::Material<'_>,
-        _: &mut tine_interpret::Account,
-    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+        _: &tine_analysis::Material<'_>,
+        _: &mut tine_analysis::Account,
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
         panic!("a defect, on purpose")
     }
 
     fn replay(
         &self,
-        _: &tine_interpret::Material<'_>,
+        _: &tine_analysis::Material<'_>,
         _: Option<&[u8]>,
-    ) -> Result<Vec<tine_interpret::Finding>, tine_interpret::Failure> {
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
         panic!("a defect, on purpose")
     }
 }

@@ -2,6 +2,7 @@
 //! plain HTTP.
 
 mod access;
+mod assets;
 mod branches;
 mod changing;
 mod description;

@@ -66,7 +66,7 @@ fn the_page_comes_without_a_token_and_what_it_asks_for_does_not() {
 #[test]
 fn every_file_of_the_page_is_there() {
     let served = Served::new();
-    for file in tine_page::files() {
+    for file in tine_server::assets::files() {
         let sent = served.get(&format!("/{}", file.name)).expect(200);
         assert_eq!(sent.header("content-type"), Some(file.media_type()), "{}", file.name);
         assert!(sent.body == file.bytes, "{}", file.name);

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use tine_models::{Kind, Provider, Settings};
-use tine_reply::Model;
+use tine_llm::reply::Model;
+use tine_llm::{Kind, Provider, Settings};
 use tine_server::Options;
 
 use crate::harness::{Answer, Served, eventually};
@@ -32,7 +32,7 @@ fn nobody() -> Model {
         ..Settings::new(Kind::OpenAi, "none")
     };
     let provider = Provider::new("nobody", settings).expect("a provider");
-    Model::Provider(tine_models::Model::new(provider).expect("a model"))
+    Model::Provider(tine_llm::Model::new(provider).expect("a model"))
 }
 
 /// The events of a stream that has ended.

@@ -127,9 +127,9 @@ pub enum StoreError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// SQLite said no.
+    /// The storage engine failed in a way that no other variant describes.
     #[error("the embedded store failed: {0}")]
-    Sqlite(rusqlite::Error),
+    Backend(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl StoreError {
@@ -158,53 +158,7 @@ impl StoreError {
             | StoreError::Contract(_)
             | StoreError::Database { .. }
             | StoreError::Io { .. }
-            | StoreError::Sqlite(_) => Kind::Internal,
-        }
-    }
-}
-
-/// What SQLite could not allocate for its shared memory, which only a full disk explains.
-const IOERR_SHMSIZE: i32 = 10 | 19 << 8;
-
-/// Whether a statement names something that is not there. Statements are fixed and name what the
-/// tables were made with, so it is the list of tables that has changed.
-fn is_about_the_tables(message: &str) -> bool {
-    ["no such table", "no such column", "has no column named"]
-        .iter()
-        .any(|words| message.contains(words))
-}
-
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::{Error, ErrorCode};
-        let damaged = |record: &str| StoreError::Corrupt {
-            record: record.to_owned(),
-            why: error.to_string(),
-        };
-        match &error {
-            // A value of a type or a size that nobody ever wrote.
-            Error::FromSqlConversionFailure(..)
-            | Error::IntegralValueOutOfRange(..)
-            | Error::InvalidColumnType(..)
-            | Error::Utf8Error(..) => return damaged("in a row of tine.db"),
-            Error::SqliteFailure(code, _) if code.extended_code == IOERR_SHMSIZE => {
-                return StoreError::DiskFull;
-            }
-            Error::SqlInputError { msg, .. } | Error::SqliteFailure(_, Some(msg))
-                if is_about_the_tables(msg) =>
-            {
-                return damaged("list of tables in tine.db");
-            }
-            _ => {}
-        }
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => StoreError::DiskFull,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged("tine.db"),
-            Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "tine.db".into() },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::Busy { waited_ms: crate::embedded::BUSY_TIMEOUT_MS }
-            }
-            _ => StoreError::Sqlite(error),
+            | StoreError::Backend(_) => Kind::Internal,
         }
     }
 }

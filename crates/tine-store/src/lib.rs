@@ -2,8 +2,8 @@
 //!
 //! A [`Store`] keeps records and changes them in atomic transactions. It knows what a turn, a
 //! branch or an operation looks like and how to find one; it does not know what an append or a
-//! merge is. The rules exist once, in the engine, and run inside the transactions of whichever
-//! store was chosen: [`memory`] (strict, for tests) or [`embedded`] (SQLite).
+//! merge is. The rules exist once, in the engine, and run inside the transactions of a store: the
+//! strict [`memory`] store of this crate, `tine-sqlite` or `tine-postgres`.
 //!
 //! Turns live in *segments*: linear runs in which every turn is the parent of the next. The
 //! first child of a turn extends its segment, every further child starts a new one. A path is
@@ -12,7 +12,6 @@
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod copy;
-pub mod embedded;
 mod error;
 mod forward;
 pub mod ledger;
@@ -26,7 +25,6 @@ mod traits;
 #[doc(hidden)]
 pub use tine_core;
 
-pub use embedded::EmbeddedStore;
 pub use error::StoreError;
 pub use ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
 pub use memory::MemoryStore;
@@ -34,7 +32,10 @@ pub use records::*;
 pub use search::{
     Candidate, Document, Index, IndexMark, IndexState, Phrase, Ranked, SearchFilter, TextQuery,
 };
-pub use traits::{Check, Job, PackOptions, Packed, Problem, Read, Store, Verdict, Write, required};
+pub use traits::{
+    Check, Job, LostRecord, OpenMode, PackOptions, Packed, Problem, Read, Store, Verdict, Write,
+    required,
+};
 
 /// What every method of a store answers.
 pub type Result<T> = std::result::Result<T, StoreError>;

@@ -119,7 +119,7 @@ impl<'q> Scan<'q> {
 }
 
 /// A score as it is compared.
-pub(crate) fn hundredths(score: f64) -> i64 {
+pub fn hundredths(score: f64) -> i64 {
     (score * 100.0).round() as i64
 }
 

@@ -22,6 +22,15 @@ use crate::scan;
 use crate::search::{Index, IndexMark, IndexState, Ranked, SearchFilter, TextQuery};
 use crate::{Result, StoreError};
 
+/// Whether opening a store may make one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Makes the store when there is none.
+    Create,
+    /// Refuses when there is none.
+    Existing,
+}
+
 /// What becomes of a write transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -140,6 +149,15 @@ pub struct Problem {
     pub record: String,
     /// What is wrong with it.
     pub why: String,
+}
+
+/// A record that an index still names and that cannot be read any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostRecord {
+    /// Its conversation, if known.
+    pub conversation: Option<ConversationKey>,
+    /// Which record.
+    pub record: String,
 }
 
 /// Reading within a transaction.

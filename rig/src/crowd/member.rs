@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use tine_core::{ConversationId, Limits, Name, TurnId};
 use tine_engine::{Call, Engine, Purge, PurgeTarget, SystemClock, SystemEntropy, TurnRef};
-use tine_store::{EmbeddedStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::Store;
 
 use super::ask::{self, Ask, Kind, Picks, Told, Who};
 use crate::Fault;
@@ -72,7 +73,7 @@ impl Member {
             (self.worker..).take(self.threads).map(|worker| Hand::new(self.seed, worker)).collect();
         for from in (0..self.calls).step_by(SITTING) {
             let to = self.calls.min(from + SITTING);
-            let store = EmbeddedStore::open(&self.store)?;
+            let store = SqliteStore::open(&self.store)?;
             let store: Arc<dyn Store> = match self.defect {
                 Some(defect) => Arc::new(Defective::new(store, defect)),
                 None => Arc::new(store),

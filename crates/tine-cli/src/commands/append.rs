@@ -11,7 +11,7 @@ use tine_engine::{
 };
 use tine_formats::redact::{self, Redacted};
 use tine_formats::view;
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
@@ -130,7 +130,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     // nothing behind.
     let Given { prompt, mut messages } = given(&args, &session::limits())?;
     let redacted = if args.redact { redact::messages(&mut messages) } else { Redacted::new() };
-    let mode = if args.create { Mode::Create } else { Mode::Existing };
+    let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
     let session = &Session::open(globals, mode)?;
     let request = Append {
         messages,

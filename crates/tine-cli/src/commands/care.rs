@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tine_core::Kind;
 use tine_formats::view;
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::commands::repair;
@@ -40,7 +40,7 @@ pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
         globals.only_here("tine verify --repair", instead)?;
         return repair::repair(globals, folder);
     }
-    let session = Session::open(globals, Mode::Existing)?;
+    let session = Session::open(globals, OpenMode::Existing)?;
     let found = session.engine.verify()?;
     let failed = found.problems.len();
     if !session.answered_json(|| view::Verified::from(found.clone()))? {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tine_core::ProjectId;
 use tine_engine::RULES;
-use tine_models::Provider;
+use tine_llm::Provider;
 
 use super::serve::listen_setting;
 use crate::arguments::Globals;

@@ -4,7 +4,7 @@ use clap::Args;
 use tine_core::{ConversationId, Json, Limits, Reference};
 use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation};
 use tine_formats::view;
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
 use crate::failure::{Failure, Result};
@@ -46,7 +46,7 @@ pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
         title: args.title,
         metadata: Json::Null,
     };
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let made = session.engine.create_conversation(&call, request)?;
     if session.answered_json(|| view::Conversation::from(made.clone()))? {

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use clap::Args;
 use tine_client::Client;
 use tine_core::{ConversationId, Kind};
-use tine_demo::{CONVERSATION, StoryClock};
 use tine_engine::{Engine, SystemEntropy};
 use tine_formats::bundle::write_bundle;
 use tine_formats::view;
-use tine_store::embedded::{DATABASE_FILE, Mode};
-use tine_store::{MemoryStore, Store};
+use tine_server::demo::{CONVERSATION, StoryClock};
+use tine_sqlite::DATABASE_FILE;
+use tine_store::{MemoryStore, OpenMode, Store};
 
 use crate::arguments::{Globals, only_here};
 use crate::commands::tree::{head, whole_topology, write_tree};
@@ -60,7 +60,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
                        the example";
             return Err(Failure::refused(Kind::Unsupported, why));
         }
-        StorePlace::Database(_) => place.open(Mode::Create)?,
+        StorePlace::Database(_) => place.open(OpenMode::Create)?,
     };
     let clock = Arc::new(StoryClock::default());
     let told = Arc::clone(&clock);
@@ -68,7 +68,7 @@ pub(crate) fn demo(globals: &Globals, args: &DemoArgs) -> Result<()> {
     let session = Session::over(Place::Here(engine.clone()), globals)?;
     let id = ConversationId::new(CONVERSATION, session.limits())?;
     if !is_there(&session, &id)? {
-        tine_demo::tell(&engine, &session.call, &told, &id)?;
+        tine_server::demo::tell(&engine, &session.call, &told, &id)?;
     }
     let store = globals.named_store().unwrap_or_else(|| place.to_string().into());
     show(&session, &id, &format!("TINE_STORE={}", quoted(&store)))
@@ -80,7 +80,7 @@ fn make_folder(folder: &Path, place: &StorePlace, anew: bool) -> Result<Arc<dyn 
         remove(folder)?;
     }
     let fresh = !folder.join(DATABASE_FILE).exists();
-    let store = place.open(Mode::Create)?;
+    let store = place.open(OpenMode::Create)?;
     if fresh {
         mark(folder)?;
     }
@@ -100,7 +100,7 @@ fn over_server(globals: &Globals, args: &DemoArgs, client: Client) -> Result<()>
         let told = Arc::clone(&clock);
         let (store, entropy) = (Arc::new(MemoryStore::new()), Arc::new(SystemEntropy));
         let engine = Engine::with(store, clock, entropy, session::limits());
-        tine_demo::tell(&engine, &session.call, &told, &id)?;
+        tine_server::demo::tell(&engine, &session.call, &told, &id)?;
         let mut bundle = Vec::new();
         write_bundle(&engine, &session.call, std::slice::from_ref(&id), &mut bundle)?;
         client.import(Some(&session.call.project), &mut bundle.as_slice())?;

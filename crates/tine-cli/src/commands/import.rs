@@ -16,7 +16,7 @@ use tine_formats::view;
 use tine_import::detect::{self, Job, Plan, Seen};
 use tine_import::land::{Landing, Settings, Summary};
 use tine_import::{Error, Format, Note};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -95,7 +95,7 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let mut seen = Seen::default();
     // Looked at before a store is made for it: a mistyped name leaves nothing behind.
     let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(refused)?;
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let engine = match &session.engine {
         Place::Here(engine) => engine,
         Place::There(_) if !args.watch && plan.jobs.iter().all(is_bundle) => {
@@ -387,7 +387,7 @@ fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
             "`-` is one bundle on standard input; name nothing beside it",
         ));
     }
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let project = globals.project().is_some().then_some(&session.call.project);
     let done = match &session.engine {
         Place::Here(engine) => read_bundle(engine, project, &mut io::stdin().lock())?,

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use clap::{ArgGroup, Args};
 use serde::Serialize;
+use tine_analysis::Finding;
 use tine_core::{InterpretationId, Json, SourceId, Timestamp};
 use tine_engine::{
     Engine, InterpretationView, ObservationView, Reinterpret, RunPair, RunQuery, RunStatus,
 };
 use tine_formats::view;
-use tine_interpret::Finding;
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};

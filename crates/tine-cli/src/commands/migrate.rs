@@ -10,9 +10,8 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_postgres::PostgresStore;
-use tine_store::Store;
 use tine_store::copy::{Copied, copy};
-use tine_store::embedded::Mode;
+use tine_store::{OpenMode, Store};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -86,7 +85,7 @@ pub(crate) fn migrate(globals: &Globals, args: &MigrateArgs) -> Result<()> {
             all.iter().try_for_each(|format| screen.line(&told(format)))
         }
         (None, false) => {
-            from.open(Mode::Existing)?;
+            from.open(OpenMode::Existing)?;
             let format = format(&from)?;
             if screen.json {
                 return screen.document(&format);
@@ -121,8 +120,8 @@ fn told(format: &Format) -> String {
 }
 
 fn copied(screen: &Screen, from: &StorePlace, to: &StorePlace) -> Result<()> {
-    let source = from.open(Mode::Existing)?;
-    let target = to.open(Mode::Create)?;
+    let source = from.open(OpenMode::Existing)?;
+    let target = to.open(OpenMode::Create)?;
     let mut bar = Bar::new();
     let done = copy(&*source, &*target, &mut |done| bar.draw(done));
     bar.clear();

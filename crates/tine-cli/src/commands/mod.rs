@@ -45,7 +45,7 @@ pub(crate) mod token;
 pub(crate) mod tree;
 pub(crate) mod watch;
 
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Result;
@@ -61,7 +61,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<()> {
     }
     arguments.globals.read_settings()?;
     let globals = &arguments.globals;
-    let open = || Session::open(globals, Mode::Existing);
+    let open = || Session::open(globals, OpenMode::Existing);
     match arguments.command {
         Command::Repl(_) => repl::repl(globals),
         Command::Demo(args) => demo::demo(globals, &args),

@@ -342,7 +342,7 @@ fn write_rendering(
     system: bool,
     args: &PathArgs,
 ) -> Result<()> {
-    let count = tine_tokens::count;
+    let count = tine_llm::tokens::count;
     let budget = args.max_tokens.map(|max_tokens| Budget { max_tokens, count: &count });
     let open_calls = args.open_calls.map_or(OpenCalls::Close, OpenCalls::from);
     let rendering = render(path, &Options { format, open_calls, system, budget })?;

@@ -14,8 +14,9 @@ use tine_core::Kind;
 use tine_core::json::{self, Json, object};
 use tine_engine::{Engine, LeftOut, Repaired, SystemClock, SystemEntropy};
 use tine_formats::view;
-use tine_store::embedded::{self, Mode, OpenOptions};
-use tine_store::{Content, EmbeddedStore};
+use tine_sqlite::OpenOptions;
+use tine_sqlite::SqliteStore;
+use tine_store::{Content, OpenMode};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -60,12 +61,12 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
     let from = StorePlace::of(globals)?.folder()?;
     check_target(&from, to)?;
     let scratch = Scratch(beside(to));
-    let salvaged = embedded::salvage(&from, &scratch.0)?;
+    let salvaged = tine_sqlite::salvage(&from, &scratch.0)?;
     let open =
-        |folder: &Path, mode| EmbeddedStore::open_with(folder, OpenOptions { mode, vfs: None });
-    let damaged = open(&scratch.0, Mode::Existing)?;
+        |folder: &Path, mode| SqliteStore::open_with(folder, OpenOptions { mode, vfs: None });
+    let damaged = open(&scratch.0, OpenMode::Existing)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let engine = Engine::with(Arc::new(open(to, Mode::Create)?), clock, entropy, limits());
+    let engine = Engine::with(Arc::new(open(to, OpenMode::Create)?), clock, entropy, limits());
     let session = Session::over(Place::Here(engine.clone()), globals)?;
 
     let mut list = List { path: to.join(LEFT_OUT_FILE), file: None, first: Vec::new() };

@@ -8,8 +8,7 @@ use clap::Args;
 use tine_core::{Kind, Limits};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_server::{Options, Server};
-use tine_store::embedded::Mode;
-use tine_store::{PackOptions, Store};
+use tine_store::{OpenMode, PackOptions, Store};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -86,7 +85,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
     let named = listen_setting(globals, args.listen).value;
     let listen = address(&named)?;
     let place = StorePlace::of(globals)?;
-    let store = place.open(Mode::Create)?;
+    let store = place.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(Arc::clone(&store), clock, entropy, Limits::default())
         .with_interpreters(globals.settings.interpreters()?);
@@ -140,7 +139,7 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
 }
 
 /// The models that answer, by name.
-fn models(globals: &Globals, names: Vec<String>) -> Result<Vec<(String, tine_reply::Model)>> {
+fn models(globals: &Globals, names: Vec<String>) -> Result<Vec<(String, tine_llm::reply::Model)>> {
     let model = |name: String| {
         let model = globals.settings.model(&name)?;
         Ok((name, model))

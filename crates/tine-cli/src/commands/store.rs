@@ -11,7 +11,7 @@ use tine_engine::{
     Error, Interpret, NewSource, SourceBytes, StoreFacts, StoreTurn, StoredFacts, StoredSource,
 };
 use tine_formats::{view, wire};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use super::append::role_parser;
 use crate::arguments::{Globals, reference};
@@ -192,7 +192,7 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
     let message = message(&args, &session::limits())?;
     let attachments: Vec<SourceId> =
         args.attach.iter().map(|id| crate::things::id(id)).collect::<Result<_>>()?;
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let request = StoreTurn {
         conversation: Some(args.host_conversation),
         turn_id: args.turn_id,
@@ -286,7 +286,7 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
         }
         Source::Stdin => Arc::new(Spooled(Mutex::new(spooled()?))),
     };
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let request = NewSource {
         content,
         mime_type,
@@ -388,7 +388,7 @@ fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
 fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
     let request = facts(&Source::named(&args.file), &session::limits())?;
     let types: Vec<String> = request.entities.iter().map(|it| it.entity_type.clone()).collect();
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_facts(&call, request)?;
     if session.answered_json(|| view::StoredFacts::from(done.clone()))? {

@@ -18,7 +18,7 @@ use tine_engine::{
     Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
     SystemEntropy, carry, pull,
 };
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -131,7 +131,7 @@ struct Work {
 }
 
 pub(crate) fn sync(globals: &Globals, args: &SyncArgs) -> Result<()> {
-    let session = Session::open(globals, Mode::Create)?;
+    let session = Session::open(globals, OpenMode::Create)?;
     let here = session.engine.here("sync", "run it where the store is")?;
     let remote = remote(globals, args)?;
     let mut report = Report::default();
@@ -310,7 +310,7 @@ fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
     if place.is(&StorePlace::of(globals)?) {
         return Err(Failure::invalid("that is this store itself; name another one"));
     }
-    let mode = if args.create { Mode::Create } else { Mode::Existing };
+    let mode = if args.create { OpenMode::Create } else { OpenMode::Existing };
     let store = place.open(mode).map_err(|failure| match failure.kind() {
         Kind::NotFound => {
             let why = format!("there is no store at {}; --create makes one", args.remote);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tine_core::{Digest, Kind, Limits, Name, ProjectId};
 use tine_engine::{Clock, Entropy, SystemClock, SystemEntropy};
 use tine_server::{Token, TokenFile, token_digest};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -99,7 +99,7 @@ pub(crate) fn token(globals: &Globals, args: TokenArgs) -> Result<()> {
             file.tokens.push(made.clone());
             // A token belongs to a store: in a folder the store comes first, whoever makes it.
             match &place {
-                StorePlace::Folder(_) => drop(place.open(Mode::Create)?),
+                StorePlace::Folder(_) => drop(place.open(OpenMode::Create)?),
                 StorePlace::Database(_) => {
                     let folder = path.parent().unwrap_or(&path);
                     std::fs::create_dir_all(folder).map_err(failed)?;

@@ -10,8 +10,7 @@ use clap::Args;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{Engine, FeedEntry, FeedFilter};
 use tine_formats::view;
-use tine_store::FeedPosition;
-use tine_store::embedded::Mode;
+use tine_store::{FeedPosition, OpenMode};
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -42,7 +41,7 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn watch(globals: &Globals, args: &WatchArgs) -> Result<()> {
-    let session = Session::open(globals, Mode::Existing)?;
+    let session = Session::open(globals, OpenMode::Existing)?;
     end_on_interrupt()?;
     let project = globals.project().is_some().then(|| session.call.project.clone());
     let conversation = session.named_conversation().cloned();

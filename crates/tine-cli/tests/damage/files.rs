@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tine_core::{Kind, Message, Role};
 use tine_engine::{Append, NewConversation, PathQuery};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use super::flips::Dice;
 use super::{PAGE, call, copy, engine, exports, in_memory, repair, sample};
@@ -17,7 +17,7 @@ pub const LOCKS: [&str; 3] = ["writer.lock", "writer.queue", "users.lock"];
 
 /// Opening is refused with this kind and a sentence that holds these words.
 fn refused(folder: &Path, kind: Kind, words: &[&str]) {
-    for mode in [Mode::Existing, Mode::Create] {
+    for mode in [OpenMode::Existing, OpenMode::Create] {
         let error = engine(folder, mode).expect_err("it is damaged");
         assert_eq!(error.kind(), kind, "{error}");
         let text = error.to_string();
@@ -69,7 +69,7 @@ fn a_cut_database_is_named_wherever_it_is_cut() {
 #[test]
 fn a_conversation_that_lost_its_log_is_not_called_whole() {
     let sample = Sample::new();
-    let whole = exports(&engine(&sample.whole, Mode::Existing).unwrap()).unwrap();
+    let whole = exports(&engine(&sample.whole, OpenMode::Existing).unwrap()).unwrap();
     let pages = fs::metadata(sample.whole.join("tine.db")).unwrap().len() as usize / PAGE;
     let mut lost = 0;
     for page in 1..pages {
@@ -124,7 +124,7 @@ fn what_is_not_a_store_is_told_from_a_damaged_one() {
 /// them in the log.
 pub fn in_use(folder: &Path, turns: usize) {
     let writing = folder.with_extension("writing");
-    let engine = engine(&writing, Mode::Create).unwrap();
+    let engine = engine(&writing, OpenMode::Create).unwrap();
     let call = call("default");
     let new = NewConversation::named("talk").unwrap();
     let talk = engine.create_conversation(&call, new).unwrap().id;
@@ -137,7 +137,7 @@ pub fn in_use(folder: &Path, turns: usize) {
 
 /// How many turns of the conversation a store shows.
 fn turns_in(folder: &Path) -> usize {
-    let engine = engine(folder, Mode::Existing).unwrap();
+    let engine = engine(folder, OpenMode::Existing).unwrap();
     assert_eq!(engine.verify().unwrap().problems, []);
     let path = PathQuery::of(tine_core::ConversationId::from_stored("talk"));
     engine.path(&call("default"), path).unwrap().turns.len()
@@ -174,10 +174,11 @@ fn a_log_that_rotted_before_its_last_commit_is_refused_and_left_as_it_is() {
         let mut rotten = log.clone();
         rotten[at] ^= 1 << dice.below(8);
         fs::write(folder.join("tine.db-wal"), &rotten).unwrap();
-        let error = engine(&folder, Mode::Existing).expect_err("acknowledged turns would be lost");
+        let error =
+            engine(&folder, OpenMode::Existing).expect_err("acknowledged turns would be lost");
         assert_eq!(error.kind(), Kind::Corrupt, "byte {at}: {error}");
         assert!(error.to_string().contains("tine.db-wal"), "byte {at}: {error}");
-        assert!(engine(&folder, Mode::Existing).is_err(), "byte {at}: it is refused once only");
+        assert!(engine(&folder, OpenMode::Existing).is_err(), "byte {at}: it is refused once only");
         assert_eq!(fs::read(folder.join("tine.db-wal")).unwrap(), rotten);
         let mended = home.path().join(format!("mended-{round}"));
         let (new, done, left_out) = repair(&folder, &mended);
@@ -238,12 +239,12 @@ fn locks_that_are_missing_are_made_and_ones_that_cannot_be_are_named() {
     for lock in LOCKS {
         fs::remove_file(folder.join(lock)).unwrap();
     }
-    let before = exports(&engine(&sample.whole, Mode::Existing).unwrap()).unwrap();
-    assert_eq!(exports(&engine(&folder, Mode::Existing).unwrap()).unwrap(), before);
+    let before = exports(&engine(&sample.whole, OpenMode::Existing).unwrap()).unwrap();
+    assert_eq!(exports(&engine(&folder, OpenMode::Existing).unwrap()).unwrap(), before);
     for lock in LOCKS {
         fs::remove_file(folder.join(lock)).unwrap();
         fs::create_dir(folder.join(lock)).unwrap();
-        let error = engine(&folder, Mode::Existing).expect_err("there is no lock");
+        let error = engine(&folder, OpenMode::Existing).expect_err("there is no lock");
         assert!(error.to_string().contains(lock), "{error}");
         fs::remove_dir(folder.join(lock)).unwrap();
     }
@@ -337,7 +338,7 @@ fn one_damaged_turn_hides_no_sibling() {
 #[test]
 fn a_store_in_use_is_not_repaired() {
     let home = Home::with_trip();
-    let used = engine(&home.path("store"), Mode::Existing).unwrap();
+    let used = engine(&home.path("store"), OpenMode::Existing).unwrap();
     let to = home.path("new-store");
     let refused = home.run(&["verify", "--repair", to.to_str().unwrap()]);
     assert_eq!(refused.code, 12, "{refused:?}");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tine_core::Kind;
 use tine_engine::LeftOut;
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use super::{PAGE, copy, engine, exports, in_memory, repair, sample};
 
@@ -48,7 +48,7 @@ const BESIDE: [(&str, &[&str]); 4] = [
 ];
 
 fn look(folder: &Path, before: &BTreeMap<String, Vec<u8>>) -> Seen {
-    let engine = match engine(folder, Mode::Existing) {
+    let engine = match engine(folder, OpenMode::Existing) {
         Ok(engine) => engine,
         Err(error) => {
             let named = matches!(error.kind(), Kind::Corrupt | Kind::Invalid);
@@ -144,8 +144,8 @@ fn a_flipped_bit_is_harmless_or_named_and_what_it_did_not_touch_is_had_back() {
     let home = in_memory();
     let whole = home.path().join("whole");
     sample(&whole);
-    let before = exports(&engine(&whole, Mode::Existing).unwrap()).unwrap();
-    let checked = engine(&whole, Mode::Existing).unwrap().verify().unwrap();
+    let before = exports(&engine(&whole, OpenMode::Existing).unwrap()).unwrap();
+    let checked = engine(&whole, OpenMode::Existing).unwrap().verify().unwrap();
     assert_eq!(checked.problems, []);
     let bytes = fs::read(whole.join("tine.db")).unwrap();
     let mut dice = Dice::new(7);
@@ -184,7 +184,7 @@ fn a_bookmark_whose_name_rotted_gets_its_name_back_and_is_listed() {
     let home = in_memory();
     let whole = home.path().join("whole");
     sample(&whole);
-    let before = exports(&engine(&whole, Mode::Existing).unwrap()).unwrap();
+    let before = exports(&engine(&whole, OpenMode::Existing).unwrap()).unwrap();
     let bytes = fs::read(whole.join("tine.db")).unwrap();
     let name = b"mark-study";
     let places = bytes.windows(name.len()).enumerate().filter(|(_, it)| it == name);
@@ -206,7 +206,7 @@ fn whatever_is_done_to_the_database_nothing_panics_and_the_way_back_verifies() {
     let home = in_memory();
     let whole = home.path().join("whole");
     sample(&whole);
-    let before = exports(&engine(&whole, Mode::Existing).unwrap()).unwrap();
+    let before = exports(&engine(&whole, OpenMode::Existing).unwrap()).unwrap();
     let bytes = fs::read(whole.join("tine.db")).unwrap();
     let mut dice = Dice::new(8);
     let (mut kept, mut conversations) = (0, 0);

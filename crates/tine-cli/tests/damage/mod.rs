@@ -20,8 +20,9 @@ use tine_engine::{
     PurgeTarget, Repaired, SplitTurn, TurnRef,
 };
 use tine_formats::bundle::write_bundle;
-use tine_store::embedded::{self, Mode, OpenOptions};
-use tine_store::{EmbeddedStore, PackOptions, StoreError};
+use tine_sqlite::OpenOptions;
+use tine_sqlite::SqliteStore;
+use tine_store::{OpenMode, PackOptions, StoreError};
 
 /// Bytes in a page of a store's database.
 pub const PAGE: usize = 16_384;
@@ -32,8 +33,8 @@ pub fn in_memory() -> TempDir {
 }
 
 /// An engine over a store that is there; the clock and the ids are the same in every run.
-pub fn engine(folder: &Path, mode: Mode) -> Result<Engine, StoreError> {
-    let store = EmbeddedStore::open_with(folder, OpenOptions { mode, vfs: None })?;
+pub fn engine(folder: &Path, mode: OpenMode) -> Result<Engine, StoreError> {
+    let store = SqliteStore::open_with(folder, OpenOptions { mode, vfs: None })?;
     let start: Timestamp = "2024-01-15T10:30:00Z".parse().unwrap();
     let clock = Arc::new(ManualClock::new(start, 1_000));
     Ok(Engine::with(Arc::new(store), clock, Arc::new(FixedEntropy::new(1)), Limits::default()))
@@ -143,7 +144,7 @@ fn plain(engine: &Engine, call: &Call, id: &str, turns: usize) {
 
 /// A closed store with several conversations in two projects.
 pub fn sample(folder: &Path) {
-    let engine = engine(folder, Mode::Create).unwrap();
+    let engine = engine(folder, OpenMode::Create).unwrap();
     let (here, there) = (call("default"), call("research"));
     eventful(&engine, &here, "trip");
     plain(&engine, &here, "diary", 60);
@@ -188,9 +189,9 @@ pub fn exports(engine: &Engine) -> Result<BTreeMap<String, Vec<u8>>, Box<dyn std
 /// Repairs a store into a new folder, as the command does.
 pub fn repair(from: &Path, to: &Path) -> (Engine, Repaired, Vec<LeftOut>) {
     let scratch = to.with_extension("scratch");
-    let salvaged = embedded::salvage(from, &scratch).unwrap();
-    let damaged = EmbeddedStore::open(&scratch).unwrap();
-    let engine = engine(to, Mode::Create).unwrap();
+    let salvaged = tine_sqlite::salvage(from, &scratch).unwrap();
+    let damaged = SqliteStore::open(&scratch).unwrap();
+    let engine = engine(to, OpenMode::Create).unwrap();
     let mut left_out = Vec::new();
     let done = engine
         .repair(&call("default"), &damaged, &salvaged.lost, &mut |record| {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tine_analysis::rings::Rings;
 use tine_core::commit::{Conflict, Held, Seen, State};
 use tine_core::{
     Commit, CommitHash, ConversationId, EntityId, Json, ObservationId, Role, Timestamp, TurnHash,
     TurnId,
 };
-use tine_rings::Rings;
 
 use crate::{BranchView, TurnView};
 

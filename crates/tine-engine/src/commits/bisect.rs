@@ -5,10 +5,10 @@ use tine_store::{Content, Read, Turn};
 
 use super::known::Known;
 use super::{BisectQuery, Bisected, Predicate, rings};
-use crate::learned::Ledger;
-use crate::resolve;
-use crate::tree::Tree;
-use crate::views;
+use crate::knowledge::Ledger;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
+use crate::tree::views;
 use crate::{Call, Engine, Error, Result};
 
 /// What was found out about a step.
@@ -84,7 +84,7 @@ impl Engine {
         self.read(|records| {
             let place = resolve::place(records, call, &query.at)?;
             let tree = Tree::new(records, place.conversation.key);
-            let path = crate::path::shown(records, &place)?;
+            let path = crate::tree::path::shown(records, &place)?;
             let found = match &query.predicate {
                 Predicate::Contains(text) => said(&path, text)?,
                 Predicate::Fact { .. } => bisect_steps(path.len(), |step| {

@@ -8,10 +8,10 @@ use super::book::{Book, Graph};
 use super::make::{head_of, state_at};
 use super::window::{Stretch, passes};
 use super::{BlameOf, BlameQuery, Blamed, rings};
-use crate::learned::Ledger;
-use crate::path::fetch;
-use crate::resolve;
-use crate::tree::Tree;
+use crate::knowledge::Ledger;
+use crate::tree::path::fetch;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {

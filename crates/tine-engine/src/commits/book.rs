@@ -9,8 +9,8 @@ use tine_core::{
 use tine_store::{EntryKind, KeyRange, Read, StoreError, TurnLoc, required};
 
 use super::{CommitView, SignatureView};
-use crate::change::{optional, parsed, text};
-use crate::learned::{keys, parse};
+use crate::knowledge::{keys, parse};
+use crate::log::change::{optional, parsed, text};
 use crate::{Candidate, Error, Result};
 
 /// The commits of a project.

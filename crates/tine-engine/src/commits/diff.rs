@@ -13,11 +13,11 @@ use super::make::{head_of, state_at};
 use super::merging::fork_point;
 use super::window::Stretch;
 use super::{Diff, DiffQuery, DiffSide, DiffTurn, SeenDiff, answers, rings};
-use crate::append::digest_of;
-use crate::learned::Ledger;
-use crate::path::fetch;
-use crate::resolve;
-use crate::tree::Tree;
+use crate::knowledge::Ledger;
+use crate::ops::append::digest_of;
+use crate::tree::path::fetch;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
 use crate::{Call, Engine, Error, Result, TurnRef};
 
 /// Turns of one side whose words are compared at most.

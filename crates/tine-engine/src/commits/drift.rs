@@ -8,8 +8,8 @@ use tine_core::commit::{Facets, Seen};
 use super::Drift;
 use super::book::Book;
 use super::make::head_of;
-use crate::resolve;
-use crate::tree::Tree;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
 use crate::{Call, Engine, Result};
 
 impl Engine {

@@ -11,8 +11,8 @@ use super::known::observed;
 use super::rings::{About, Prepared, extractor};
 use super::window::Stretch;
 use crate::Result;
-use crate::log::Mutation;
-use crate::path::fetch;
+use crate::log::mutation::Mutation;
+use crate::tree::path::fetch;
 
 /// Keywords, and names, that one commit keeps at most.
 pub(super) const KEPT: usize = 1_000;

@@ -5,11 +5,11 @@ use tine_core::{Message, Name, Status};
 use tine_store::{Content, Origin};
 
 use super::{Inject, Injected};
-use crate::append::{make_chain, refuse_purged};
-use crate::change::text;
-use crate::log::{Mutation, Receipt};
-use crate::resolve;
-use crate::views::Answered;
+use crate::log::change::text;
+use crate::log::mutation::{Mutation, Receipt};
+use crate::ops::append::{make_chain, refuse_purged};
+use crate::tree::resolve;
+use crate::tree::views::Answered;
 use crate::{BranchView, Call, Engine, Error, Result, TurnView};
 
 impl Engine {

@@ -10,8 +10,8 @@ use tine_store::{EntryKind, KeyRange, TurnLoc};
 
 use super::window::Stretch;
 use crate::Result;
-use crate::learned::{Ledger, keys, name};
-use crate::tree::Tree;
+use crate::knowledge::{Ledger, keys, name};
+use crate::tree::shown::Tree;
 
 /// What the observations on a path say.
 pub(super) struct Known {
@@ -126,8 +126,8 @@ pub(super) fn observed<T>(
 /// The entity that an observation speaks of now.
 fn speaks_of(ledger: &Ledger<'_>, id: ObservationId) -> Result<Option<EntityId>> {
     let moved = ledger.records.entry(ledger.project, EntryKind::Moved, &keys::observation(id))?;
-    let moved = moved.as_deref().and_then(crate::learned::parse);
-    let to = moved.and_then(|moved| crate::change::parsed(&moved, "to")).unwrap_or(id.entity);
+    let moved = moved.as_deref().and_then(crate::knowledge::parse);
+    let to = moved.and_then(|moved| crate::log::change::parsed(&moved, "to")).unwrap_or(id.entity);
     Ok(ledger.entity(to)?.map(|entity| entity.id))
 }
 

@@ -8,10 +8,10 @@ use tine_store::Read;
 use super::book::{Book, Listed};
 use super::make::head_of;
 use super::{CommitQuery, CommitView};
-use crate::conversation::bad_cursor;
-use crate::resolve;
-use crate::tree::Tree;
-use crate::views::Answered;
+use crate::ops::conversation::bad_cursor;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
+use crate::tree::views::Answered;
 use crate::{Call, Engine, Error, Listing, Page, Result};
 
 impl Engine {

@@ -11,11 +11,11 @@ use super::known::Known;
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
 use super::{CommitView, NewCommit, WindowRef, facets};
-use crate::change::text;
-use crate::log::{Mutation, Receipt};
-use crate::resolve;
-use crate::tree::Tree;
-use crate::views::{Answered, Named};
+use crate::log::change::text;
+use crate::log::mutation::{Mutation, Receipt};
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
+use crate::tree::views::{Answered, Named};
 use crate::{Call, Engine, Error, Result, TurnRef};
 
 /// The longest message of a commit.
@@ -253,7 +253,7 @@ pub(super) fn state_at(
     head: Option<&Listed>,
     at: Option<TurnLoc>,
 ) -> Result<(State, Known)> {
-    let ledger = crate::learned::Ledger::new(book.records, book.project);
+    let ledger = crate::knowledge::Ledger::new(book.records, book.project);
     let known = Known::at(&ledger, tree, at)?;
     let mut state = known.state.clone();
     if let Some(listed) = head

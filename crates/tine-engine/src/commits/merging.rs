@@ -16,13 +16,13 @@ use super::{
     CommitView, Decision, FieldConflict, MergeBranches, Merged, ResolveConflicts, Summary,
     SummaryLine, Take, answers, facets, summary,
 };
-use crate::append::make_chain;
-use crate::change::{optional, text};
-use crate::learned::Ledger;
-use crate::log::{Mutation, Receipt};
-use crate::resolve;
-use crate::tree::Tree;
-use crate::views::Answered;
+use crate::knowledge::Ledger;
+use crate::log::change::{optional, text};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::ops::append::make_chain;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
+use crate::tree::views::Answered;
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tine_analysis::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
+use tine_analysis::rules::Rules;
+use tine_analysis::{Account, Interpreter, Material, Subject};
 use tine_core::json::{Json, object};
 use tine_core::{Body, Digest, ProjectId, TurnId};
-use tine_interpret::rules::Rules;
-use tine_interpret::{Account, Interpreter, Material, Subject};
-use tine_rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
 use tine_store::{Content, EntryKind, KeyRange, Read, Turn, TurnLoc, Write};
 
 use super::{NameFound, TurnRings};
-use crate::learned::parse;
-use crate::resolve;
+use crate::knowledge::parse;
+use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result, TurnRef};
 
 /// Turns whose rings are kept in one transaction.
@@ -45,7 +45,7 @@ impl Engine {
         for some in turns.chunks(KEPT_AT_ONCE) {
             let (found, missing) = self.read(|records| {
                 let (mut found, mut missing) = (Vec::new(), Vec::new());
-                let turns = crate::path::fetch(records, some)?;
+                let turns = crate::tree::path::fetch(records, some)?;
                 let kept = kept_among(records, project, &turns)?;
                 for turn in turns {
                     let text = kept.get(&turn.id);
@@ -215,12 +215,12 @@ fn computed(turn: &Turn) -> Option<About> {
         Some(NameFound { name, entity_type: finding.entity_type, span })
     });
     let names = names.collect();
-    Some(About { rings: tine_rings::rings(&text), names })
+    Some(About { rings: tine_analysis::rings::rings(&text), names })
 }
 
 /// Who finds rings and names, in which version.
 pub(super) fn extractor() -> String {
-    format!("{} rules/{}", tine_rings::EXTRACTOR, Rules.about().version)
+    format!("{} rules/{}", tine_analysis::rings::EXTRACTOR, Rules.about().version)
 }
 
 /// The text of a turn: its text blocks, a blank line between them.

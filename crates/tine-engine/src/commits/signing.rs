@@ -5,8 +5,8 @@ use tine_store::EntryKind;
 
 use super::CommitView;
 use super::book::Book;
-use crate::change::text;
-use crate::resolve;
+use crate::log::change::text;
+use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {

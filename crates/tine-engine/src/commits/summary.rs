@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use tine_analysis::rings::Intent;
 use tine_core::CommitHash;
 use tine_core::commit::{Facets, Held, Seen};
-use tine_rings::Intent;
 use tine_store::{Content, TurnLoc};
 
 use super::book::Book;
 use super::window::{Stretch, passes};
 use super::{FieldChange, SummaryLine, rings};
 use crate::Result;
-use crate::path::fetch;
-use crate::tree::Tree;
+use crate::tree::path::fetch;
+use crate::tree::shown::Tree;
 
 /// Decisions that a summary quotes at most.
 const DECISIONS: usize = 20;
@@ -74,7 +74,7 @@ fn turn_of(
     book: &Book<'_>,
     observation: &tine_core::ObservationId,
 ) -> Result<Option<tine_core::TurnHash>> {
-    let ledger = crate::learned::Ledger::new(book.records, book.project);
+    let ledger = crate::knowledge::Ledger::new(book.records, book.project);
     let Some(turn) = ledger.observation(*observation)?.and_then(|one| one.turn) else {
         return Ok(None);
     };

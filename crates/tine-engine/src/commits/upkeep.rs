@@ -9,9 +9,9 @@ use super::book::{Book, Listed, listed_parts};
 use super::rings;
 use super::window::Stretch;
 use crate::error::Reference;
-use crate::expected::Expected;
-use crate::learned::{keys, parse};
-use crate::tree::{Piece, Tree};
+use crate::knowledge::{keys, parse};
+use crate::maintenance::expected::Expected;
+use crate::tree::shown::{Piece, Tree};
 use crate::{Error, Result};
 
 /// The commits that cover any of these turns.

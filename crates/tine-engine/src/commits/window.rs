@@ -3,7 +3,7 @@
 use tine_core::{Commit, TurnHash};
 use tine_store::{Read, TurnLoc, required};
 
-use crate::tree::{Piece, Tree};
+use crate::tree::shown::{Piece, Tree};
 use crate::{Error, Result};
 
 /// The most turns in one window.

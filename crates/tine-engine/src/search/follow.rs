@@ -15,9 +15,9 @@ use tine_store::{
     Read, Result as Stored, Turn,
 };
 
-use crate::change::Change;
-use crate::history::detail;
-use crate::undo::{REDO, UNDO};
+use crate::log::change::Change;
+use crate::log::history::detail;
+use crate::ops::undo::{REDO, UNDO};
 use crate::{Engine, Error, Refreshed, Result};
 
 /// Operations of one batch at most.

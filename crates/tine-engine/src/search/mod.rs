@@ -22,10 +22,10 @@ use tine_store::{
     StoreError, TextQuery, Turn, TurnLoc, Visibility,
 };
 
-use crate::conversation::bad_cursor;
-use crate::metadata::shown_title;
-use crate::resolve;
-use crate::tree::{State, Tree};
+use crate::ops::conversation::bad_cursor;
+use crate::ops::metadata::shown_title;
+use crate::tree::resolve;
+use crate::tree::shown::{State, Tree};
 use crate::{
     Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, TurnRef, WindowQuery,
 };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tine_core::Limits;
 use tine_engine::{Append, Call, DiffQuery, Engine, FixedEntropy, ManualClock, NewCommit};
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 use tine_testkit::stores::{Cost, Counting, TempFolder};
 
 use crate::world::{spoken, start};
@@ -45,7 +46,7 @@ fn comparing_two_commits_reads_no_turn() {
         assert_eq!(cost.written, 0);
     }
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a store");
+    let store = SqliteStore::open(folder.path()).expect("a store");
     assert!(compared(Arc::new(store), 1_000).read <= 16);
 }
 

@@ -10,9 +10,8 @@ use tine_engine::{
     Call, Correct, Delete, DeleteMode, Edit, End, Engine, Error, FixedEntropy, Interpret, Merge,
     NewRelationship, NewSource, Page, Reinterpret, RunQuery, Separate, StoreFacts, StoreTurn,
 };
-use tine_store::{
-    EmbeddedStore, EntryKind, FeedPosition, KeyRange, MemoryStore, Read, Result as Stored, Store,
-};
+use tine_sqlite::SqliteStore;
+use tine_store::{EntryKind, FeedPosition, KeyRange, MemoryStore, Read, Result as Stored, Store};
 use tine_testkit::machine::{StepClock, beginning};
 use tine_testkit::stores::{Failing, TempFolder, Twice};
 
@@ -330,7 +329,7 @@ fn a_call_that_fails_at_any_write_leaves_nothing_and_can_be_made_again() {
     for (name, scene) in SCENES {
         fails_anywhere_and_leaves_nothing(name, *scene, Arc::new(MemoryStore::new()));
         let folder = TempFolder::new();
-        let store = EmbeddedStore::open(folder.path()).expect("a new store");
+        let store = SqliteStore::open(folder.path()).expect("a new store");
         fails_anywhere_and_leaves_nothing(name, *scene, Arc::new(store));
     }
 }

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use tine_store::{EmbeddedStore, MemoryStore};
+use tine_sqlite::SqliteStore;
+use tine_store::MemoryStore;
 use tine_testkit::stores::TempFolder;
 
 use crate::world::World;
@@ -90,7 +91,7 @@ fn run_case<S: Strategy<Value: Debug>>(
         check(&in_memory, &script).map_err(TestCaseError::fail)?;
         if seed.is_multiple_of(4) {
             let folder = TempFolder::new();
-            let store = EmbeddedStore::open(folder.path()).expect("a new store");
+            let store = SqliteStore::open(folder.path()).expect("a new store");
             let embedded = World::over(Arc::new(store), Some(folder));
             check(&embedded, &script)
                 .map_err(|why| TestCaseError::fail(format!("in the embedded store: {why}")))?;

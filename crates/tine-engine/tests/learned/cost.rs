@@ -7,7 +7,8 @@ use tine_engine::{
     AsOf, Call, Delete, DeleteMode, Edit, End, Engine, EntityQuery, FixedEntropy, ManualClock,
     NewFact, NewRelationship, Page, RelationshipQuery, StoreFacts, StoreTurn, TurnRef,
 };
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 use tine_testkit::stores::{Cost, Counting, TempFolder};
 
 use super::fact;
@@ -80,14 +81,14 @@ fn the_thousandth_restored_turn_costs_what_the_tenth_costs() {
 #[test]
 fn the_thousandth_restored_turn_costs_no_more_in_the_embedded_store_either() {
     let folder = TempFolder::new();
-    check_flat(Arc::new(EmbeddedStore::open(folder.path()).expect("a new store")));
+    check_flat(Arc::new(SqliteStore::open(folder.path()).expect("a new store")));
 }
 
 /// Answers between the results of one long turn, as agents have them that work for hours.
 #[test]
 fn the_five_hundredth_answer_under_one_turn_id_costs_what_the_tenth_costs() {
     let folder = TempFolder::new();
-    let rig = Rig::new(Arc::new(EmbeddedStore::open(folder.path()).expect("a new store")));
+    let rig = Rig::new(Arc::new(SqliteStore::open(folder.path()).expect("a new store")));
     rig.store("1", user("do it all"));
     let mut costs = Vec::new();
     for n in 0..500 {
@@ -201,7 +202,7 @@ fn a_timeline_costs_as_much_for_each_of_many_dates_as_for_each_of_few() {
 #[test]
 fn a_slot_with_a_thousand_versions_is_read_at_once_and_stored_within_bounds() {
     let folder = TempFolder::new();
-    let rig = Rig::new(Arc::new(EmbeddedStore::open(folder.path()).expect("a new store")));
+    let rig = Rig::new(Arc::new(SqliteStore::open(folder.path()).expect("a new store")));
     rig.store("1", user("question"));
     let request = StoreTurn::new("chat", "1", bot("version 0"));
     let first = rig.engine.store_turn(&rig.call, request).expect("a turn");

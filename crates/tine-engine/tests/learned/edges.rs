@@ -8,7 +8,8 @@ use tine_engine::{
     Append, Call, ConversationPatch, Delete, DeleteMode, Engine, NewConversation, Outcome, Page,
     Presence, Purge, PurgeTarget, SplitTurn, StoreTurn, StoredTurn,
 };
-use tine_store::{EmbeddedStore, MemoryStore};
+use tine_sqlite::SqliteStore;
+use tine_store::MemoryStore;
 use tine_testkit::stores::TempFolder;
 
 use super::runs;
@@ -380,7 +381,7 @@ fn a_return_to_an_answer_without_calls_leaves_the_one_with_calls_as_it_was() {
 #[test]
 fn more_than_a_thousand_answers_under_one_turn_id_stay_in_line() {
     let folder = TempFolder::new();
-    let store = EmbeddedStore::open(folder.path()).expect("a new store");
+    let store = SqliteStore::open(folder.path()).expect("a new store");
     let world = World::over(Arc::new(store), None);
     world.store("chat", "1", user("do it all"));
     for n in 0..1_010_u32 {
@@ -435,7 +436,7 @@ fn crowd(engines: &[Engine]) {
 fn eight_threads_on_one_slot_lose_no_observation() {
     crowd(&[Engine::new(MemoryStore::new())]);
     let folder = TempFolder::new();
-    let open = || Engine::new(EmbeddedStore::open(folder.path()).expect("a store"));
+    let open = || Engine::new(SqliteStore::open(folder.path()).expect("a store"));
     crowd(&[open(), open(), open()]);
 }
 

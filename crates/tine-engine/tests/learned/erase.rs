@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use tine_analysis::{About, Account, Failure, Finding, Interpreter, Kind, Material};
 use tine_core::json::{Json, object};
 use tine_core::{ConversationId, EntityId, ProjectId, TurnId, facts::envelope};
 use tine_engine::{
     BundleRecord, Call, End, EntityQuery, Interpret, Interpreters, NewFact, NewRelationship,
     NewSource, Page, PurgeTarget, RunStatus, StoreFacts, StoreTogether, StoreTurn,
 };
-use tine_interpret::{About, Account, Failure, Finding, Interpreter, Kind, Material};
 use tine_store::{Detail, MemoryStore};
 
 use super::{fact, runs, transfer};

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
+use tine_analysis::{About, Account, Failure, Finding, Interpreter, Kind, Material};
 use tine_core::json::{Json, object};
 use tine_core::{InterpretationId, Limits, Timestamp};
 use tine_engine::{
     Call, Engine, FixedEntropy, Interpret, Interpreters, ManualClock, NewSource, Page, RunQuery,
     RunStatus, StoreTurn,
 };
-use tine_interpret::{About, Account, Failure, Finding, Interpreter, Kind, Material};
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 use tine_testkit::machine::{StepClock, beginning};
 use tine_testkit::stores::TempFolder;
 
@@ -100,7 +101,7 @@ fn names(engine: &Engine) -> Vec<String> {
 fn two_engines_on_one_store_do_each_run_once() {
     let folder = TempFolder::new();
     let open = |seed: u64| {
-        let store = EmbeddedStore::open(folder.path()).expect("a store");
+        let store = SqliteStore::open(folder.path()).expect("a store");
         let clock = Arc::new(ManualClock::new(start(), 1));
         let entropy = Arc::new(FixedEntropy::new(seed));
         Engine::with(Arc::new(store), clock, entropy, Limits::default())
@@ -297,7 +298,7 @@ fn what_was_found_in_a_turn_that_is_not_shown_any_more_does_not_land() {
         let folder = TempFolder::new();
         let store: Arc<dyn Store> = match store {
             true => Arc::new(MemoryStore::new()),
-            false => Arc::new(EmbeddedStore::open(folder.path()).expect("a store")),
+            false => Arc::new(SqliteStore::open(folder.path()).expect("a store")),
         };
         let clock = Arc::new(StepClock::at(beginning()));
         let told = Told { version: "1", work: || Ok(vec![a_person("Ada")]) };

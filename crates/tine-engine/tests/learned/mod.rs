@@ -5,7 +5,7 @@
 //! | unstructured provenance | test |
 //! | --- | --- |
 //! | §6, tests: an envelope stored makes a source | `runs::an_envelope_is_one_source_one_logged_run_and_observations_that_trace_to_it` |
-//! | §6, tests: a run over it with the conversation's prompt | `leases::an_envelope_is_read_as_a_turn_and_other_text_as_a_document`; the prompt itself in `tine-models` |
+//! | §6, tests: a run over it with the conversation's prompt | `leases::an_envelope_is_read_as_a_turn_and_other_text_as_a_document`; the prompt itself in `tine-llm` |
 //! | §6, tests: observations are made | `runs::an_envelope_is_one_source_one_logged_run_and_observations_that_trace_to_it` |
 //! | §6, tests: the key again answers with the same source | `seeds::an_envelope_with_its_key_again_is_the_same_source_turn_and_run`, `runs::a_repeated_key_answers_with_the_same_source_and_other_bytes_are_refused` |
 //! | §6, tests: equal texts under two turn ids are two sources | `runs::equal_text_under_another_turn_id_is_another_source_and_another_run` |

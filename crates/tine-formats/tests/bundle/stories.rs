@@ -13,7 +13,8 @@ use tine_engine::{
     PurgeTarget, SplitTurn, TurnRef,
 };
 use tine_formats::bundle::{BundleError, read_bundle, read_bundle_in_place, write_bundle};
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 
 use super::sample::AWKWARD;
 
@@ -56,7 +57,7 @@ impl Folder {
     }
 
     pub fn embedded(&self, seed: u64) -> Engine {
-        engine(Arc::new(EmbeddedStore::open(&self.0).unwrap()), seed)
+        engine(Arc::new(SqliteStore::open(&self.0).unwrap()), seed)
     }
 }
 

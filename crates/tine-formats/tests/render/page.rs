@@ -13,7 +13,7 @@ fn every_rule_names_tests_that_exist() {
         include_str!("../../../tine-core/tests/messages.rs"),
         include_str!("../../../tine-core/tests/usage.rs"),
         include_str!("../../../tine-engine/tests/usage.rs"),
-        include_str!("../../../tine-tokens/tests/main.rs"),
+        include_str!("../../../tine-llm/tests/tokens.rs"),
     ]
     .concat();
     let rows = PAGE.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));

@@ -336,7 +336,8 @@ fn rendered(
     // About four bytes to a token; the answer is looked at again before it goes out.
     let most = u64::try_from(room / 4).unwrap_or(u64::MAX);
     let asked_for = max_tokens.unwrap_or(most);
-    options.budget = Some(render::Budget { max_tokens: asked_for, count: &tine_tokens::count });
+    options.budget =
+        Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
     let made = render::render(&path, &options)?;
     let form = serde_json::to_value(view::Rendering::from(made)).unwrap_or_default();
     let bytes = size(&form);

@@ -1,8 +1,8 @@
 //! The example, for whoever has nothing to look at yet.
 
+use crate::demo::Untold;
 use axum::http::Method;
 use tine_core::{ConversationId, Kind};
-use tine_demo::Untold;
 use tine_formats::bundle::read_bundle;
 use tine_formats::{view, wire};
 
@@ -23,11 +23,11 @@ fn load(
     _: wire::Nothing,
 ) -> Answered<view::Answer<view::Conversation>> {
     let (engine, call) = (asked.engine(), &asked.call);
-    let id = ConversationId::from_stored(tine_demo::CONVERSATION);
+    let id = ConversationId::from_stored(crate::demo::CONVERSATION);
     let new = match engine.conversation(call, &id) {
         Ok(_) => false,
         Err(error) if error.kind() == Kind::NotFound => {
-            let bundle = tine_demo::bundle(asked.project()).map_err(|why| match why {
+            let bundle = crate::demo::bundle(asked.project()).map_err(|why| match why {
                 Untold::Engine(error) => Problem::from(error),
                 Untold::Bundle(error) => Problem::from(error),
             })?;

@@ -402,7 +402,7 @@ fn rendered(
         OpenCalls::Keep => render::OpenCalls::Keep,
     };
     options.budget =
-        max_tokens.map(|max_tokens| render::Budget { max_tokens, count: &tine_tokens::count });
+        max_tokens.map(|max_tokens| render::Budget { max_tokens, count: &tine_llm::tokens::count });
     Ok(render::render(&whole, &options)?.into())
 }
 

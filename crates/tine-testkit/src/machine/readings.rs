@@ -10,8 +10,7 @@ use tine_engine::{
     BranchView, BundleRecord, ConversationView, Engine, FeedFilter, OperationView, Page, PathQuery,
     Tail, TopologyQuery, TopologyRow, TurnView,
 };
-use tine_store::copy::copy;
-use tine_store::{Content, FeedPosition, MemoryStore};
+use tine_store::{Content, FeedPosition, MemoryStore, copy::copy};
 
 use super::judge::{same, without_digest};
 use super::{Checked, Machine, engine};

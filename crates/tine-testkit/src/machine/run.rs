@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use tine_store::{EmbeddedStore, MemoryStore, Store};
+use tine_sqlite::SqliteStore;
+use tine_store::{MemoryStore, Store};
 
 use super::{Checked, Machine, Tally};
 use crate::steps::{Step, script};
@@ -88,7 +89,7 @@ pub fn run_steps(steps: &[Step], embedded: bool, plan: Plan) -> Result<Tally, St
         let store: Arc<dyn Store> = match plan.other {
             Some(other) => other(),
             None => {
-                let opened = EmbeddedStore::open(folder.path());
+                let opened = SqliteStore::open(folder.path());
                 Arc::new(opened.map_err(|error| error.to_string())?)
             }
         };

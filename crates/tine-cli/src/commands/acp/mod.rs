@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use tine_acp::{Agent, LINE_BYTES, Recorder};
 use tine_core::{Kind, Limits, ProjectId, Reference};
 use tine_engine::{Call, Engine, SystemClock, SystemEntropy, TurnRef};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -77,7 +77,7 @@ pub(crate) fn acp(globals: &Globals, args: AcpArgs) -> Result<()> {
         Some(set) => ProjectId::new(set.value, &limits)?,
         None => ProjectId::default(),
     };
-    let store = StorePlace::of(globals)?.open(Mode::Create)?;
+    let store = StorePlace::of(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits);
     let call = Call::by(globals.actor()).in_project(project);

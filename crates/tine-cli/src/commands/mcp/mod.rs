@@ -12,7 +12,7 @@ use serde::Serialize;
 use tine_core::{Kind, Limits, ProjectId};
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_mcp::{Allowed, Options, Tine, Toolset, serve_stdio};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
@@ -112,7 +112,7 @@ pub(crate) fn mcp(globals: &Globals, args: McpArgs) -> Result<()> {
     let files = Allowed::folders(args.allow_path).map_err(|error| {
         Failure::invalid(format!("a folder of --allow-path cannot be used: {error}"))
     })?;
-    let store = StorePlace::of(globals)?.open(Mode::Create)?;
+    let store = StorePlace::of(globals)?.open(OpenMode::Create)?;
     let (clock, entropy) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let engine = Engine::with(store, clock, entropy, limits)
         .with_interpreters(globals.settings.interpreters()?);

@@ -20,7 +20,7 @@ use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 use tine_core::{ConversationId, Kind};
 use tine_engine::{Fork, ForkPoint, NewConversation};
-use tine_store::embedded::Mode;
+use tine_store::OpenMode;
 
 use self::complete::Completion;
 use self::line::{CheckoutArgs, ConversationArgs, Line, LineArguments};
@@ -243,7 +243,7 @@ impl Repl {
 
     fn checkout(&mut self, mut globals: Globals, args: CheckoutArgs) -> Result<()> {
         globals.read_settings()?;
-        let session = Session::open(&globals, Mode::Existing)?;
+        let session = Session::open(&globals, OpenMode::Existing)?;
         let conversation = session.conversation()?;
         let branch = match args.name {
             None => return session.screen.line(&at_hand(&session, &conversation)),
@@ -270,7 +270,7 @@ impl Repl {
             return super::run(Arguments { globals, command });
         };
         globals.read_settings()?;
-        let session = Session::open(&globals, Mode::Create)?;
+        let session = Session::open(&globals, OpenMode::Create)?;
         let id = session.conversation_id(&id)?;
         let (known, verb) = match session.engine.conversation(&session.call, &id) {
             Err(error) if error.kind() == Kind::NotFound => {
@@ -307,7 +307,7 @@ impl Repl {
     fn session(&self) -> Result<Session> {
         let mut globals = self.globals.clone();
         globals.read_settings()?;
-        Session::open(&globals, Mode::Existing)
+        Session::open(&globals, OpenMode::Existing)
     }
 }
 

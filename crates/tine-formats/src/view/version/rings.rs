@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_analysis::rings::{FACETS, Facet, Intent, Keyword, Span};
 use tine_engine as engine;
-use tine_rings::{FACETS, Facet, Intent, Keyword, Span};
 
 use crate::view::Turn;
 use crate::view::reading::{Unreadable, count};
@@ -153,7 +153,7 @@ impl TryFrom<TurnRings> for engine::TurnRings {
         };
         let intent = Intent::from_name(&ring2.intent);
         let segments = ring3.offsets.into_iter().map(|place| span("ring3.offsets", place));
-        let rings = tine_rings::Rings {
+        let rings = tine_analysis::rings::Rings {
             keywords: both("ring1.spans", ring1.keywords, ring1.spans, keyword)?,
             intent: intent.ok_or_else(|| Unreadable::new("ring2.intent", "it is unknown"))?,
             facets: both("ring2.spans", ring2.facets, ring2.spans, facet)?,

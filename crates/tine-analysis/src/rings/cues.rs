@@ -1,0 +1,204 @@
+//! What tells the intent of a sentence, in one language.
+
+use crate::rings::lists::lines;
+use crate::rings::phrases::Phrases;
+
+/// What a cue tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Question,
+    Request,
+    Decision,
+    Acknowledgement,
+    Correction,
+    /// Something offered at the end of an answer.
+    Offer,
+    /// A statement, though it begins like something else.
+    Statement,
+}
+
+/// The cues of one sort.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// The sentence begins so.
+    first: Phrases,
+    /// It says so somewhere.
+    any: Phrases,
+    /// It says so somewhere, and that is beyond doubt.
+    sure: Phrases,
+    /// It ends so: the phrases backwards.
+    last: Phrases,
+}
+
+/// All cues of a language.
+#[derive(Default)]
+pub(crate) struct Cues {
+    question: Places,
+    request: Places,
+    decision: Places,
+    acknowledgement: Places,
+    correction: Places,
+    offer: Places,
+    statement: Places,
+    /// What may stand before a sentence without changing what it wants.
+    skip: Phrases,
+    thanks: Phrases,
+    hello: Phrases,
+    telling: Vec<String>,
+}
+
+/// In a sentence of nothing but certain phrases: a phrase that counts, or one that may stand by.
+const COUNTS: u8 = 0;
+const STANDS_BY: u8 = 1;
+
+/// How many openings are taken away from a sentence.
+const MAX_OPENINGS: usize = 6;
+
+/// The longest sentence that can be nothing but certain phrases, in bytes.
+const MAX_FORMULA_BYTES: usize = 160;
+
+impl Cues {
+    /// Reads a list: `sort place: phrase | phrase`.
+    pub fn new(list: &'static str) -> Self {
+        let mut cues = Self::default();
+        for line in lines(list) {
+            let (head, phrases) = line.split_once(": ").expect("a list is part of the program");
+            let phrases = phrases.split('|').map(str::trim).filter(|it| !it.is_empty());
+            if head.ends_with("whole") {
+                cues.telling
+                    .extend(phrases.clone().filter(|it| !it.contains(' ')).map(str::to_owned));
+            }
+            for phrase in phrases {
+                cues.add(head, phrase);
+            }
+        }
+        cues
+    }
+
+    fn add(&mut self, head: &str, phrase: &str) {
+        match head {
+            "skip first" => return self.skip.add(phrase, COUNTS),
+            "filler" => return self.thanks.add(phrase, STANDS_BY),
+            "greeting filler" => return self.hello.add(phrase, STANDS_BY),
+            "acknowledgement whole" => return self.thanks.add(phrase, COUNTS),
+            "greeting whole" => return self.hello.add(phrase, COUNTS),
+            _ => {}
+        }
+        let (sort, place) = head.split_once(' ').expect("a sort and a place");
+        let places = match sort {
+            "question" => &mut self.question,
+            "request" => &mut self.request,
+            "decision" => &mut self.decision,
+            "acknowledgement" => &mut self.acknowledgement,
+            "correction" => &mut self.correction,
+            "offer" => &mut self.offer,
+            _ => &mut self.statement,
+        };
+        match place {
+            "first" => places.first.add(phrase, COUNTS),
+            "any" => places.any.add(phrase, COUNTS),
+            "sure" => places.sure.add(phrase, COUNTS),
+            _ => places.last.add(&phrase.chars().rev().collect::<String>(), COUNTS),
+        }
+    }
+
+    /// Words that alone are a sentence of this language.
+    pub fn telling(&self) -> impl Iterator<Item = &String> {
+        self.telling.iter()
+    }
+
+    fn places(&self, sort: Sort) -> &Places {
+        match sort {
+            Sort::Question => &self.question,
+            Sort::Request => &self.request,
+            Sort::Decision => &self.decision,
+            Sort::Acknowledgement => &self.acknowledgement,
+            Sort::Correction => &self.correction,
+            Sort::Offer => &self.offer,
+            Sort::Statement => &self.statement,
+        }
+    }
+
+    /// The length of the longest cue that a sentence begins with, whichever openings it has.
+    pub fn beginning(&self, sort: Sort, openings: &[&str]) -> usize {
+        let first = &self.places(sort).first;
+        openings.iter().filter_map(|it| first.longest(it, 0)).map(|it| it.end).max().unwrap_or(0)
+    }
+
+    /// Whether a sentence begins with a cue.
+    pub fn begins(&self, sort: Sort, openings: &[&str]) -> bool {
+        self.beginning(sort, openings) > 0
+    }
+
+    /// Whether a cue stands anywhere in a sentence.
+    pub fn says(&self, sort: Sort, plain: &str) -> bool {
+        self.places(sort).any.stand_in(plain)
+    }
+
+    /// Whether a cue that leaves no doubt stands anywhere in a sentence.
+    pub fn surely_says(&self, sort: Sort, plain: &str) -> bool {
+        self.places(sort).sure.stand_in(plain)
+    }
+
+    /// Whether a sentence ends with a cue.
+    pub fn ends(&self, sort: Sort, plain: &str) -> bool {
+        let tail: String = plain.chars().rev().take(32).collect();
+        self.places(sort).last.longest(&tail, 0).is_some()
+    }
+
+    /// A sentence, and what is left of it as openings are taken away one by one.
+    pub fn without_openings<'p>(&self, plain: &'p str) -> Vec<&'p str> {
+        let mut rest = vec![plain];
+        while let Some(found) = rest.last().and_then(|last| self.skip.longest(last, 0)) {
+            let last = rest[rest.len() - 1];
+            rest.push(last[found.end..].trim_start_matches([' ', ',', '、']));
+            if rest.len() > MAX_OPENINGS {
+                break;
+            }
+        }
+        rest
+    }
+
+    /// Whether a sentence is nothing but thanks, agreement and the like.
+    pub fn is_acknowledgement(&self, plain: &str) -> bool {
+        is_formula(&self.thanks, plain)
+    }
+
+    /// Whether a sentence is nothing but a greeting.
+    pub fn is_greeting(&self, plain: &str) -> bool {
+        is_formula(&self.hello, plain)
+    }
+
+    /// What follows a greeting that a sentence begins with.
+    pub fn behind_greeting<'p>(&self, plain: &'p str) -> Option<&'p str> {
+        let found = self.hello.longest(plain, 0).filter(|it| it.tag == COUNTS)?;
+        plain[found.end..].strip_prefix(' ')
+    }
+}
+
+/// Whether a text is a row of phrases, at least one of which counts.
+fn is_formula(phrases: &Phrases, plain: &str) -> bool {
+    if plain.is_empty() || plain.len() > MAX_FORMULA_BYTES {
+        return false;
+    }
+    // For each byte: whether a row of phrases ends there, and whether one of them counts.
+    let mut reached = vec![[false; 2]; plain.len() + 1];
+    reached[0][0] = true;
+    for start in 0..plain.len() {
+        let [plainly, counting] = reached[start];
+        if !plainly && !counting {
+            continue;
+        }
+        if matches!(plain.as_bytes()[start], b' ' | b',') {
+            reached[start + 1][0] |= plainly;
+            reached[start + 1][1] |= counting;
+            continue;
+        }
+        phrases.at(plain, start, &mut |found| {
+            let counts = found.tag == COUNTS;
+            reached[found.end][0] |= plainly && !counts;
+            reached[found.end][1] |= counting || counts;
+        });
+    }
+    reached[plain.len()][1]
+}

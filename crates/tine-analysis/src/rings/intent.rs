@@ -1,0 +1,277 @@
+//! What a turn wants.
+//!
+//! Each sentence is read by the cues of its language. The last sentence that asks, wants or settles
+//! something gives the turn its intent: a long story that ends in a request is a request.
+
+use crate::rings::cues::{Cues, Sort};
+use crate::rings::language::Language;
+use crate::rings::lists;
+use crate::rings::read::Sentence;
+use crate::rings::script::is_east_asian;
+use crate::rings::segments::Block;
+
+/// What a turn wants, as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intent {
+    /// It asks.
+    Question,
+    /// It wants something done.
+    Request,
+    /// It tells.
+    Statement,
+    /// It settles something.
+    Decision,
+    /// It says that something was heard, or agrees, or thanks.
+    Acknowledgement,
+    /// It puts right what was said or understood before.
+    Correction,
+    /// It opens or closes a conversation and says nothing else.
+    Greeting,
+}
+
+impl Intent {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Question,
+        Self::Request,
+        Self::Statement,
+        Self::Decision,
+        Self::Acknowledgement,
+        Self::Correction,
+        Self::Greeting,
+    ];
+
+    /// Its name in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Question => "question",
+            Self::Request => "request",
+            Self::Statement => "statement",
+            Self::Decision => "decision",
+            Self::Acknowledgement => "acknowledgement",
+            Self::Correction => "correction",
+            Self::Greeting => "greeting",
+        }
+    }
+
+    /// The intent of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|intent| intent.as_str() == name)
+    }
+}
+
+impl std::fmt::Display for Intent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A turn of up to this many sentences is read as a whole; of a longer one, its ends.
+const SHORT_TURN: usize = 8;
+
+/// An acknowledgement may say this many more words.
+const SHORT_REMARK_WORDS: usize = 12;
+
+/// What one sentence does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Question,
+    Request,
+    /// A bare imperative, which may also be a step of some instructions.
+    Instruction,
+    Decision,
+    Correction,
+    Acknowledgement,
+    Greeting,
+    /// Something offered at the end of an answer.
+    Offer,
+    Statement,
+}
+
+/// The intent of a turn, given its sentences.
+pub(crate) fn intent(sentences: &[Sentence<'_>]) -> Intent {
+    let said: Vec<&Sentence<'_>> = sentences
+        .iter()
+        .filter(|it| !matches!(it.block, Block::Quote | Block::Code) && !it.plain.text.is_empty())
+        .collect();
+    let count = said.len();
+    let read = |no: usize| no < 3 || count <= SHORT_TURN || no + 3 >= count;
+    let acts: Vec<Act> =
+        said.iter().enumerate().filter(|(no, _)| read(*no)).map(|(_, it)| act(it)).collect();
+    let words = said.iter().map(|it| length(&it.plain.text)).sum();
+    settle(&acts, words, count > SHORT_TURN)
+}
+
+/// The intent of a turn by what its sentences do.
+fn settle(acts: &[Act], words: usize, long: bool) -> Intent {
+    let all = |some: &[Act]| !acts.is_empty() && acts.iter().all(|act| some.contains(act));
+    if all(&[Act::Greeting]) {
+        return Intent::Greeting;
+    }
+    let thanks = acts.contains(&Act::Acknowledgement);
+    if all(&[Act::Acknowledgement, Act::Greeting])
+        || (thanks && all(&[Act::Acknowledgement, Act::Greeting, Act::Offer]))
+    {
+        return Intent::Acknowledgement;
+    }
+    let opening = acts.iter().filter(|act| !matches!(act, Act::Greeting | Act::Acknowledgement));
+    if opening.take(2).any(|act| *act == Act::Correction) {
+        return Intent::Correction;
+    }
+    let decisive = acts.iter().enumerate().rev().find_map(|(no, act)| match act {
+        Act::Question => Some(Intent::Question),
+        Act::Request => Some(Intent::Request),
+        Act::Instruction if !long || no == 0 || no + 1 == acts.len() => Some(Intent::Request),
+        Act::Decision => Some(Intent::Decision),
+        _ => None,
+    });
+    if let Some(decisive) = decisive {
+        return decisive;
+    }
+    let first = acts.iter().find(|act| **act != Act::Greeting);
+    match first {
+        Some(Act::Acknowledgement) if words <= SHORT_REMARK_WORDS => Intent::Acknowledgement,
+        Some(Act::Offer) if acts.len() == 1 => Intent::Question,
+        _ => Intent::Statement,
+    }
+}
+
+/// What a sentence does.
+fn act(sentence: &Sentence<'_>) -> Act {
+    let cues = &lists::of(sentence.language).cues;
+    let plain = sentence.plain.text.as_str();
+    let asks = asks(sentence.text);
+    if cues.is_greeting(plain) || (!asks && greets_by_name(cues, sentence)) {
+        return Act::Greeting;
+    }
+    if !asks && cues.is_acknowledgement(plain) {
+        return Act::Acknowledgement;
+    }
+    let openings = cues.without_openings(plain);
+    let begins = |sort| cues.begins(sort, &openings);
+    if cues.begins(Sort::Correction, &[plain]) || (!asks && cues.says(Sort::Correction, plain)) {
+        return Act::Correction;
+    }
+    if begins(Sort::Offer) {
+        return Act::Offer;
+    }
+    if begins(Sort::Correction) {
+        return Act::Correction;
+    }
+    let wants = begins(Sort::Request) || cues.says(Sort::Request, plain);
+    match () {
+        () if asks => asked(cues, plain, &openings),
+        () if begins(Sort::Statement) => Act::Statement,
+        () if begins(Sort::Decision) || cues.ends(Sort::Decision, plain) => Act::Decision,
+        () if cues.surely_says(Sort::Question, plain) && !cues.ends(Sort::Request, plain) => {
+            Act::Question
+        }
+        () if begins(Sort::Acknowledgement) && !wants => Act::Acknowledgement,
+        () => told(sentence, cues, plain, &openings),
+    }
+}
+
+/// A greeting with a name of one or two words behind it.
+fn greets_by_name(cues: &Cues, sentence: &Sentence<'_>) -> bool {
+    let named = |name: &str| name.split(' ').count() <= 2;
+    let mut last = sentence.text.split_whitespace().rev();
+    cues.behind_greeting(&sentence.plain.text).is_some_and(named)
+        && last.next().is_some_and(|word| word.starts_with(char::is_uppercase))
+}
+
+/// What a sentence with a question mark does.
+fn asked(cues: &Cues, plain: &str, openings: &[&str]) -> Act {
+    let wants = cues.begins(Sort::Request, openings)
+        || cues.says(Sort::Request, plain)
+        || cues.ends(Sort::Request, plain);
+    let asks = cues.says(Sort::Question, plain) && !is_east_asian_text(plain)
+        || cues.surely_says(Sort::Question, plain)
+            && !cues.ends(Sort::Request, plain)
+            && !cues.says(Sort::Request, plain);
+    match wants && !asks {
+        true => Act::Request,
+        false => Act::Question,
+    }
+}
+
+/// What a sentence without a question mark does, once the plainest cues are ruled out.
+fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, openings: &[&str]) -> Act {
+    let rest = openings.last().copied().unwrap_or(plain);
+    let wants = cues.beginning(Sort::Request, openings);
+    let begins = cues.beginning(Sort::Question, openings);
+    let item = sentence.block == Block::Item;
+    let stopped = sentence.text.trim_end().ends_with(['。', '！', '!', '：', ':']);
+    let unsure = is_east_asian_text(plain) && stopped;
+    let asks =
+        begins > wants || cues.ends(Sort::Question, plain) && !cues.ends(Sort::Request, plain);
+    match () {
+        () if cues.ends(Sort::Request, plain) => Act::Request,
+        () if asks && !item => Act::Question,
+        () if cues.says(Sort::Decision, plain) => Act::Decision,
+        () if cues.says(Sort::Request, plain) => Act::Request,
+        () if cues.ends(Sort::Statement, plain) => Act::Statement,
+        () if wants > 0 && !item => Act::Instruction,
+        () if is_imperative(sentence.language, rest) && !item => Act::Instruction,
+        () if !unsure && cues.says(Sort::Question, plain) => Act::Question,
+        () => Act::Statement,
+    }
+}
+
+/// Whether a sentence asks, with a mark or without.
+pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
+    let cues = &lists::of(sentence.language).cues;
+    let openings = cues.without_openings(&sentence.plain.text);
+    asks(sentence.text)
+        || (cues.begins(Sort::Question, &openings) && !cues.begins(Sort::Statement, &openings))
+}
+
+/// Whether a sentence ends with a question mark, or has one of the marks that stand before.
+fn asks(text: &str) -> bool {
+    let closing = |it: char| !matches!(it, '?' | '？' | '⁇' | '⁉') && !it.is_alphanumeric();
+    text.trim_end_matches(closing).ends_with(['?', '？', '⁇', '⁉']) || text.contains('¿')
+}
+
+/// A sentence that begins with what can only be a command: a verb in its base form in English; in
+/// the others a word that no article stands before, and one behind.
+fn is_imperative(language: Language, rest: &str) -> bool {
+    const NO_OBJECT: &str = "is are was were has have had will would can could should may might \
+        isn't aren't wasn't of seems looks does did says said shows suggests states";
+    const GERMAN: &str = "den die das dem mir mich uns alles diesen diese dieses meinen meine mein \
+        einen eine ein es ihn mal";
+    const FRENCH: &str = "le la les un une des ce cette ces mon ma mes tout toutes";
+    const SPANISH: &str = "el la los las un una este esta estos mi mis todo todas";
+    const VERB_BEFORE_SUBJECT: &str = "falta faltan queda quedan llega llegan viene sale empieza";
+    let mut words = rest.split(' ');
+    let (Some(first), next) = (words.next(), words.next().unwrap_or("")) else { return false };
+    let among = |few: &str, word: &str| few.split_whitespace().any(|it| it == word);
+    let lists = lists::of(language);
+    let known = lists.stop.contains(first) || lists.weak.contains(first);
+    match language {
+        Language::English | Language::Other => {
+            lists.verbs.contains(first) && !among(NO_OBJECT, next)
+        }
+        Language::German => !known && among(GERMAN, next) && !first.ends_with(['t', 'n', 's']),
+        Language::French => {
+            !known
+                && (among(FRENCH, next) || next.starts_with("l'"))
+                && first.ends_with(['e', 's', 'z'])
+        }
+        Language::Spanish => {
+            let object = among(SPANISH, next) && first.ends_with(['a', 'e']);
+            let me = ["ame", "eme", "anos", "alo", "alos", "ala", "amelo"];
+            let told = first.len() > 5 && me.iter().any(|it| first.ends_with(it));
+            !known && !among(VERB_BEFORE_SUBJECT, first) && (object || told)
+        }
+        Language::Chinese | Language::Japanese => false,
+    }
+}
+
+fn is_east_asian_text(plain: &str) -> bool {
+    plain.chars().any(is_east_asian)
+}
+
+/// Words, or in scripts without spaces pairs of characters.
+fn length(plain: &str) -> usize {
+    let east_asian = plain.chars().filter(|it| is_east_asian(*it)).count();
+    plain.split(' ').count() + east_asian / 2
+}

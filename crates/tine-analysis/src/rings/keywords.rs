@@ -1,0 +1,306 @@
+//! The words and phrases that tell what a turn is about.
+//!
+//! Candidates are phrases of up to three words between stop words, and the words in them. What
+//! ranks them are the statistics of a single text: how often a candidate occurs and in how many
+//! sentences, how early, how it is written, and how often its words change their neighbours.
+//! Everything is counted in whole numbers, so that every machine ranks alike.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::rings::language::Language;
+use crate::rings::read::Sentence;
+use crate::rings::tokens::{Kind, Token, tokens};
+use crate::rings::{Keyword, MAX_KEYWORDS, Span};
+
+/// The most words of a phrase.
+const MAX_PHRASE: usize = 3;
+
+/// A word that occurs in phrases only is left out when there are this many better keywords.
+const ENOUGH: usize = 8;
+
+/// Words that tell little alone tell something together: `best time`.
+const WEAK_PHRASE: u64 = 1_000;
+
+/// One part in this many of the best candidate's score is too little to be a keyword.
+const LEAST_SHARE: u64 = 12;
+
+/// What is counted of a candidate.
+struct Candidate {
+    text: String,
+    span: Span,
+    /// Of its words, on average, in thousandths.
+    weight: u64,
+    words: u64,
+    count: u64,
+    /// How often it occurs other than as a part of a phrase.
+    alone: u64,
+    /// In how many sentences.
+    sentences: u64,
+    first: usize,
+    last: usize,
+    is_name: bool,
+    neighbours: HashSet<u64>,
+}
+
+/// The keywords of a text, given its sentences: the best first.
+pub(crate) fn keywords(text: &str, sentences: &[Sentence<'_>]) -> Vec<Keyword> {
+    let mut counted = Counted { text, candidates: HashMap::new() };
+    for (no, sentence) in sentences.iter().enumerate() {
+        let tokens = tokens(sentence);
+        for phrase in phrases(&tokens, sentence.language) {
+            counted.count(&tokens, phrase, no, sentence.language);
+        }
+    }
+    let total = sentences.len() as u64;
+    let mut ranked: Vec<(u64, Candidate)> =
+        counted.candidates.into_values().map(|it| (score(&it, total), it)).collect();
+    ranked.sort_by(|(one, a), (other, b)| {
+        other.cmp(one).then(a.span.cmp(&b.span)).then_with(|| a.text.cmp(&b.text))
+    });
+    best(ranked)
+}
+
+/// The best candidates, without those that say too little.
+fn best(ranked: Vec<(u64, Candidate)>) -> Vec<Keyword> {
+    let least = ranked.first().map_or(0, |(score, _)| score / LEAST_SHARE);
+    let mut found = Vec::new();
+    for (score, candidate) in ranked {
+        let is_part = candidate.alone == 0 && !candidate.is_name;
+        if found.len() == MAX_KEYWORDS {
+            break;
+        }
+        if score > least && !(is_part && found.len() >= ENOUGH) {
+            found.push(Keyword { text: candidate.text, span: candidate.span });
+        }
+    }
+    found
+}
+
+struct Counted<'t> {
+    text: &'t str,
+    candidates: HashMap<String, Candidate>,
+}
+
+impl Counted<'_> {
+    /// Counts a phrase and its words.
+    fn count(&mut self, tokens: &[Token], phrase: Phrase, sentence: usize, language: Language) {
+        let neighbours =
+            [phrase.start.checked_sub(1).and_then(|it| tokens.get(it)), tokens.get(phrase.end)];
+        let said = &tokens[phrase.start..phrase.end];
+        let described = is_described(said, language);
+        self.add(said, !described, neighbours, sentence, language);
+        if said.len() == 1 {
+            return;
+        }
+        for part in said.chunks(1).filter(|part| !part[0].links) {
+            let short = language == Language::Chinese && span_length(said) <= 4;
+            let stands = described || short;
+            match part[0].kind {
+                Kind::Word | Kind::Name | Kind::Identifier => {
+                    self.add(part, stands, [None, None], sentence, language);
+                }
+                Kind::Verb => self.add(part, true, [None, None], sentence, language),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        said: &[Token],
+        alone: bool,
+        neighbours: [Option<&Token>; 2],
+        sentence: usize,
+        language: Language,
+    ) {
+        let (Some(first), Some(last)) = (said.first(), said.last()) else { return };
+        let key: Vec<String> = said.iter().map(|it| stem(&it.folded, language)).collect();
+        let content = said.iter().filter(|it| !it.links);
+        let words = content.clone().count() as u64;
+        let weight = match words > 1 && said.iter().all(|it| it.kind == Kind::Weak) {
+            true => WEAK_PHRASE,
+            false => content.map(|it| weight(it.kind)).sum::<u64>() / words.max(1),
+        };
+        let span = Span { start: first.span.start, end: last.span.end };
+        let candidate = self.candidates.entry(key.join(" ")).or_insert_with(|| Candidate {
+            text: self.text[first.at.start..last.at.end].to_owned(),
+            span,
+            weight,
+            words,
+            count: 0,
+            alone: 0,
+            sentences: 0,
+            first: sentence,
+            last: usize::MAX,
+            is_name: said.iter().all(|it| matches!(it.kind, Kind::Name | Kind::Identifier)),
+            neighbours: HashSet::new(),
+        });
+        candidate.weight = candidate.weight.max(weight);
+        candidate.count += 1;
+        candidate.alone += u64::from(alone);
+        candidate.sentences += u64::from(candidate.last != sentence);
+        candidate.last = sentence;
+        for neighbour in neighbours.into_iter().flatten() {
+            candidate.neighbours.insert(fingerprint(&neighbour.folded));
+        }
+    }
+}
+
+/// A German noun behind an adjective, whose ending hangs on the sentence: the noun is the keyword.
+fn is_described(said: &[Token], language: Language) -> bool {
+    let noun = said.last().is_some_and(|it| it.kind != Kind::Weak);
+    language == Language::German && noun && said.first().is_some_and(|it| it.kind == Kind::Weak)
+}
+
+fn span_length(said: &[Token]) -> usize {
+    said.iter().map(|it| it.span.end - it.span.start).sum()
+}
+
+/// A phrase, as a range of words.
+#[derive(Clone, Copy)]
+struct Phrase {
+    start: usize,
+    end: usize,
+}
+
+/// The phrases of a sentence.
+fn phrases(tokens: &[Token], language: Language) -> Vec<Phrase> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let start = at;
+        at += 1;
+        if matches!(tokens[start].kind, Kind::Stop | Kind::Number) {
+            continue;
+        }
+        while at < tokens.len() && joins(tokens, start, at, language) {
+            at += 1;
+        }
+        while at > start + 1 && (tokens[at - 1].links || tokens[at - 1].kind == Kind::Stop) {
+            at -= 1;
+        }
+        split(start, at, &mut found);
+    }
+    found
+}
+
+/// Whether a phrase that begins at a word goes on with another.
+fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool {
+    let (before, next) = (&tokens[at - 1], &tokens[at]);
+    if !next.joined {
+        return false;
+    }
+    // `base de données`: one small word inside, between two that are keywords themselves.
+    if next.links {
+        let behind = tokens.get(at + 1).filter(|it| it.joined);
+        let is_noun = |it: &Token| it.kind == Kind::Word;
+        // Of a longer chain, the last two: `receta de | tortilla de patatas`.
+        let chained = tokens.get(at + 2).is_some_and(|it| it.links && it.joined)
+            && tokens.get(at + 3).is_some_and(|it| it.joined && is_noun(it));
+        return at == start + 1 && is_noun(before) && behind.is_some_and(is_noun) && !chained;
+    }
+    if before.links {
+        return true;
+    }
+    if at > start + 1 && tokens[start..at].iter().any(|it| it.links) {
+        return false;
+    }
+    use Kind::{Amount, Identifier, Name, Number, Verb, Weak, Word};
+    match (before.kind, next.kind) {
+        (_, Kind::Stop) | (Verb | Amount | Number, _) | (_, Amount) => false,
+        (_, Number) => true,
+        _ if language == Language::Chinese => {
+            let fits = matches!(
+                (before.kind, next.kind),
+                (Word | Name | Weak, Word) | (Word | Name, Verb) | (Weak, Weak)
+            );
+            fits && at - start < 2
+        }
+        (_, Verb) | (Word | Weak, Identifier) => false,
+        _ if language == Language::Japanese => next.kind != Weak && before.kind != Weak,
+        (Name, Name | Identifier) => true,
+        (Word | Weak | Identifier, Name) => language == Language::German,
+        (Word, Weak) => language == Language::English || language == Language::Other,
+        _ => true,
+    }
+}
+
+/// Cuts a long phrase into short ones: what matters stands at its end.
+fn split(start: usize, end: usize, found: &mut Vec<Phrase>) {
+    let mut pieces = Vec::new();
+    let mut end = end;
+    while end - start > MAX_PHRASE {
+        pieces.push(Phrase { start: end - 2, end });
+        end -= 2;
+    }
+    pieces.push(Phrase { start, end });
+    found.extend(pieces.into_iter().rev());
+}
+
+fn weight(kind: Kind) -> u64 {
+    match kind {
+        Kind::Name | Kind::Identifier => 2_600,
+        Kind::Word => 2_000,
+        Kind::Amount => 1_100,
+        Kind::Verb => 900,
+        Kind::Weak => 500,
+        Kind::Number | Kind::Stop => 300,
+    }
+}
+
+fn score(candidate: &Candidate, total: u64) -> u64 {
+    let length = 100 + 25 * (candidate.words.max(1) - 1);
+    let spread = 100 + 30 * candidate.sentences / total.max(1);
+    let early = 100 + 30 / (1 + candidate.first as u64);
+    // Words that stand beside ever others are grammar that the lists do not know.
+    let steady = match candidate.count {
+        0..=2 => 100,
+        count => 120 - (20 * candidate.neighbours.len() as u64 / count).min(40),
+    };
+    let role = match candidate.alone {
+        0 if candidate.is_name => 70,
+        0 => 40,
+        _ => 100,
+    };
+    let factors = [length, spread, early, steady, role];
+    let often = candidate.weight * frequency(candidate.count);
+    factors.into_iter().fold(often, |score, factor| score * factor / 100)
+}
+
+/// One and the binary logarithm of a count, in hundredths, straight between powers of two.
+fn frequency(count: u64) -> u64 {
+    let count = count.max(1);
+    let whole = u64::from(count.ilog2());
+    let power = 1 << whole;
+    100 + 100 * whole + 100 * (count - power) / power
+}
+
+/// What forms of one word have in common.
+fn stem(folded: &str, language: Language) -> String {
+    let strip = |endings: &[&str], least: usize| {
+        let fits =
+            |ending: &&&str| folded.len() >= ending.len() + least && folded.ends_with(**ending);
+        endings.iter().find(fits).map_or(folded, |ending| &folded[..folded.len() - ending.len()])
+    };
+    match language {
+        _ if !folded.is_ascii() => folded.to_owned(),
+        _ if folded.ends_with("ss") || folded.ends_with("us") || folded.ends_with("is") => {
+            folded.to_owned()
+        }
+        Language::German => strip(&["en", "er", "es", "e", "n", "s"], 4).to_owned(),
+        Language::Spanish => strip(&["es", "s"], 4).to_owned(),
+        _ if folded.ends_with("ies") && folded.len() > 4 => {
+            format!("{}y", &folded[..folded.len() - 3])
+        }
+        _ if folded.ends_with("shes") || folded.ends_with("ches") || folded.ends_with("xes") => {
+            folded[..folded.len() - 2].to_owned()
+        }
+        _ => strip(&["s"], 3).to_owned(),
+    }
+}
+
+/// The same number for the same word on every machine.
+fn fingerprint(word: &str) -> u64 {
+    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    word.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+}

@@ -1,0 +1,132 @@
+//! Which language a sentence is in.
+//!
+//! Scripts tell Chinese and Japanese; the small words that every sentence has tell the others.
+
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
+use crate::rings::lists;
+use crate::rings::script::{is_han, is_kana};
+
+/// A language that there are lists for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    English,
+    German,
+    French,
+    Spanish,
+    Chinese,
+    Japanese,
+    /// One that there are no lists for.
+    Other,
+}
+
+/// The languages that are told by their words, in the order in which ties are settled.
+const SPACED: [Language; 4] =
+    [Language::English, Language::German, Language::French, Language::Spanish];
+
+/// How often the words of each language occur.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Votes {
+    spaced: [u32; SPACED.len()],
+    words: u32,
+    han: u32,
+    kana: u32,
+    letters: u32,
+}
+
+/// Twelve for a word of one language, less for one that several have.
+const WHOLE_VOTE: u32 = 12;
+
+/// For a letter with a mark.
+const LETTER_VOTE: u32 = 6;
+
+static VOTES: LazyLock<FxHashMap<&'static str, [u32; SPACED.len()]>> = LazyLock::new(|| {
+    let mut votes: FxHashMap<&str, [u32; SPACED.len()]> = FxHashMap::default();
+    for (no, language) in SPACED.into_iter().enumerate() {
+        let lists = lists::of(language);
+        let words = lists.stop.iter().chain(&lists.weak).chain(&lists.verbs);
+        for word in words.chain(lists.cues.telling()) {
+            votes.entry(word).or_default()[no] = 1;
+        }
+    }
+    for vote in votes.values_mut() {
+        let languages = vote.iter().sum::<u32>();
+        vote.iter_mut().for_each(|it| *it *= WHOLE_VOTE / languages);
+    }
+    votes
+});
+
+impl Votes {
+    /// Counts the words of a sentence, and the letters that few languages have.
+    pub fn of(text: &str, plain: &str) -> Self {
+        let mut votes = Self::default();
+        for symbol in text.chars().filter(|it| !it.is_ascii()) {
+            match symbol {
+                'ä' | 'ö' | 'ü' | 'ß' | 'Ä' | 'Ö' | 'Ü' | '„' => {
+                    votes.spaced[1] += LETTER_VOTE
+                }
+                'è' | 'ê' | 'ç' | 'à' | 'ù' | 'â' | 'î' | 'œ' | 'ë' | 'û' | 'À' | 'Ê' | 'Ç' =>
+                {
+                    votes.spaced[2] += LETTER_VOTE;
+                }
+                'ñ' | '¿' | '¡' | 'í' | 'ó' | 'á' | 'ú' | 'Á' => {
+                    votes.spaced[3] += LETTER_VOTE
+                }
+                _ => {}
+            }
+        }
+        for word in plain.split(' ').filter(|word| !word.is_empty()) {
+            votes.words += 1;
+            let elided = word.split_inclusive('\'').next().filter(|it| it.len() < word.len());
+            for part in [Some(word), elided].into_iter().flatten() {
+                let Some(vote) = VOTES.get(part) else { continue };
+                votes.spaced.iter_mut().zip(vote).for_each(|(sum, it)| *sum += it);
+            }
+        }
+        for symbol in plain.chars().filter(|it| it.is_alphabetic()) {
+            match symbol {
+                _ if is_kana(symbol) => votes.kana += 1,
+                _ if is_han(symbol) => votes.han += 1,
+                _ => votes.letters += 1,
+            }
+        }
+        votes
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.spaced.iter_mut().zip(other.spaced).for_each(|(sum, it)| *sum += it);
+        self.words += other.words;
+        self.han += other.han;
+        self.kana += other.kana;
+        self.letters += other.letters;
+    }
+
+    /// The language of the whole.
+    pub fn language(&self) -> Language {
+        self.within(None)
+    }
+
+    /// The language of a sentence in a text of a known language.
+    pub fn within(&self, whole: Option<Language>) -> Language {
+        let east_asian = self.han + self.kana;
+        // A name in Latin letters has more letters than a word of Chinese characters.
+        if east_asian * 4 >= self.letters.max(1) {
+            let japanese = whole == Some(Language::Japanese) || self.kana * 8 >= east_asian;
+            return if japanese { Language::Japanese } else { Language::Chinese };
+        }
+        let best = self.spaced.iter().copied().max().unwrap_or(0);
+        let usual = whole.and_then(|whole| SPACED.iter().position(|it| *it == whole));
+        match usual {
+            Some(usual) if self.spaced[usual] == best => SPACED[usual],
+            _ if best > 0 => {
+                let first = self.spaced.iter().position(|it| *it == best);
+                first.map_or(Language::Other, |first| SPACED[first])
+            }
+            _ if self.words >= 4 || whole == Some(Language::Other) => Language::Other,
+            _ => Language::English,
+        }
+    }
+}

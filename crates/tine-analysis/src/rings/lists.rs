@@ -1,0 +1,83 @@
+//! The word lists of each language, read once.
+
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashSet;
+
+use crate::rings::cues::Cues;
+use crate::rings::facets::Lexicon;
+use crate::rings::fold::fold;
+use crate::rings::language::Language;
+use crate::rings::phrases::Phrases;
+
+/// Folded words.
+pub(crate) type Words = FxHashSet<String>;
+
+/// What is known of one language.
+pub(crate) struct Lists {
+    /// In no keyword.
+    pub stop: Words,
+    /// Little alone.
+    pub weak: Words,
+    /// Verbs.
+    pub verbs: Words,
+    /// What tells intents.
+    pub cues: Cues,
+    /// What tells facets.
+    pub facets: Lexicon,
+}
+
+macro_rules! lists {
+    ($folder:literal) => {
+        LazyLock::new(|| Lists {
+            stop: words(include_str!(concat!("lists/", $folder, "/stop.txt"))),
+            weak: words(include_str!(concat!("lists/", $folder, "/weak.txt"))),
+            verbs: words(include_str!(concat!("lists/", $folder, "/verbs.txt"))),
+            cues: Cues::new(include_str!(concat!("lists/", $folder, "/cues.txt"))),
+            facets: Lexicon::new(include_str!(concat!("lists/", $folder, "/facets.txt"))),
+        })
+    };
+}
+
+static ENGLISH: LazyLock<Lists> = lists!("en");
+static GERMAN: LazyLock<Lists> = lists!("de");
+static FRENCH: LazyLock<Lists> = lists!("fr");
+static SPANISH: LazyLock<Lists> = lists!("es");
+static CHINESE: LazyLock<Lists> = lists!("zh");
+static JAPANESE: LazyLock<Lists> = lists!("ja");
+
+/// What tells facets in every language.
+pub(crate) static ANY_FACETS: LazyLock<Lexicon> =
+    LazyLock::new(|| Lexicon::new(include_str!("lists/any/facets.txt")));
+
+/// Units behind numbers.
+pub(crate) static UNITS: LazyLock<Words> =
+    LazyLock::new(|| words(include_str!("lists/any/units.txt")));
+
+/// Japanese nouns that are not written in one script.
+pub(crate) static JAPANESE_NOUNS: LazyLock<Phrases> = LazyLock::new(|| {
+    let mut nouns = Phrases::default();
+    words(include_str!("lists/ja/mixed.txt")).iter().for_each(|noun| nouns.add(noun, 0));
+    nouns
+});
+
+/// What is known of a language; of an unknown one, English stands in.
+pub(crate) fn of(language: Language) -> &'static Lists {
+    match language {
+        Language::English | Language::Other => &ENGLISH,
+        Language::German => &GERMAN,
+        Language::French => &FRENCH,
+        Language::Spanish => &SPANISH,
+        Language::Chinese => &CHINESE,
+        Language::Japanese => &JAPANESE,
+    }
+}
+
+/// The lines of a list, without its comments.
+pub(crate) fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn words(list: &'static str) -> Words {
+    lines(list).flat_map(str::split_whitespace).map(fold).collect()
+}

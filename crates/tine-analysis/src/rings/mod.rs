@@ -1,0 +1,115 @@
+//! What a turn is about, computed from its text alone: keywords, intent, facets and sentences.
+//!
+//! Everything here is pure: the same text has the same rings on every machine. Nothing is learned
+//! from other turns, so a ring can be thrown away and made again at any time; [`EXTRACTOR`] says
+//! which rules made it.
+
+mod cues;
+mod facets;
+mod fold;
+mod intent;
+mod keywords;
+mod language;
+mod lists;
+mod phrases;
+mod plain;
+mod read;
+mod script;
+mod segments;
+mod tokens;
+
+pub use facets::FACETS;
+pub use intent::Intent;
+
+/// Name and version of the extractor: every change of any output raises the version. Without the
+/// dictionary of the feature `cjk`, Chinese text has other keywords, so the name differs.
+pub const EXTRACTOR: &str = if cfg!(feature = "cjk") { "rings/1" } else { "rings/1-basic" };
+
+/// The most keywords that a turn has.
+pub const MAX_KEYWORDS: usize = 16;
+
+/// The most segments that a turn has; the last takes the rest of the text.
+pub const MAX_SEGMENTS: usize = 4_096;
+
+/// A stretch of a text, counted in Unicode scalar values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The first character.
+    pub start: usize,
+    /// Behind the last character.
+    pub end: usize,
+}
+
+/// A word or phrase that tells what a turn is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyword {
+    /// As it occurs first.
+    pub text: String,
+    /// Where it occurs first.
+    pub span: Span,
+}
+
+/// A subject that a turn touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facet {
+    /// One of [`FACETS`].
+    pub name: &'static str,
+    /// The word that told it.
+    pub span: Span,
+}
+
+/// What a turn is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rings {
+    /// Best first, at most [`MAX_KEYWORDS`].
+    pub keywords: Vec<Keyword>,
+    /// Of the turn as a whole.
+    pub intent: Intent,
+    /// Sorted by name, each once.
+    pub facets: Vec<Facet>,
+    /// Sentences, in order: every character that is not white space lies in exactly one.
+    pub segments: Vec<Span>,
+}
+
+/// The rings of a text.
+///
+/// ```
+/// use tine_analysis::rings::{Intent, rings};
+/// let rings = rings("What's the best time to visit Tokyo?");
+/// let keywords: Vec<&str> = rings.keywords.iter().map(|it| it.text.as_str()).collect();
+/// assert_eq!(keywords, ["Tokyo", "best time", "visit"]);
+/// assert_eq!(rings.intent, Intent::Question);
+/// let facets: Vec<&str> = rings.facets.iter().map(|it| it.name).collect();
+/// assert_eq!(facets, ["timing", "travel"]);
+/// assert_eq!(rings.segments.len(), 1);
+/// ```
+pub fn rings(text: &str) -> Rings {
+    let segments = segments::segments(text);
+    let sentences = read::sentences(text, &segments);
+    Rings {
+        keywords: keywords::keywords(text, &sentences),
+        intent: intent::intent(&sentences),
+        facets: facets::facets(&sentences),
+        segments: spans(text, &segments),
+    }
+}
+
+/// Where segments lie; beyond the bound, the last takes the rest.
+fn spans(text: &str, segments: &[segments::Segment]) -> Vec<Span> {
+    let (mut byte, mut at) = (0, 0);
+    let mut scalars = |to: usize| {
+        at += text[byte..to].chars().count();
+        byte = to;
+        at
+    };
+    let mut found: Vec<Span> = Vec::new();
+    for segment in segments {
+        let span = Span { start: scalars(segment.at.start), end: scalars(segment.at.end) };
+        let full = found.len() == MAX_SEGMENTS;
+        match found.last_mut() {
+            Some(last) if full => last.end = span.end,
+            _ => found.push(span),
+        }
+    }
+    found
+}

@@ -1,0 +1,46 @@
+//! A text as the rings are made from it: its sentences, each with its language.
+
+use crate::rings::language::{Language, Votes};
+use crate::rings::plain::Plain;
+use crate::rings::segments::{Block, Segment};
+
+/// One sentence, as everything but the cutting reads it.
+pub(crate) struct Sentence<'t> {
+    /// As it stands.
+    pub text: &'t str,
+    /// Its first byte in the whole text.
+    pub byte: usize,
+    /// Its first character in the whole text.
+    pub start: usize,
+    pub block: Block,
+    pub language: Language,
+    pub plain: Plain,
+}
+
+/// Reads the segments of a text. Code is left out, unless there is nothing else.
+pub(crate) fn sentences<'t>(text: &'t str, segments: &[Segment]) -> Vec<Sentence<'t>> {
+    let only_code = segments.iter().all(|segment| segment.block == Block::Code);
+    let (mut byte, mut start) = (0, 0);
+    let mut found = Vec::new();
+    let mut whole = Votes::default();
+    let mut votes = Vec::new();
+    for segment in segments {
+        start += text[byte..segment.at.start].chars().count();
+        byte = segment.at.start;
+        if segment.block == Block::Code && !only_code {
+            continue;
+        }
+        let said = &text[segment.at.clone()];
+        let plain = Plain::new(said, start);
+        let vote = Votes::of(said, &plain.text);
+        whole.add(&vote);
+        votes.push(vote);
+        let language = Language::Other;
+        found.push(Sentence { text: said, byte, start, block: segment.block, language, plain });
+    }
+    let whole = whole.language();
+    for (sentence, vote) in found.iter_mut().zip(votes) {
+        sentence.language = vote.within(Some(whole));
+    }
+    found
+}

@@ -1,0 +1,110 @@
+//! Japanese words, told by the scripts that they are written in.
+//!
+//! Nouns are runs of kanji or of katakana; hiragana is grammar, but for the nouns of a list. One
+//! kanji with hiragana behind it is a verb or an adjective, which counts in its plain form alone.
+
+use super::{Kind, Reader, listed};
+use crate::rings::language::Language;
+use crate::rings::lists::JAPANESE_NOUNS;
+use crate::rings::script::{is_han, is_hiragana, is_katakana};
+
+/// What may follow a noun of one character.
+const PARTICLES: &str = "はがをにでともへやかのだ";
+
+/// Reads a stretch of kanji and kana.
+pub(super) fn read(reader: &mut Reader<'_>, run: &[char]) {
+    let mut at = 0;
+    while at < run.len() {
+        let rest = &run[at..];
+        let before = at.checked_sub(1).map(|it| run[it]);
+        at += noun(reader, rest, before)
+            .or_else(|| kanji(reader, rest))
+            .unwrap_or_else(|| other(reader, rest));
+    }
+}
+
+/// A noun of the list.
+fn noun(reader: &mut Reader<'_>, rest: &[char], before: Option<char>) -> Option<usize> {
+    let length = JAPANESE_NOUNS.longest_of(rest)?;
+    let inside = is_han(rest[0]) && before.is_some_and(is_han);
+    let ends = rest.get(length).is_none_or(|next| match *next {
+        next if is_han(rest[length - 1]) => PARTICLES.contains(next),
+        next if length < 3 => PARTICLES.contains(next),
+        next => !is_katakana(next),
+    });
+    if inside || !ends {
+        return None;
+    }
+    reader.take(length, Kind::Word);
+    Some(length)
+}
+
+/// A run of kanji, or a verb.
+fn kanji(reader: &mut Reader<'_>, rest: &[char]) -> Option<usize> {
+    let length = rest.iter().take_while(|it| is_han(**it)).count();
+    if length == 0 {
+        return None;
+    }
+    // Words of time and the like stand before others in one run: 来週東京.
+    for front in (2..=3.min(length)).rev() {
+        let word: String = rest[..front].iter().collect();
+        if let Some(kind) = listed(Language::Japanese, &word) {
+            reader.take(front, kind);
+            return Some(front);
+        }
+    }
+    if length == 1 {
+        return Some(verb(reader, rest));
+    }
+    let bare = match rest[length - 1] {
+        '等' | '達' | '様' | '的' if length > 2 => length - 1,
+        _ => length,
+    };
+    match bare {
+        4 => {
+            reader.take(2, Kind::Word);
+            reader.take(2, Kind::Word);
+        }
+        _ => reader.take(bare, Kind::Word),
+    }
+    if bare < length {
+        reader.pass(length - bare);
+    }
+    Some(length)
+}
+
+/// One kanji with its ending.
+fn verb(reader: &mut Reader<'_>, rest: &[char]) -> usize {
+    let ending = rest[1..].iter().take_while(|it| is_hiragana(**it)).take(3);
+    let plain = ending.clone().position(|it| "るうくぐすつぬぶむ".contains(*it)).map(|at| at + 2);
+    let known = listed(Language::Japanese, &rest[0].to_string()).is_some();
+    match plain {
+        Some(length) if !known && ends_plainly(rest.get(length).copied()) => {
+            reader.take(length, Kind::Verb);
+            length
+        }
+        _ => {
+            reader.pass(1);
+            1
+        }
+    }
+}
+
+/// Whether a verb in its plain form may end before a character.
+fn ends_plainly(next: Option<char>) -> bool {
+    next.is_none_or(|next| !is_hiragana(next) || "のとにかがこ".contains(next))
+}
+
+/// Katakana is a noun; anything else is grammar.
+fn other(reader: &mut Reader<'_>, rest: &[char]) -> usize {
+    let in_word = |it: &&char| is_katakana(**it) || **it == '・';
+    let katakana = rest.iter().take_while(in_word).count();
+    let last = rest[..katakana].iter().rposition(|it| *it != '・').map_or(0, |at| at + 1);
+    if last > 1 && rest[0] != '・' {
+        let word: String = rest[..last].iter().collect();
+        reader.take(last, listed(Language::Japanese, &word).unwrap_or(Kind::Word));
+        return last;
+    }
+    reader.pass(1);
+    1
+}

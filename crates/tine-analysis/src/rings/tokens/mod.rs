@@ -1,0 +1,164 @@
+//! The words of a sentence, and what each is good for as a keyword.
+
+mod chinese;
+mod japanese;
+mod spaced;
+
+use std::ops::Range;
+
+use crate::rings::language::Language;
+use crate::rings::read::Sentence;
+use crate::rings::script::{is_east_asian, is_kana, is_word};
+use crate::rings::{Span, lists};
+
+/// What a word is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing: it parts phrases.
+    Stop,
+    /// A part of a phrase, little alone.
+    Weak,
+    /// A keyword of its own.
+    Verb,
+    /// A keyword, and a part of phrases.
+    Word,
+    /// The name of somebody or something.
+    Name,
+    /// Something that a program knows: `snake_case`, a file, a version.
+    Identifier,
+    /// A number, good with its unit or behind a name.
+    Number,
+    /// A number with its unit.
+    Amount,
+}
+
+/// One word.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    /// Its bytes in the whole text.
+    pub at: Range<usize>,
+    /// Its characters in the whole text.
+    pub span: Span,
+    /// As lists know it.
+    pub folded: String,
+    pub kind: Kind,
+    /// Whether nothing but a space, or nothing at all, lies between it and the word before.
+    pub joined: bool,
+    /// A small word that may stand inside of a phrase: `base de données`.
+    pub links: bool,
+}
+
+/// The longest word that can be a keyword, in characters.
+const MAX_WORD: usize = 48;
+
+/// The longest stretch without spaces that is cut into words at once, in characters.
+const MAX_RUN: usize = 1_000;
+
+/// The words of a sentence.
+pub(crate) fn tokens(sentence: &Sentence<'_>) -> Vec<Token> {
+    let mut reader = Reader::new(sentence);
+    while let Some(symbol) = reader.peek(0) {
+        match symbol {
+            _ if is_east_asian(symbol) => east_asian(&mut reader),
+            _ if spaced::begins(&reader) => spaced::read(&mut reader),
+            _ => reader.skip(),
+        }
+    }
+    spaced::settle(sentence, &mut reader.found);
+    reader.found
+}
+
+/// A stretch in a script without spaces.
+fn east_asian(reader: &mut Reader<'_>) {
+    let goes_on = |symbol: char| is_east_asian(symbol) || symbol == '・';
+    let length = (0..MAX_RUN).find(|no| !reader.peek(*no).is_some_and(goes_on)).unwrap_or(MAX_RUN);
+    let run: Vec<char> = (0..length).filter_map(|no| reader.peek(no)).collect();
+    let japanese = match reader.sentence.language {
+        Language::Japanese => true,
+        Language::Chinese => false,
+        _ => run.iter().any(|it| is_kana(*it)),
+    };
+    match japanese {
+        true => japanese::read(reader, &run),
+        false => chinese::read(reader, &run),
+    }
+}
+
+/// Reads a sentence character by character.
+pub(crate) struct Reader<'s> {
+    pub sentence: &'s Sentence<'s>,
+    /// Each character and where it begins in the sentence.
+    symbols: Vec<(usize, char)>,
+    at: usize,
+    /// Whether the next word follows the last one closely.
+    joined: bool,
+    pub found: Vec<Token>,
+}
+
+impl<'s> Reader<'s> {
+    fn new(sentence: &'s Sentence<'s>) -> Self {
+        let symbols = sentence.text.char_indices().collect();
+        Self { sentence, symbols, at: 0, joined: false, found: Vec::new() }
+    }
+
+    /// A character ahead.
+    pub fn peek(&self, ahead: usize) -> Option<char> {
+        self.symbols.get(self.at + ahead).map(|(_, symbol)| *symbol)
+    }
+
+    /// The character before.
+    pub fn before(&self) -> Option<char> {
+        self.at.checked_sub(1).and_then(|at| self.symbols.get(at)).map(|(_, symbol)| *symbol)
+    }
+
+    /// Passes over what is no word.
+    pub fn skip(&mut self) {
+        let space = matches!(self.peek(0), Some(' ' | '\u{a0}'));
+        self.joined &= space && self.before() != Some(' ');
+        self.at += 1;
+    }
+
+    /// Takes a word of some length.
+    pub fn take(&mut self, length: usize, kind: Kind) {
+        let byte = |no: usize| {
+            let end = (self.sentence.text.len(), ' ');
+            self.symbols.get(no).copied().unwrap_or(end).0 + self.sentence.byte
+        };
+        let at = byte(self.at)..byte(self.at + length);
+        let start = self.sentence.start + self.at;
+        let text = &self.sentence.text[at.start - self.sentence.byte..at.end - self.sentence.byte];
+        let is_known = length <= MAX_WORD;
+        self.found.push(Token {
+            at,
+            span: Span { start, end: start + length },
+            folded: if is_known { crate::rings::fold::fold(text) } else { String::new() },
+            kind: if is_known { kind } else { Kind::Stop },
+            joined: self.joined,
+            links: false,
+        });
+        self.at += length;
+        self.joined = true;
+    }
+
+    /// Takes something that is in no keyword and parts phrases.
+    pub fn pass(&mut self, length: usize) {
+        self.at += length;
+        self.joined = false;
+    }
+}
+
+/// Whether a word stands in a list of its language, or is too short to say anything.
+pub(crate) fn listed(language: Language, folded: &str) -> Option<Kind> {
+    let lists = lists::of(language);
+    match folded {
+        _ if lists.stop.contains(folded) => Some(Kind::Stop),
+        _ if lists.weak.contains(folded) => Some(Kind::Weak),
+        _ if lists.verbs.contains(folded) => Some(Kind::Verb),
+        _ => None,
+    }
+}
+
+/// Whether a character belongs to a word or to something that looks like one.
+fn is_part(symbol: Option<char>) -> bool {
+    symbol.is_some_and(is_word)
+}

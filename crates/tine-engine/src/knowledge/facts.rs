@@ -1,0 +1,299 @@
+//! Facts that a caller structured itself: logged as the caller's own interpretation, with what
+//! was sent as the source unless another one is named.
+
+use tine_core::facts::{Observation, Origin, builtin, identity, observation, schema};
+use tine_core::json::{Json, Object, object};
+use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
+
+use super::entities::refuse_misfit;
+use super::record::EntityRecord;
+use super::relations::{self, edge_from};
+use super::runs::RunRecord;
+use super::sources::{self, Prepared};
+use super::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts};
+use crate::log::change::{all_parsed, parsed, text, texts};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::tree::resolve;
+use crate::{Call, Engine, Error, Outcome, Result, TurnRef};
+
+/// The mime type of what a caller structured.
+pub(super) const FACTS_MIME: &str = "application/vnd.tine.facts+json";
+
+/// The name under which a caller's own work is logged.
+const AGENT: &str = "agent";
+
+impl Engine {
+    /// Stores facts and how they hang together, all or nothing.
+    pub fn store_facts(&self, call: &Call, request: StoreFacts) -> Result<StoredFacts> {
+        self.check_facts(&request)?;
+        let prepared = Prepared::from_bytes(as_sent(&request).to_canonical().into_bytes());
+        let (receipt, replay) =
+            self.mutate(call, "store", request, as_sent, move |mutation, request| {
+                store(mutation, request, &prepared)
+            })?;
+        let mut relationships = Vec::new();
+        for (edge, created) in &receipt.relationships {
+            let view = self.relationship_of(call, edge)?;
+            let outcome = Outcome::from_created(*created);
+            relationships.push((view, outcome));
+        }
+        Ok(StoredFacts {
+            source: self.source(call, receipt.source)?,
+            interpretation: receipt.run,
+            entities: receipt.entities,
+            relationships,
+            unknown_fields: self.interpretation(call, receipt.run)?.unknown_fields,
+            warnings: receipt.warnings,
+            replayed: replay.replayed,
+        })
+    }
+
+    pub(super) fn check_facts(&self, request: &StoreFacts) -> Result<()> {
+        let (limit, given) =
+            (self.limits().facts_per_store, request.entities.len() + request.relationships.len());
+        if given == 0 {
+            return Err(Error::invalid("there is nothing to store: no entity, no relationship"));
+        }
+        if given > limit {
+            return Err(Error::TooLarge { what: "facts in one store", limit, given });
+        }
+        for fact in &request.entities {
+            schema::check_name("a type", &fact.entity_type)?;
+            if builtin::is_structural(&fact.entity_type) {
+                return Err(Error::invalid(format!(
+                    "`{}` is made by Tine alone: store the turn, by `store turn`",
+                    fact.entity_type
+                )));
+            }
+            check_fields(&fact.fields)?;
+            if fact.fields.is_empty() {
+                let what = &fact.entity_type;
+                return Err(Error::invalid(format!("the {what} has no fields: nothing is said")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what cannot be the name of a field.
+pub(super) fn check_fields(fields: &Object) -> Result<()> {
+    for name in fields.keys() {
+        schema::check_name("a field", name)?;
+        if observation::reserved(name) {
+            return Err(Error::invalid(format!("`{name}` cannot be a field")));
+        }
+    }
+    Ok(())
+}
+
+/// Everything that was sent, in one form.
+pub(super) fn as_sent(request: &StoreFacts) -> Json {
+    let fact = |fact: &NewFact| {
+        object([
+            ("entity_type", fact.entity_type.as_str().into()),
+            ("entity_id", fact.entity.as_ref().map(text).into()),
+            ("fields", Json::Object(fact.fields.clone())),
+            ("observed_at", fact.observed_at.as_ref().map(text).into()),
+            ("turn", fact.turn.as_ref().map(|turn| Json::from(turn.as_str())).into()),
+            (
+                "span",
+                fact.span.map(|(start, end)| Json::Array(vec![start.into(), end.into()])).into(),
+            ),
+            ("priority", fact.priority.into()),
+            ("specificity", fact.specificity.into()),
+        ])
+    };
+    object([
+        ("entities", Json::Array(request.entities.iter().map(fact).collect())),
+        (
+            "relationships",
+            Json::Array(request.relationships.iter().map(relations::as_sent).collect()),
+        ),
+        ("source_id", request.source.as_ref().map(text).into()),
+        ("agent", request.agent.clone()),
+    ])
+}
+
+pub(super) struct StoreReceipt {
+    pub source: SourceId,
+    pub run: InterpretationId,
+    pub entities: Vec<StoredFact>,
+    pub relationships: Vec<(super::keys::Edge, bool)>,
+    /// What callers called fields is content: a repeated call finds it in the run.
+    pub unknown_fields: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+impl Receipt for StoreReceipt {
+    fn to_json(&self) -> Json {
+        let fact = |fact: &StoredFact| {
+            object([
+                ("observation_id", text(&fact.observation)),
+                ("entity_id", text(&fact.entity)),
+                ("created", (fact.outcome == Outcome::Created).into()),
+            ])
+        };
+        let related = |(edge, created): &(super::keys::Edge, bool)| {
+            object([
+                ("key", tine_core::hash::to_hex(&edge.key()).into()),
+                ("created", (*created).into()),
+            ])
+        };
+        object([
+            ("source_id", text(&self.source)),
+            ("run", text(&self.run)),
+            ("entities", Json::Array(self.entities.iter().map(fact).collect())),
+            ("relationships", Json::Array(self.relationships.iter().map(related).collect())),
+            ("warnings", texts(&self.warnings)),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let outcome = |json: &Json| {
+            let created = json.get("created")?.as_bool()?;
+            Some(Outcome::from_created(created))
+        };
+        let fact = |json: &Json| {
+            Some(StoredFact {
+                entity: parsed(json, "entity_id")?,
+                observation: parsed(json, "observation_id")?,
+                outcome: outcome(json)?,
+            })
+        };
+        let related = |json: &Json| {
+            let key = tine_core::hash::from_hex(json.get("key")?.as_str()?)?;
+            Some((super::keys::Edge::from_key(&key)?, json.get("created")?.as_bool()?))
+        };
+        let entities = json.get("entities")?.as_array()?.iter();
+        let relationships = json.get("relationships")?.as_array()?.iter();
+        Some(StoreReceipt {
+            source: parsed(json, "source_id")?,
+            run: parsed(json, "run")?,
+            entities: entities.map(fact).collect::<Option<_>>()?,
+            relationships: relationships.map(related).collect::<Option<_>>()?,
+            unknown_fields: Vec::new(),
+            warnings: all_parsed(json, "warnings")?,
+        })
+    }
+}
+
+pub(super) fn store(
+    mutation: &mut Mutation<'_>,
+    request: &StoreFacts,
+    prepared: &Prepared,
+) -> Result<StoreReceipt> {
+    mutation.open_project_log()?;
+    let source = match request.source {
+        Some(source) => mutation.ledger().known_source(source)?,
+        None => sources::keep(mutation, prepared, FACTS_MIME, None, None)?.0,
+    };
+    // The run's id comes first, since observations name it; it is written when they are made.
+    let run = mutation.new_interpretation_id();
+    let mut receipt = StoreReceipt {
+        source: source.id,
+        run,
+        entities: Vec::new(),
+        relationships: Vec::new(),
+        unknown_fields: Vec::new(),
+        warnings: Vec::new(),
+    };
+    for fact in &request.entities {
+        store_fact(mutation, fact, &mut receipt)?;
+    }
+    receipt.unknown_fields.sort();
+    receipt.unknown_fields.dedup();
+    let made: Vec<EntityId> = receipt.entities.iter().map(|fact| fact.entity).collect();
+    for wanted in &request.relationships {
+        let edge = edge_from(mutation, wanted, &made)?;
+        let created = mutation.relate(&edge, wanted.metadata.clone(), false)?;
+        receipt.relationships.push((edge, created));
+    }
+    let mut detail = Object::new();
+    detail.insert("kind", AGENT.into());
+    detail.insert("agent", request.agent.clone());
+    detail.insert("input_hash", source.content_hash.to_hex().into());
+    let mut kept = RunRecord::new(mutation, run, source.id, AGENT);
+    kept.view.status = RunStatus::Completed;
+    kept.view.started_at = Some(mutation.now);
+    kept.view.finished_at = Some(mutation.now);
+    kept.view.attempts = 1;
+    kept.view.observations = receipt.entities.iter().map(|fact| fact.observation).collect();
+    kept.view.unknown_fields = receipt.unknown_fields.clone();
+    kept.view.detail = detail;
+    kept.write(mutation.records, &mutation.call.project)?;
+    mutation.fact_also("interpretation_id", text(&run));
+    Ok(receipt)
+}
+
+fn store_fact(
+    mutation: &mut Mutation<'_>,
+    fact: &NewFact,
+    receipt: &mut StoreReceipt,
+) -> Result<()> {
+    let schema = mutation.ledger().newest_schema(&fact.entity_type)?;
+    refuse_misfit(&schema, &fact.fields)?;
+    let unknown = fact.fields.keys().filter(|name| !schema.declares(name));
+    receipt.unknown_fields.extend(unknown.map(|name| format!("{}.{name}", fact.entity_type)));
+    let entity = entity_of(mutation, fact, &schema)?;
+    let ledger = mutation.ledger();
+    let created = entity.merged.is_none() && ledger.last_seq(entity.id)? == 0;
+    let stands = ledger.standing_for(entity.clone())?;
+    if stands.deleted_at.is_some() {
+        receipt
+            .warnings
+            .push(format!("{} is deleted and stays so; restore it to see it again", stands.id));
+    }
+    let turn = turn_of(mutation, fact)?;
+    let draft = mutation.draft(entity.id, &fact.entity_type, Origin::Agent);
+    let observation = mutation.observe(Observation {
+        fields: fact.fields.clone(),
+        source: Some(receipt.source),
+        interpretation: Some(receipt.run),
+        turn,
+        span: fact.span.map(|(start, end)| start..end),
+        observed_at: fact.observed_at.unwrap_or(mutation.now),
+        priority: fact.priority.unwrap_or(observation::PRIORITY),
+        specificity: fact.specificity.unwrap_or(0),
+        schema_version: schema.version,
+        ..draft
+    })?;
+    let outcome = Outcome::from_created(created);
+    receipt.entities.push(StoredFact { entity: entity.id, observation, outcome });
+    Ok(())
+}
+
+/// The entity that a fact is about: the one it names, the one its fields identify, or a new one.
+/// One that was merged keeps what is said of it, and has it when that is undone.
+fn entity_of(
+    mutation: &mut Mutation<'_>,
+    fact: &NewFact,
+    schema: &tine_core::facts::Schema,
+) -> Result<EntityRecord> {
+    if let Some(id) = fact.entity {
+        let known = mutation.ledger().known_entity(id)?;
+        if known.entity_type != fact.entity_type {
+            return Err(Error::invalid(format!(
+                "{id} is a {}, not a {}; nothing was stored",
+                known.entity_type, fact.entity_type
+            )));
+        }
+        return Ok(known);
+    }
+    let key = identity::key(schema, &fact.fields);
+    let id = match &key {
+        Some(key) => identity::entity_id(&mutation.call.project, &fact.entity_type, key),
+        None => mutation.new_entity_id(),
+    };
+    let key = key.unwrap_or(Json::Null);
+    mutation.ensure_entity(EntityRecord::new(id, &fact.entity_type, key, mutation.now))
+}
+
+fn turn_of(mutation: &Mutation<'_>, fact: &NewFact) -> Result<Option<TurnId>> {
+    let Some(reference) = &fact.turn else {
+        return Ok(None);
+    };
+    let wanted = TurnRef { conversation: None, turn: reference.clone() };
+    let place = resolve::place(mutation.reader(), mutation.call, &wanted)?;
+    let loc = place.require_turn()?;
+    Ok(mutation.reader().turn(loc)?.map(|turn| turn.id))
+}

@@ -1,0 +1,439 @@
+//! Where a turn of a host that tracks no branches goes.
+//!
+//! A store is placed on the *current line*, the path of the branch that it names:
+//!
+//! - a version of its slot that says the same and lies on the line is that turn again;
+//! - otherwise a version whose parent lies on the line gets a sibling: an edit, or the return to
+//!   an earlier one;
+//! - otherwise the turn follows the tip.
+//!
+//! A parent or a history that the caller gives wins over all of these.
+
+use std::collections::BTreeSet;
+
+use tine_core::facts::Slot;
+use tine_core::{EntityId, Message, Name, Reference, Role, TurnId};
+use tine_store::{Branch, EntryKind, KeyRange, Origin, Turn, TurnLoc};
+
+use super::{StoreTurn, keys};
+use crate::log::mutation::Mutation;
+use crate::ops::append::{equal_child, growing, make_chain, says_the_same};
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
+use crate::{Error, Outcome, Result, TurnRef};
+
+/// Messages of a slot's versions that are looked at, from the newest on.
+pub(super) const VERSIONS_TRIED: usize = 1_000;
+
+/// Answers under one turn id that are read at once, from the last one on.
+const PARTS_READ: usize = 4;
+
+/// The current line: where it ends, and the branch that follows.
+pub(super) struct Line {
+    tip: Option<TurnLoc>,
+    branch: Option<Branch>,
+    name: Name,
+}
+
+impl Line {
+    /// A branch that is not there yet begins where `main` ends.
+    pub(super) fn find(mutation: &Mutation<'_>, wanted: Option<&str>) -> Result<Line> {
+        let (branch, name) = growing(mutation, wanted)?;
+        let tip = match &branch {
+            Some(branch) => branch.tip,
+            None => {
+                let main = mutation.reader().branch(mutation.key(), &Name::main())?;
+                main.and_then(|main| main.tip)
+            }
+        };
+        Ok(Line { tip, branch, name })
+    }
+
+    fn holds(&self, tree: &Tree<'_>, turn: Option<TurnLoc>) -> Result<bool> {
+        tree.on_line(turn, self.tip)
+    }
+
+    /// Whether a version is shown on the line, as one or as its halves.
+    fn holds_version(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
+        Ok(self.holds(tree, Some(tree.last_half(version.loc)?))? && tree.is_shown(version.loc)?)
+    }
+
+    /// Whether a version is shown below a turn of the line.
+    fn holds_parent(&self, tree: &Tree<'_>, version: &Turn) -> Result<bool> {
+        Ok(self.holds(tree, parent_of(tree, version)?)? && tree.is_shown(version.loc)?)
+    }
+
+    /// Moves the branch to a turn, making it if it is new.
+    pub(super) fn follow(
+        self,
+        mutation: &mut Mutation<'_>,
+        turn: TurnLoc,
+        tip_stays: bool,
+    ) -> Result<Branch> {
+        match self.branch {
+            Some(branch) if tip_stays || branch.tip == Some(turn) => Ok(branch),
+            Some(branch) => mutation.move_branch(&branch, Some(turn)),
+            None => {
+                let branch = Branch {
+                    conversation: mutation.key(),
+                    id: mutation.new_branch_id(),
+                    name: self.name,
+                    tip: if tip_stays { self.tip } else { Some(turn) },
+                    forked_from: None,
+                    created_at: mutation.now,
+                    version: 1,
+                };
+                mutation.put_branch(None, &branch)?;
+                Ok(branch)
+            }
+        }
+    }
+}
+
+/// The slots of a host's turn.
+fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
+    let range = KeyRange::prefix(&keys::slots_of_turn(&mutation.conversation().id, turn_id));
+    let (project, limit) = (&mutation.call.project, VERSIONS_TRIED);
+    let found = mutation.reader().entries(project, EntryKind::Slot, &range, limit)?;
+    found.iter().map(|entry| known_slot(mutation, entry)).collect()
+}
+
+fn known_slot(mutation: &Mutation<'_>, entry: &tine_store::Entry) -> Result<Slot> {
+    let entity: Option<EntityId> = entry.text.parse().ok();
+    let entity = tine_store::required(entity, || "a slot".to_owned())?;
+    let known = mutation.ledger().entity(entity)?.and_then(|known| known.slot);
+    Ok(tine_store::required(known, || format!("entity {entity}"))?.1)
+}
+
+/// The turns that are versions of a slot, shown or not, newest first.
+fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
+    let ledger = mutation.ledger();
+    let Some(id) = ledger.slot_entity(&mutation.conversation().id, slot)? else {
+        return Ok(Vec::new());
+    };
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for one in ledger.last_observations(id, VERSIONS_TRIED)? {
+        let Some(turn) = one.turn.filter(|turn| seen.insert(*turn)) else {
+            continue;
+        };
+        found.extend(own_turn(mutation, &turn)?);
+    }
+    Ok(found)
+}
+
+/// A turn of the open conversation.
+fn own_turn(mutation: &Mutation<'_>, id: &TurnId) -> Result<Option<Turn>> {
+    match mutation.reader().find_turn(&mutation.call.project, id)? {
+        Some((key, loc)) if key == mutation.key() => Ok(mutation.reader().turn(loc)?),
+        _ => Ok(None),
+    }
+}
+
+/// Whether all of a version is shown, and says just this.
+fn says(tree: &Tree<'_>, version: &Turn, message: &Message) -> Result<bool> {
+    Ok(says_the_same(version, message) && tree.is_whole(version.loc)?)
+}
+
+/// Which slot a message belongs to, and its versions. Only an assistant has several parts under
+/// one turn id.
+pub(super) fn slot(
+    mutation: &Mutation<'_>,
+    request: &StoreTurn,
+    line: &Line,
+) -> Result<(Slot, Vec<Turn>)> {
+    let message = &request.message;
+    if let Some(given) = &request.turn_id
+        && let Some(slot) = slot_of_turn(mutation, given, message)?
+    {
+        let versions = versions(mutation, &slot)?;
+        return Ok((slot, versions));
+    }
+    let turn_id = match (&request.turn_id, &mutation.call.idempotency_key) {
+        (Some(turn_id), _) => turn_id.clone(),
+        (None, Some(key)) => key.clone(),
+        (None, None) => mutation.new_turn_id().to_string(),
+    };
+    let tool_call_id = message.tool_call_id.clone();
+    let slot = Slot { turn_id, role: message.role, tool_call_id, part: 0 };
+    let slot = match message.role {
+        Role::Assistant => return answer(mutation, slot, message, line),
+        _ => slot,
+    };
+    let versions = versions(mutation, &slot)?;
+    Ok((slot, versions))
+}
+
+/// The slot of the turn that has this very id, as answers give it. Hosts' own ids come first, and
+/// may be UUIDs as well.
+fn slot_of_turn(mutation: &Mutation<'_>, given: &str, message: &Message) -> Result<Option<Slot>> {
+    let Ok(id) = given.parse::<TurnId>() else {
+        return Ok(None);
+    };
+    if !slots_of(mutation, given)?.is_empty() {
+        return Ok(None);
+    }
+    let Some(mut turn) = own_turn(mutation, &id)? else {
+        return Ok(None);
+    };
+    while let Some(whole) = turn.origin.part_of {
+        let found = own_turn(mutation, &whole)?;
+        turn = tine_store::required(found, || format!("turn {whole}"))?;
+    }
+    let Some(slot) = turn.origin.slot else {
+        return Err(Error::Invalid(format!(
+            "the turn {id} was not stored under an id of a host, so it has no versions there; \
+             edit that turn, or give a `turn_id` of your own"
+        )));
+    };
+    if slot.role != message.role || slot.tool_call_id != message.tool_call_id {
+        let of = |role: Role, call: &Option<String>| match call {
+            Some(call) => format!("{} (tool call `{call}`)", role.as_str()),
+            None => role.as_str().to_owned(),
+        };
+        return Err(Error::Invalid(format!(
+            "the turn {id} was stored as `{}` of {}, and this is a message of {}; \
+             give `{}` as `turn_id` to store it beside that turn, or an id of its own",
+            slot.turn_id,
+            of(slot.role, &slot.tool_call_id),
+            of(message.role, &message.tool_call_id),
+            slot.turn_id,
+        )));
+    }
+    Ok(Some(slot))
+}
+
+/// Which of the answers under one turn id a message is.
+fn answer(
+    mutation: &Mutation<'_>,
+    first: Slot,
+    message: &Message,
+    line: &Line,
+) -> Result<(Slot, Vec<Turn>)> {
+    let tree = mutation.tree();
+    let last = last_answer(mutation, &tree, &first.turn_id, line)?;
+    let Some((last, versions_of_last, depth)) = last else {
+        let versions = versions(mutation, &first)?;
+        return Ok((first, versions));
+    };
+    let tip = line.tip.map(|tip| tree.turn(tip)).transpose()?;
+    let result = tip.filter(|tip| tip.role == Role::Tool && tip.depth > depth);
+    // A host that sends an earlier answer again means that one; so does one that returns to what
+    // it had said instead. Behind results that can only be those of a later turn.
+    let later = |result: &Turn| {
+        result.origin.slot.as_ref().is_some_and(|slot| slot.turn_id != last.turn_id)
+    };
+    if result.as_ref().is_none_or(later) {
+        let beside_too = result.is_none();
+        let mut beside = None;
+        for part in (0..=last.part).rev() {
+            let slot = Slot { part, ..last.clone() };
+            let versions = match part == last.part {
+                true => versions_of_last.clone(),
+                false => versions(mutation, &slot)?,
+            };
+            for version in &versions {
+                if !says(&tree, version, message)? {
+                    continue;
+                }
+                if line.holds_version(&tree, version)? {
+                    return Ok((slot, versions));
+                }
+                if beside_too && beside.is_none() && line.holds_parent(&tree, version)? {
+                    beside = Some((slot.clone(), versions.clone()));
+                }
+            }
+        }
+        if let Some(found) = beside {
+            return Ok(found);
+        }
+    }
+    if result.is_none() {
+        return Ok((last, versions_of_last));
+    }
+    let next = Slot { part: last.part + 1, ..last };
+    let versions = versions(mutation, &next)?;
+    Ok((next, versions))
+}
+
+/// The last answer of a turn id that lies on the line, with its versions and how deep it lies.
+/// Parts count along a line, so it is the one with the highest part.
+fn last_answer(
+    mutation: &Mutation<'_>,
+    tree: &Tree<'_>,
+    turn_id: &str,
+    line: &Line,
+) -> Result<Option<(Slot, Vec<Turn>, u32)>> {
+    let range = KeyRange::prefix(&keys::answers_of_turn(&mutation.conversation().id, turn_id));
+    let mut range = range.backwards();
+    loop {
+        let project = &mutation.call.project;
+        let found = mutation.reader().entries(project, EntryKind::Slot, &range, PARTS_READ)?;
+        for entry in &found {
+            let slot = known_slot(mutation, entry)?;
+            let versions = versions(mutation, &slot)?;
+            for version in &versions {
+                if line.holds_version(tree, version)? {
+                    let depth = version.depth;
+                    return Ok(Some((slot, versions, depth)));
+                }
+            }
+        }
+        match found.last() {
+            Some(entry) if found.len() == PARTS_READ => range.to = Some(entry.key.clone()),
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// What a version follows.
+fn parent_of(tree: &Tree<'_>, version: &Turn) -> Result<Option<TurnLoc>> {
+    tree.shown_parent(tree.first_half(version.loc)?)
+}
+
+pub(super) struct Placed {
+    /// What is shown: the version, or its last half.
+    pub turn: Turn,
+    /// The slot's version.
+    pub version: Turn,
+    pub outcome: Outcome,
+    pub tip_stays: bool,
+    pub superseded: Option<TurnId>,
+}
+
+impl Placed {
+    /// A version that is there already. A branch whose line holds it stays where it is.
+    fn again(tree: &Tree<'_>, line: &Line, version: Turn) -> Result<Placed> {
+        Ok(Placed {
+            turn: tree.turn(tree.last_half(version.loc)?)?,
+            tip_stays: line.holds_version(tree, &version)?,
+            version,
+            outcome: Outcome::Reused,
+            superseded: None,
+        })
+    }
+}
+
+pub(super) fn place(
+    mutation: &mut Mutation<'_>,
+    request: &StoreTurn,
+    line: &Line,
+    slot: &Slot,
+    versions: &[Turn],
+) -> Result<Placed> {
+    let message = &request.message;
+    let parent = match (&request.parent, &request.parent_message, request.history.is_empty()) {
+        (Some(parent), ..) => Some(explicit_parent(mutation, parent)?),
+        (None, Some(parent), _) => Some(parent_message(mutation, line, slot, parent)?),
+        (None, None, false) => Some(after_history(mutation, request)?),
+        (None, None, true) => None,
+    };
+    let tree = mutation.tree();
+    let mut again = None;
+    // Whom it stands beside: under the parent that was given, or under any on the line.
+    let mut beside: Option<&Turn> = None;
+    for version in versions {
+        let same = says(&tree, version, message)?;
+        if same && parent.is_none() && line.holds_version(&tree, version)? {
+            (again, beside) = (Some(version), None);
+            break;
+        }
+        if again.is_some() || (beside.is_some() && !same) {
+            continue;
+        }
+        let here = match (parent, beside) {
+            (Some(parent), _) => {
+                parent_of(&tree, version)? == parent && tree.is_shown(version.loc)?
+            }
+            (None, Some(beside)) => parent_of(&tree, version)? == parent_of(&tree, beside)?,
+            (None, None) => line.holds_parent(&tree, version)?,
+        };
+        if here {
+            beside = beside.or(Some(version));
+            again = again.or(Some(version).filter(|_| same));
+        }
+    }
+    let parent = match (parent, beside) {
+        (Some(parent), _) => parent,
+        (None, Some(beside)) => parent_of(&tree, beside)?,
+        (None, None) => line.tip,
+    };
+    let again = again.map(|version| Placed::again(&tree, line, version.clone())).transpose()?;
+    let replaced = beside.map(|version| (version.id, version.operation));
+    let noticed = tree.noticed();
+    mutation.depends_on_all(noticed);
+    if let Some(again) = again {
+        mutation.depends_on(again.version.operation);
+        return Ok(again);
+    }
+    mutation.depends_on_all(replaced.map(|(_, operation)| operation));
+    let replaced = replaced.map(|(id, _)| id);
+    let origin =
+        |_| Origin { edited_from: replaced, slot: Some(slot.clone()), ..Origin::default() };
+    let made = make_chain(mutation, parent, std::slice::from_ref(message), origin)?.turns.pop();
+    let turn = made.expect("a chain of one message has one turn");
+    Ok(Placed {
+        version: turn.clone(),
+        turn,
+        outcome: Outcome::Created,
+        tip_stays: false,
+        superseded: replaced,
+    })
+}
+
+fn explicit_parent(mutation: &Mutation<'_>, parent: &Reference) -> Result<Option<TurnLoc>> {
+    let id = mutation.conversation().id.clone();
+    let wanted = TurnRef::within(id, parent.clone());
+    Ok(resolve::place(mutation.reader(), mutation.call, &wanted)?.turn)
+}
+
+/// A turn, or the version of a host's message that lies on the line, else its newest. Of several
+/// messages under one turn id, the one that was said last; nothing follows itself.
+fn parent_message(
+    mutation: &Mutation<'_>,
+    line: &Line,
+    own: &Slot,
+    given: &str,
+) -> Result<Option<TurnLoc>> {
+    let tree = mutation.tree();
+    let mut newest: Option<Turn> = None;
+    let mut on_line: Option<Turn> = None;
+    for slot in slots_of(mutation, given)? {
+        for version in versions(mutation, &slot)?.into_iter().filter(|_| slot != *own) {
+            if !tree.is_shown(version.loc)? {
+                continue;
+            }
+            if line.holds_version(&tree, &version)?
+                && on_line.as_ref().is_none_or(|other| other.depth < version.depth)
+            {
+                on_line = Some(version.clone());
+            }
+            if newest.as_ref().is_none_or(|other| other.id < version.id) {
+                newest = Some(version);
+            }
+        }
+    }
+    if let Some(turn) = on_line.or(newest) {
+        return tree.nearest_live(tree.last_half(turn.loc)?);
+    }
+    let reference = Reference::parse(given)?;
+    explicit_parent(mutation, &reference)
+}
+
+/// The end of a history that was given whole, as an append places it.
+fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Option<TurnLoc>> {
+    let tree = mutation.tree();
+    let mut end = None;
+    let mut rest = request.history.as_slice();
+    while let Some((message, behind)) = rest.split_first() {
+        let Some(found) = equal_child(&tree, end, message)? else {
+            break;
+        };
+        end = Some(found.loc);
+        rest = behind;
+    }
+    let noticed = tree.noticed();
+    mutation.depends_on_all(noticed);
+    let made = make_chain(mutation, end, rest, |_| Origin::default())?;
+    Ok(made.turns.last().map(|turn| turn.loc).or(end))
+}

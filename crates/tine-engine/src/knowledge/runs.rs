@@ -1,0 +1,545 @@
+//! Runs of interpreters over sources: queued with a store, leased to one process, done in a
+//! transaction of their own, and kept with everything that happened in them.
+//!
+//! A run ends once: `completed` or `failed` for ever. Trying again, or with another interpreter,
+//! is another run. Neither changes the source.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tine_analysis::{Interpreter, Kind};
+use tine_core::json::{Json, Object, object};
+use tine_core::{Digest, InterpretationId, ProjectId, SourceId, Timestamp};
+use tine_store::{EntryKind, Read, Write, required};
+
+use super::ledger::{Ledger, parse, set};
+use super::{
+    ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
+    RunPair, RunQuery, RunStatus, keys, pages,
+};
+use crate::log::change::{all_parsed, optional, parsed, text, texts};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::{Call, Engine, Error, Listing, Page, Result};
+
+/// The interpreter that is always there.
+pub const RULES: &str = "rules";
+
+/// Sources that one call may queue.
+const QUEUED_AT_ONCE: usize = 1_000;
+
+/// The interpreters that an engine can ask, by name.
+#[derive(Clone)]
+pub struct Interpreters {
+    by_name: BTreeMap<String, Arc<dyn Interpreter>>,
+    default: String,
+}
+
+impl Interpreters {
+    /// The one that is built in, and no other.
+    pub fn rules() -> Self {
+        let rules: Arc<dyn Interpreter> = Arc::new(tine_analysis::rules::Rules);
+        let by_name = BTreeMap::from([(RULES.to_owned(), rules)]);
+        Interpreters { by_name, default: RULES.to_owned() }
+    }
+
+    /// Another one besides.
+    pub fn with(mut self, interpreter: Arc<dyn Interpreter>) -> Self {
+        self.by_name.insert(interpreter.about().name, interpreter);
+        self
+    }
+
+    /// The one that is asked when none is named. It must be there.
+    pub fn by_default(self, name: &str) -> Result<Self> {
+        self.get(Some(name))?;
+        Ok(Interpreters { default: name.to_owned(), ..self })
+    }
+
+    pub(crate) fn get(&self, name: Option<&str>) -> Result<&Arc<dyn Interpreter>> {
+        let name = name.unwrap_or(&self.default);
+        self.by_name.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+            Error::invalid(format!(
+                "there is no interpreter `{name}` here; there are: {}",
+                known.join(", ")
+            ))
+        })
+    }
+
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(crate) fn default_name(&self) -> &str {
+        &self.default
+    }
+}
+
+/// A run as it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct RunRecord {
+    pub view: InterpretationView,
+    /// Under which time it lies in the queue.
+    pub due: Timestamp,
+    /// Who works on it.
+    pub owner: Option<String>,
+    pub requested_by: String,
+}
+
+impl RunStatus {
+    const ALL: [(RunStatus, &'static str); 4] = [
+        (RunStatus::Queued, "queued"),
+        (RunStatus::Running, "running"),
+        (RunStatus::Completed, "completed"),
+        (RunStatus::Failed, "failed"),
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
+    }
+
+    /// What a name stands for.
+    pub fn parse(name: &str) -> Option<RunStatus> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(status, _)| *status)
+    }
+
+    /// Whether it waits or works.
+    pub fn is_open(self) -> bool {
+        matches!(self, RunStatus::Queued | RunStatus::Running)
+    }
+}
+
+impl RunRecord {
+    /// A run that waits.
+    pub(super) fn new(
+        mutation: &Mutation<'_>,
+        id: InterpretationId,
+        source: SourceId,
+        interpreter: &str,
+    ) -> Self {
+        RunRecord {
+            view: InterpretationView {
+                id,
+                source,
+                status: RunStatus::Queued,
+                interpreter: interpreter.to_owned(),
+                queued_at: mutation.now,
+                started_at: None,
+                finished_at: None,
+                attempts: 0,
+                retry_of: None,
+                observations: Vec::new(),
+                unknown_fields: Vec::new(),
+                notes: Vec::new(),
+                error: None,
+                detail: Object::new(),
+            },
+            due: mutation.now,
+            owner: None,
+            requested_by: mutation.call.actor.clone(),
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        let view = &self.view;
+        object([
+            ("source_id", text(&view.source)),
+            ("status", view.status.as_str().into()),
+            ("interpreter", view.interpreter.as_str().into()),
+            ("queued_at", text(&view.queued_at)),
+            ("started_at", view.started_at.as_ref().map(text).into()),
+            ("finished_at", view.finished_at.as_ref().map(text).into()),
+            ("attempts", view.attempts.into()),
+            ("retry_of", view.retry_of.as_ref().map(text).into()),
+            ("observations", texts(&view.observations)),
+            ("unknown_fields", texts(&view.unknown_fields)),
+            ("notes", texts(&view.notes)),
+            ("error", view.error.clone().into()),
+            ("detail", Json::Object(view.detail.clone())),
+            ("due", text(&self.due)),
+            ("owner", self.owner.clone().into()),
+            ("requested_by", self.requested_by.as_str().into()),
+        ])
+    }
+
+    pub(crate) fn from_json(id: InterpretationId, json: &Json) -> Option<Self> {
+        Some(RunRecord {
+            view: InterpretationView {
+                id,
+                source: parsed(json, "source_id")?,
+                status: RunStatus::parse(json.get("status")?.as_str()?)?,
+                interpreter: json.get("interpreter")?.as_str()?.to_owned(),
+                queued_at: parsed(json, "queued_at")?,
+                started_at: optional(json, "started_at")?,
+                finished_at: optional(json, "finished_at")?,
+                attempts: u32::try_from(json.get("attempts")?.as_u64()?).ok()?,
+                retry_of: optional(json, "retry_of")?,
+                observations: all_parsed(json, "observations")?,
+                unknown_fields: all_parsed(json, "unknown_fields")?,
+                notes: all_parsed(json, "notes")?,
+                error: optional(json, "error")?,
+                detail: json.get("detail")?.as_object()?.clone(),
+            },
+            due: parsed(json, "due")?,
+            owner: optional(json, "owner")?,
+            requested_by: json.get("requested_by")?.as_str()?.to_owned(),
+        })
+    }
+
+    /// Whether somebody works on it.
+    pub(super) fn is_leased(&self, now: Timestamp) -> bool {
+        self.view.status == RunStatus::Running && self.due > now
+    }
+
+    /// Brings a run into the store, and into or out of the queue.
+    pub(crate) fn write(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
+        set(records, project, EntryKind::Run, self.view.id.as_bytes(), Some(&self.to_json()))
+    }
+}
+
+impl Ledger<'_> {
+    pub(crate) fn run(&self, id: InterpretationId) -> Result<Option<RunRecord>> {
+        let Some(found) = self.records.entry(self.project, EntryKind::Run, id.as_bytes())? else {
+            return Ok(None);
+        };
+        let run = parse(&found).and_then(|json| RunRecord::from_json(id, &json));
+        Ok(Some(required(run, || format!("interpretation {id}"))?))
+    }
+
+    pub(crate) fn known_run(&self, id: InterpretationId) -> Result<RunRecord> {
+        self.run(id)?.ok_or_else(|| Error::NotFound {
+            what: "interpretation",
+            name: id.to_string(),
+            advice: "; `tine interpret --status` lists those that wait",
+        })
+    }
+}
+
+/// Queues a run in the transaction of whatever stored its source.
+pub(crate) fn queue(
+    mutation: &mut Mutation<'_>,
+    source: SourceId,
+    interpreter: Option<&str>,
+    retry_of: Option<InterpretationId>,
+) -> Result<InterpretationId> {
+    let name = interpreter.unwrap_or(mutation.engine.interpreters().default_name());
+    let id = mutation.new_interpretation_id();
+    let mut run = RunRecord::new(mutation, id, source, name);
+    run.view.retry_of = retry_of;
+    run.write(mutation.records, &mutation.call.project)?;
+    mutation.fact_also("interpretation_id", text(&id));
+    Ok(id)
+}
+
+/// The runs that a call queued.
+struct Queued(Vec<InterpretationId>);
+
+impl Receipt for Queued {
+    fn to_json(&self) -> Json {
+        texts(&self.0)
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let ids = json.as_array()?.iter().map(|id| id.as_str()?.parse().ok());
+        Some(Queued(ids.collect::<Option<_>>()?))
+    }
+}
+
+impl Engine {
+    /// One run, with everything that was kept of it.
+    pub fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
+        self.read(|records| Ok(Ledger::new(records, &call.project).known_run(id)?.view))
+    }
+
+    /// Runs in the order in which they were asked for, those of a source or those that wait or
+    /// work; without the bytes of requests and responses.
+    pub fn interpretations(
+        &self,
+        call: &Call,
+        query: RunQuery,
+        page: Page,
+    ) -> Result<Listing<InterpretationView>> {
+        let limit = self.page_limit(page.limit)?;
+        let (kind, prefix) = match (query.source, query.open) {
+            (Some(source), _) => (EntryKind::RunOfSource, source.as_bytes().to_vec()),
+            (None, true) => (EntryKind::RunQueued, Vec::new()),
+            (None, false) => (EntryKind::Run, Vec::new()),
+        };
+        let range = pages::page_range(&prefix, page.cursor.as_deref())?;
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            if let Some(source) = query.source {
+                ledger.known_source(source)?;
+            }
+            pages::page(&ledger, kind, range.clone(), limit, |entry| {
+                let id = required(keys::run_at_end(&entry.key), || "a run".to_owned())?;
+                let view = ledger.known_run(id)?.view;
+                let listed = !query.open || view.status.is_open();
+                Ok(listed.then(|| without_bytes(view)))
+            })
+        })
+    }
+
+    /// What waits and what works, and who could be asked.
+    pub fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
+        let interpreters = self.interpreters();
+        let told = interpreters.by_name.iter().map(|(name, it)| {
+            let about = it.about();
+            let kind = kind_name(about.kind);
+            let model = about.model.map_or(String::new(), |model| format!(", {model}"));
+            (name.clone(), format!("{kind} {}{model}", about.version))
+        });
+        let mut status = QueueStatus {
+            interpreters: told.collect(),
+            default: interpreters.default.clone(),
+            ..QueueStatus::default()
+        };
+        let mut page = Page::default();
+        loop {
+            let query = RunQuery { open: true, ..RunQuery::default() };
+            let found = self.interpretations(call, query, page)?;
+            for run in &found.items {
+                match run.status {
+                    RunStatus::Running => status.running += 1,
+                    _ => status.queued += 1,
+                }
+            }
+            match found.next {
+                Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+                None => return Ok(status),
+            }
+        }
+    }
+
+    /// Queues runs over sources that are here already. Old runs and the sources stay as they are.
+    pub fn reinterpret(
+        &self,
+        call: &Call,
+        request: Reinterpret,
+    ) -> Result<Vec<InterpretationView>> {
+        self.interpreter(request.interpreter.as_deref())?;
+        let by_filter = request.sources.is_empty();
+        if by_filter
+            && request.mime_type.is_none()
+            && request.since.is_none()
+            && request.until.is_none()
+            && !request.failed
+        {
+            return Err(Error::invalid(
+                "say which sources: their ids, or a mime type, a time, or the failed ones",
+            ));
+        }
+        let sources = match by_filter {
+            true => self.sources_to_read(call, &request)?,
+            false => request.sources.clone(),
+        };
+        if sources.len() > QUEUED_AT_ONCE {
+            let (what, limit, given) = ("sources in one call", QUEUED_AT_ONCE, sources.len());
+            return Err(Error::TooLarge { what, limit, given });
+        }
+        let wait = request.wait;
+        let payload = |(request, sources): &(Reinterpret, Vec<SourceId>)| {
+            object([
+                ("interpreter", request.interpreter.clone().into()),
+                ("sources", texts(sources)),
+            ])
+        };
+        let asked = (request, sources);
+        let (queued, _) =
+            self.mutate(call, "reinterpret", asked, payload, |mutation, (request, sources)| {
+                mutation.open_project_log()?;
+                let mut queued = Vec::new();
+                for source in sources {
+                    let known = mutation.ledger().known_source(*source)?;
+                    if known.purged {
+                        let why = format!("the bytes of {source} were purged");
+                        return Err(Error::Unsupported(why));
+                    }
+                    let asked = request.interpreter.as_deref();
+                    queued.push(queue(mutation, *source, asked, None)?);
+                }
+                Ok(Queued(queued))
+            })?;
+        let mut views = Vec::new();
+        for run in queued.0 {
+            if wait {
+                self.run_now(call, run)?;
+            }
+            views.push(without_bytes(self.interpretation(call, run)?));
+        }
+        Ok(views)
+    }
+
+    /// Sources that a filter names and that can be read.
+    fn sources_to_read(&self, call: &Call, request: &Reinterpret) -> Result<Vec<SourceId>> {
+        let mut found = Vec::new();
+        let mut page = Page::default();
+        loop {
+            let listed = self.sources(call, page)?;
+            for source in &listed.items {
+                let named = request.mime_type.as_ref().is_none_or(|it| *it == source.mime_type)
+                    && request.since.is_none_or(|since| source.stored_at >= since)
+                    && request.until.is_none_or(|until| source.stored_at < until)
+                    && !source.purged
+                    && super::sources::is_text(&source.mime_type);
+                if named && (!request.failed || self.last_run_failed(call, source.id)?) {
+                    found.push(source.id);
+                }
+            }
+            match listed.next {
+                Some(next) if found.len() <= QUEUED_AT_ONCE => {
+                    page = Page { cursor: Some(next), ..Page::default() };
+                }
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    fn last_run_failed(&self, call: &Call, source: SourceId) -> Result<bool> {
+        self.read(|records| {
+            let range = tine_store::KeyRange::prefix(source.as_bytes()).backwards();
+            let last = records.entries(&call.project, EntryKind::RunOfSource, &range, 1)?;
+            let Some(id) = last.first().and_then(|last| keys::run_at_end(&last.key)) else {
+                return Ok(false);
+            };
+            let run = Ledger::new(records, &call.project).known_run(id)?;
+            Ok(run.view.status == RunStatus::Failed)
+        })
+    }
+
+    /// Tries a failed run again: another run over the same source by the same interpreter.
+    pub fn retry_interpretation(
+        &self,
+        call: &Call,
+        id: InterpretationId,
+    ) -> Result<InterpretationView> {
+        let payload = |id: &InterpretationId| object([("interpretation_id", text(id))]);
+        let (queued, _) =
+            self.mutate(call, "retry_interpretation", id, payload, |mutation, id| {
+                mutation.open_project_log()?;
+                let failed = mutation.ledger().known_run(*id)?.view;
+                if failed.status != RunStatus::Failed {
+                    return Err(Error::invalid(format!(
+                        "{id} is {}; only a failed run is tried again, others are reinterpreted",
+                        failed.status.as_str()
+                    )));
+                }
+                let asked = Some(failed.interpreter.as_str());
+                Ok(Queued(vec![queue(mutation, failed.source, asked, Some(*id))?]))
+            })?;
+        let run = queued.0.first().copied();
+        self.interpretation(call, required(run, || format!("retry of {id}"))?)
+    }
+
+    /// How two runs differ in what they found.
+    pub fn compare_interpretations(&self, call: &Call, pair: RunPair) -> Result<RunComparison> {
+        let found = |id: InterpretationId| -> Result<Vec<ObservationView>> {
+            let run = self.interpretation(call, id)?;
+            self.observations_by_id(call, &run.observations)
+        };
+        let (before, after) = (found(pair.before)?, found(pair.after)?);
+        Ok(compare(pair, before, after))
+    }
+}
+
+/// Findings match when they speak of the same entity; of several about one, those that say the
+/// same match first.
+fn compare(
+    pair: RunPair,
+    before: Vec<ObservationView>,
+    after: Vec<ObservationView>,
+) -> RunComparison {
+    let mut comparison = RunComparison {
+        before: pair.before,
+        after: pair.after,
+        gained: Vec::new(),
+        lost: before,
+        changed: Vec::new(),
+        same: 0,
+    };
+    let mut rest = Vec::new();
+    for one in after {
+        let same = |old: &ObservationView| {
+            let (old, new) = (&old.observation, &one.observation);
+            old.id.entity == new.id.entity && old.fields == new.fields && old.span == new.span
+        };
+        match comparison.lost.iter().position(same) {
+            Some(at) => {
+                comparison.lost.remove(at);
+                comparison.same += 1;
+            }
+            None => rest.push(one),
+        }
+    }
+    for one in rest {
+        let entity = one.observation.id.entity;
+        let about = |old: &ObservationView| old.observation.id.entity == entity;
+        match comparison.lost.iter().position(about) {
+            Some(at) => {
+                let old = comparison.lost.remove(at);
+                let fields = differing(&old.observation.fields, &one.observation.fields);
+                comparison.changed.push(ChangedFinding { before: old, after: one, fields });
+            }
+            None => comparison.gained.push(one),
+        }
+    }
+    comparison
+}
+
+fn differing(before: &Object, after: &Object) -> Vec<String> {
+    let mut names: Vec<&str> = before.keys().chain(after.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| before.get(name) != after.get(name));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// A run as it is listed: without the bytes of its request and response.
+pub(crate) fn without_bytes(mut view: InterpretationView) -> InterpretationView {
+    view.detail.remove("request");
+    view.detail.remove("response");
+    view
+}
+
+pub(crate) fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Rules => "rules",
+        Kind::Model => "model",
+        Kind::Agent => "agent",
+    }
+}
+
+/// Bytes as they are kept in a run: text as it is, anything else in hexadecimal digits.
+pub(crate) fn bytes_json(bytes: &[u8]) -> Json {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => object([("hex", tine_core::hash::to_hex(bytes).into())]),
+    }
+}
+
+/// The bytes again.
+pub(crate) fn bytes_from(json: &Json) -> Option<Vec<u8>> {
+    match json {
+        Json::String(text) => Some(text.clone().into_bytes()),
+        other => tine_core::hash::from_hex(other.get("hex")?.as_str()?),
+    }
+}
+
+/// Keeps a prompt once, under its hash.
+pub(crate) fn keep_prompt(mutation: &mut Mutation<'_>, prompt: &str) -> Result<Digest> {
+    let (digest, project) = (Digest::of(prompt.as_bytes()), &mutation.call.project);
+    if mutation.reader().entry(project, EntryKind::Prompt, &digest.0)?.is_none() {
+        mutation.records.put_entry(project, EntryKind::Prompt, &digest.0, prompt)?;
+    }
+    Ok(digest)
+}
+
+impl Engine {
+    /// A prompt by its hash.
+    pub fn prompt(&self, call: &Call, hash: Digest) -> Result<String> {
+        let found = self.read(|records: &dyn Read| {
+            Ok(records.entry(&call.project, EntryKind::Prompt, &hash.0)?)
+        })?;
+        found.ok_or_else(|| Error::not_found("prompt", hash.to_hex()))
+    }
+}

@@ -1,0 +1,98 @@
+//! Schemas: the built-in types, and those that a project registers, version by version.
+
+use tine_core::facts::{Schema, builtin};
+use tine_core::json::{Json, object};
+use tine_store::{EntryKind, KeyRange, required};
+
+use super::ledger::{Ledger, parse};
+use super::{NewSchema, keys};
+use crate::log::mutation::Receipt;
+use crate::{Call, Engine, Error, Result};
+
+/// Registered versions that are listed.
+const LISTED: usize = 10_000;
+
+impl Engine {
+    /// Registers a schema as the next version of its type; one that changes nothing is the
+    /// version that is there. What was observed before stays under the version it was observed
+    /// with.
+    pub fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
+        if builtin::is_structural(&request.schema.entity_type) {
+            return Err(Error::invalid(format!(
+                "`{}` is Tine's own type and stays as it is",
+                request.schema.entity_type
+            )));
+        }
+        let payload = |request: &NewSchema| request.schema.to_json();
+        let (schema, _) =
+            self.mutate(call, "register_schema", request, payload, |mutation, request| {
+                mutation.open_project_log()?;
+                let newest = mutation.ledger().newest_schema(&request.schema.entity_type)?;
+                let schema = Schema { version: newest.version, ..request.schema.clone() };
+                if schema == newest {
+                    return Ok(newest);
+                }
+                let schema = Schema { version: newest.version + 1, ..schema };
+                let key = keys::schema(&schema.entity_type, schema.version);
+                mutation.set_entry(EntryKind::Schema, &key, Some(schema.to_json()))?;
+                Ok(schema)
+            })?;
+        Ok(schema)
+    }
+
+    /// A schema: the newest of a type, or one version.
+    pub fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {
+        self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            let newest = ledger.newest_schema(entity_type)?;
+            let found = match version {
+                None if newest.version > 0 => Some(newest),
+                Some(version) if (1..=newest.version).contains(&version) => {
+                    Some(ledger.schema(entity_type, version)?)
+                }
+                _ => None,
+            };
+            found.ok_or_else(|| Error::NotFound {
+                what: "schema",
+                name: match version {
+                    None => entity_type.to_owned(),
+                    Some(version) => format!("{entity_type} {version}"),
+                },
+                advice: "; `tine entity schemas` lists them",
+            })
+        })
+    }
+
+    /// The newest schema of every type, in order of type.
+    pub fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {
+        let registered: Vec<Schema> = self.read(|records| {
+            let found = records.entries(
+                &call.project,
+                EntryKind::Schema,
+                &KeyRange::prefix(&[]),
+                LISTED,
+            )?;
+            let schemas = found.iter().map(|entry| {
+                let schema = parse(&entry.text).and_then(|json| Schema::from_json(&json).ok());
+                Ok(required(schema, || "a schema".to_owned())?)
+            });
+            schemas.collect::<Result<_>>()
+        })?;
+        let mut newest: std::collections::BTreeMap<String, Schema> =
+            builtin::schemas().map(|schema| (schema.entity_type.clone(), schema)).collect();
+        for schema in registered {
+            newest.insert(schema.entity_type.clone(), schema);
+        }
+        Ok(newest.into_values().collect())
+    }
+}
+
+impl Receipt for Schema {
+    fn to_json(&self) -> Json {
+        object([("schema", Schema::to_json(self))])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        Schema::from_json(json.get("schema")?).ok()
+    }
+}

@@ -1,0 +1,122 @@
+//! Keeps slots in step with the tree: a version that is deleted, or whose making is undone, is
+//! retracted; one that comes back stands again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::facts::{Observation, Origin};
+use tine_core::{EntityId, ObservationId, TurnId};
+use tine_store::TurnLoc;
+
+use super::ledger::OBSERVATIONS_READ;
+use crate::Result;
+use crate::log::mutation::Mutation;
+use crate::tree::shown::Piece;
+
+/// Why a version was retracted.
+const HIDDEN: &str = "its turn is not shown";
+const UNDONE: &str = "its store is undone";
+/// Why a retraction was.
+const BACK: &str = "it is back";
+
+/// After turns were hidden or shown: every slot whose version is among them.
+pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[Piece]) -> Result<()> {
+    if !has_slots(mutation)? {
+        return Ok(());
+    }
+    let mut known = Retractions::default();
+    for (turn, shown) in versions(mutation, runs)? {
+        for one in mutation.ledger().about_turn(&turn)? {
+            if one.origin == Origin::Turn {
+                known.bring(mutation, &one, shown, HIDDEN)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The versions that turns are, or are halves of, each once: it stands as long as anything of it
+/// is shown.
+fn versions(mutation: &Mutation<'_>, runs: &[Piece]) -> Result<Vec<(TurnId, bool)>> {
+    let tree = mutation.tree();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for run in runs {
+        for index in run.from..=run.to {
+            let mut part = Some(TurnLoc { segment: run.segment, index });
+            while let Some(loc) = part.filter(|loc| seen.insert(*loc)) {
+                found.push((tree.turn(loc)?.id, tree.is_shown(loc)?));
+                part = tree.split_with_half(loc)?.map(|split| split.whole);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// After a store was undone or redone: the very observations that it made.
+pub(crate) fn after_undo(
+    mutation: &mut Mutation<'_>,
+    made: impl Iterator<Item = ObservationId>,
+    undone: bool,
+) -> Result<()> {
+    let mut known = Retractions::default();
+    for id in made {
+        let one = mutation.ledger().observation(id)?;
+        if let Some(one) = one.filter(|one| one.retracts.is_none()) {
+            known.bring(mutation, &one, !undone, UNDONE)?;
+        }
+    }
+    Ok(())
+}
+
+fn has_slots(mutation: &Mutation<'_>) -> Result<bool> {
+    let id = &mutation.conversation().id;
+    Ok(mutation.ledger().conversation_entity(id)?.is_some())
+}
+
+/// The retractions of entities behind the first observation that was asked about. They are read
+/// once, so that each observation can be brought in step once.
+#[derive(Default)]
+struct Retractions {
+    of: BTreeMap<EntityId, (u64, Vec<Observation>)>,
+}
+
+impl Retractions {
+    /// Retracts an observation for a reason, or takes back the retraction that was made for it.
+    /// Each reason has a retraction of its own: what is both undone and hidden comes back when
+    /// neither holds any more.
+    fn bring(
+        &mut self,
+        mutation: &mut Mutation<'_>,
+        one: &Observation,
+        stands: bool,
+        why: &str,
+    ) -> Result<()> {
+        let mut gone = BTreeSet::new();
+        let mut held = None;
+        for retraction in self.behind(mutation, one.id)?.iter().rev() {
+            if gone.contains(&retraction.id.seq) {
+                continue;
+            }
+            gone.extend(retraction.retracts);
+            let because = retraction.fields.get("because").and_then(tine_core::Json::as_str);
+            if retraction.retracts == Some(one.id.seq) && because == Some(why) {
+                held = Some(retraction.id.seq);
+            }
+        }
+        match (held, stands) {
+            (None, false) => mutation.retract(one.id.seq, one, why),
+            (Some(seq), true) => mutation.retract(seq, one, BACK),
+            _ => Ok(()),
+        }
+    }
+
+    fn behind(&mut self, mutation: &Mutation<'_>, id: ObservationId) -> Result<&[Observation]> {
+        let (from, known) = self.of.entry(id.entity).or_insert((u64::MAX, Vec::new()));
+        if id.seq < *from {
+            let later = mutation.ledger().own_observations(id.entity, id.seq, OBSERVATIONS_READ)?;
+            *known = later.into_iter().filter(|one| one.retracts.is_some()).collect();
+            *from = id.seq;
+        }
+        Ok(known)
+    }
+}

@@ -1,0 +1,228 @@
+//! Everything that one exchange brings, in one transaction: a turn, bytes, facts.
+//!
+//! The parts are those of the stores that take one alone, and keep their rules. What joins them:
+//! bytes are attached to the turn, facts are taken from the bytes and said by the turn, and the
+//! message refers to what the facts are about. All of it is one entry in the log of the turn's
+//! conversation, or in the project's own without a turn; one undo takes it back.
+//!
+//! A rehearsal runs the same rules and keeps nothing.
+
+use tine_core::facts::{Endpoint, Relation, envelope};
+use tine_core::json::{Json, object};
+use tine_core::{ProjectId, SourceId};
+use tine_store::Read;
+
+use super::facts::{self, StoreReceipt};
+use super::keys::Edge;
+use super::sources::{self, Prepared, SourceReceipt};
+use super::turns::{self, TurnReceipt};
+use super::{
+    NewSource, RelationshipKept, StoreFacts, StoreTogether, StoreTurn, StoredParts, StoredTogether,
+};
+use crate::log::change::{all_parsed, parsed, text, texts};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::tree::views::Answered;
+use crate::{Call, Engine, Error, Outcome, Result};
+
+/// What is stored, with the digests that were taken before the transaction.
+struct Parts {
+    turn: Option<StoreTurn>,
+    source: Option<(NewSource, Prepared)>,
+    facts: Option<(StoreFacts, Prepared)>,
+}
+
+impl Engine {
+    /// Stores a turn, bytes and facts in one transaction: all or nothing. Runs are queued, not
+    /// waited for.
+    pub fn store_together(&self, call: &Call, request: StoreTogether) -> Result<StoredTogether> {
+        let StoreTogether { turn, source, facts, rehearse } = request;
+        if turn.is_none() && source.is_none() && facts.is_none() {
+            return Err(Error::invalid("there is nothing to store: no turn, no bytes, no facts"));
+        }
+        if let Some(turn) = &turn {
+            self.check_turn(turn)?;
+        }
+        if let Some(facts) = &facts {
+            self.check_facts(facts)?;
+        }
+        let source = match source {
+            None => None,
+            Some(source) if envelope::is_envelope(&source.mime_type) => {
+                return Err(Error::invalid(
+                    "the envelope of a turn is stored by itself; here, give the turn",
+                ));
+            }
+            Some(source) => {
+                let prepared = self.prepared(&source)?;
+                Some((source, prepared))
+            }
+        };
+        let facts = facts.map(|facts| {
+            let sent = Prepared::from_bytes(facts::as_sent(&facts).to_canonical().into_bytes());
+            (facts, sent)
+        });
+        let parts = Parts { turn, source, facts };
+        let (receipt, replay) =
+            self.mutate_if(!rehearse, call, "store_together", parts, payload, store)?;
+        let turn = match receipt.turn {
+            None => None,
+            Some(turn) => {
+                Some(self.finish_turn(call, TurnReceipt { run: None, ..turn }, replay, false)?)
+            }
+        };
+        let mut parts = receipt.parts;
+        if let Some(run) = parts.interpretation.filter(|_| replay.replayed) {
+            parts.unknown_fields = self.interpretation(call, run)?.unknown_fields;
+        }
+        Ok(StoredTogether {
+            turn,
+            parts,
+            replayed: replay.replayed,
+            undone: replay.undone,
+            rehearsed: rehearse,
+        })
+    }
+}
+
+fn payload(parts: &Parts) -> Json {
+    let source = parts.source.as_ref();
+    let source = source.map(|(source, prepared)| sources::payload(source, &prepared.digest));
+    object([
+        ("turn", parts.turn.as_ref().map(turns::payload).into()),
+        ("source", source.into()),
+        ("facts", parts.facts.as_ref().map(|(facts, _)| facts::as_sent(facts)).into()),
+    ])
+}
+
+fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<Together> {
+    let mut done = StoredParts::default();
+    let turn = match &parts.turn {
+        None => None,
+        Some(turn) => Some(turns::store_with_run(mutation, turn)?),
+    };
+    let said = match &turn {
+        Some(TurnReceipt { turn: Answered::Seen(view), observation, .. }) => {
+            Some((view.id, Endpoint::Entity(observation.entity)))
+        }
+        _ => None,
+    };
+    if let Some(turn) = &turn {
+        done.runs.extend(turn.run);
+    }
+    if let Some((source, prepared)) = &parts.source {
+        let kept = sources::store(mutation, source, prepared, None, None)?;
+        let SourceReceipt { source, created, run, warnings, .. } = kept;
+        done.source = Some((source, Outcome::from_created(created)));
+        done.runs.extend(run);
+        done.warnings.extend(warnings);
+        if let Some((_, message)) = said {
+            relate(mutation, Relation::Embeds, message, Endpoint::Source(source), true)?;
+        }
+    }
+    if let Some((facts, prepared)) = &parts.facts {
+        let mut facts = facts.clone();
+        facts.source = facts.source.or(done.source.map(|(id, _)| id));
+        if let Some((turn, _)) = said {
+            for fact in &mut facts.entities {
+                fact.turn.get_or_insert_with(|| turn.into());
+            }
+        }
+        let kept = facts::store(mutation, &facts, prepared)?;
+        if let Some((_, message)) = said {
+            for fact in &kept.entities {
+                let about = Endpoint::Entity(fact.entity);
+                relate(mutation, Relation::RefersTo, message, about, false)?;
+            }
+        }
+        done.take_facts(kept);
+    }
+    Ok(Together { turn, parts: done })
+}
+
+fn relate(
+    mutation: &mut Mutation<'_>,
+    relation: Relation,
+    source: Endpoint,
+    target: Endpoint,
+    structural: bool,
+) -> Result<()> {
+    mutation.relate(&Edge { relation, source, target }, Json::Null, structural)?;
+    Ok(())
+}
+
+impl StoredParts {
+    fn take_facts(&mut self, kept: StoreReceipt) {
+        self.facts_source = Some(kept.source);
+        self.interpretation = Some(kept.run);
+        self.entities = kept.entities;
+        self.unknown_fields = kept.unknown_fields;
+        self.warnings.extend(kept.warnings);
+        let edges = kept.relationships.into_iter();
+        self.relationships = edges
+            .map(|(edge, created)| RelationshipKept {
+                relation: edge.relation,
+                source: edge.source,
+                target: edge.target,
+                outcome: Outcome::from_created(created),
+            })
+            .collect();
+    }
+}
+
+/// What a store did, as a repeated call finds it.
+struct Together {
+    turn: Option<TurnReceipt>,
+    parts: StoredParts,
+}
+
+impl Receipt for Together {
+    fn to_json(&self) -> Json {
+        let facts = self.parts.interpretation.zip(self.parts.facts_source).map(|(run, source)| {
+            let related = self.parts.relationships.iter().map(|it| {
+                let edge = Edge { relation: it.relation, source: it.source, target: it.target };
+                (edge, it.outcome == Outcome::Created)
+            });
+            let receipt = StoreReceipt {
+                source,
+                run,
+                entities: self.parts.entities.clone(),
+                relationships: related.collect(),
+                unknown_fields: self.parts.unknown_fields.clone(),
+                warnings: Vec::new(),
+            };
+            receipt.to_json()
+        });
+        let source = self.parts.source.map(|(id, outcome)| {
+            object([("source_id", text(&id)), ("created", (outcome == Outcome::Created).into())])
+        });
+        object([
+            ("turn", self.turn.as_ref().map(Receipt::to_json).into()),
+            ("source", source.into()),
+            ("facts", facts.into()),
+            ("runs", texts(&self.parts.runs)),
+            ("warnings", texts(&self.parts.warnings)),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let mut parts = StoredParts::default();
+        if let Some(facts) = json.get("facts").filter(|facts| !facts.is_null()) {
+            parts.take_facts(StoreReceipt::from_json(facts)?);
+        }
+        if let Some(source) = json.get("source").filter(|source| !source.is_null()) {
+            let id: SourceId = parsed(source, "source_id")?;
+            parts.source = Some((id, Outcome::from_created(source.get("created")?.as_bool()?)));
+        }
+        parts.runs = all_parsed(json, "runs")?;
+        parts.warnings.extend(all_parsed::<String>(json, "warnings")?);
+        let turn = match json.get("turn")? {
+            Json::Null => None,
+            turn => Some(TurnReceipt::from_json(turn)?),
+        };
+        Some(Together { turn, parts })
+    }
+
+    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.turn.iter_mut().try_for_each(|turn| turn.recall(records, project))
+    }
+}

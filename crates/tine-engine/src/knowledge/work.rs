@@ -1,0 +1,468 @@
+//! The work of a run: claimed, done outside of every transaction, and landed in one.
+//!
+//! A run is leased to one worker at a time, also across processes. Whoever works renews the
+//! lease; a worker that dies lets it run out, and another one begins again.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tine_analysis::{Account, Failure, Finding, Interpreter, Kind};
+use tine_core::facts::{Endpoint, Observation, Origin, Relation, builtin, identity};
+use tine_core::json::{Json, Object, object};
+use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
+use tine_store::{EntryKind, KeyRange, required};
+
+use super::keys::{self, Edge};
+use super::ledger::Ledger;
+use super::record::{EntityRecord, SourceRecord};
+use super::runs::{RunRecord, bytes_from, bytes_json, keep_prompt, kind_name};
+use super::sources::read;
+use super::{InterpretationView, RunStatus};
+use crate::log::mutation::Mutation;
+use crate::{Call, Engine, Error, Result};
+
+/// How long a claim holds without being renewed.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// How often a claim is renewed.
+const RENEWED_EVERY: Duration = Duration::from_secs(20);
+
+/// A run that was begun so often and never ended fails.
+const MOST_ATTEMPTS: u32 = 5;
+
+/// Runs that are looked at to find one that can be claimed here.
+const CANDIDATES: usize = 100;
+
+/// How long somebody waits for a run that another process works on.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// What became of an attempt to claim a run.
+enum Claim {
+    Mine(Box<RunRecord>),
+    Elsewhere,
+    Ended,
+}
+
+impl Engine {
+    /// Does one run that waits, in any project; answers which. Interpreters that are not known
+    /// here are left to others.
+    pub fn run_next(&self) -> Result<Option<InterpretationId>> {
+        for project in self.projects()? {
+            let call = Call::by("tine").in_project(project.id);
+            for id in self.due(&call)? {
+                if let Claim::Mine(run) = self.claim(&call, id)? {
+                    self.carry_out(&call, *run)?;
+                    return Ok(Some(id));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does everything that waits here and now; answers how many runs.
+    pub fn run_pending(&self) -> Result<usize> {
+        let mut done = 0;
+        while self.run_next()?.is_some() {
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Does one run at once, or waits until whoever works on it is done.
+    pub(crate) fn run_now(&self, call: &Call, id: InterpretationId) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            let run = self.read(|records| Ledger::new(records, &call.project).known_run(id))?;
+            if !run.view.status.is_open() {
+                return Ok(());
+            }
+            if !run.is_leased(self.now()) {
+                self.interpreter(Some(&run.view.interpreter))?;
+                match self.claim(call, id)? {
+                    Claim::Mine(run) => return self.carry_out(call, *run),
+                    Claim::Ended => return Ok(()),
+                    Claim::Elsewhere => {}
+                }
+            }
+            if since.elapsed() > LONGEST_WAIT {
+                return Err(Error::Unsupported(format!(
+                    "{id} is still at work elsewhere; ask for it later"
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a run has ended, doing it here if nobody else does.
+    pub fn await_interpretation(
+        &self,
+        call: &Call,
+        id: InterpretationId,
+    ) -> Result<InterpretationView> {
+        self.run_now(call, id)?;
+        self.interpretation(call, id)
+    }
+
+    fn due(&self, call: &Call) -> Result<Vec<InterpretationId>> {
+        let now = self.now();
+        let to = Some(keys::run_queued(now.next(), InterpretationId::from_bytes([0; 16])));
+        self.read(|records| {
+            let mut range = KeyRange { to: to.clone(), ..KeyRange::default() };
+            loop {
+                let found =
+                    records.entries(&call.project, EntryKind::RunQueued, &range, CANDIDATES)?;
+                let known = found.iter().filter(|entry| self.interpreters().knows(&entry.text));
+                let known: Vec<_> =
+                    known.filter_map(|entry| keys::run_at_end(&entry.key)).collect();
+                match found.last() {
+                    Some(last) if known.is_empty() && found.len() == CANDIDATES => {
+                        range = KeyRange { to: to.clone(), ..KeyRange::behind(&[], &last.key) };
+                    }
+                    _ => return Ok(known),
+                }
+            }
+        })
+    }
+
+    fn claim(&self, call: &Call, id: InterpretationId) -> Result<Claim> {
+        let (project, now) = (call.project.clone(), self.now());
+        let owner = self.worker();
+        self.write(move |records| {
+            let mut run = Ledger::new(records, &project).known_run(id)?;
+            if !run.view.status.is_open() {
+                return Ok(Claim::Ended);
+            }
+            if run.is_leased(now) {
+                return Ok(Claim::Elsewhere);
+            }
+            if run.view.attempts == MOST_ATTEMPTS {
+                run.view.status = RunStatus::Failed;
+                run.view.finished_at = Some(now);
+                run.view.error =
+                    Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
+                run.owner = None;
+                run.write(records, &project)?;
+                return Ok(Claim::Ended);
+            }
+            run.view.attempts += 1;
+            run.view.status = RunStatus::Running;
+            run.view.started_at = Some(now);
+            run.due = after(now, LEASE);
+            run.owner = Some(owner.clone());
+            run.write(records, &project)?;
+            Ok(Claim::Mine(Box::new(run)))
+        })
+    }
+
+    /// Interprets a claimed run's source and lands what came of it.
+    fn carry_out(&self, call: &Call, run: RunRecord) -> Result<()> {
+        let interpreter = self.interpreter(Some(&run.view.interpreter))?;
+        let source =
+            self.read(|records| Ledger::new(records, &call.project).known_source(run.view.source))?;
+        let began = Instant::now();
+        let mut account = Account::default();
+        let reading =
+            self.read(|records| read(&Ledger::new(records, &call.project), self.limits(), &source));
+        let found = match &reading {
+            Err(error) => Err(Failure { message: error.to_string(), transient: false }),
+            Ok(reading) => self.with_lease(call, &run, || {
+                interpreter.interpret(&reading.material(), &mut account)
+            }),
+        };
+        let input = reading.as_ref().ok().map(|reading| Digest::of(reading.text.as_bytes()));
+        let ended = Ended {
+            said_at: reading.ok().map(|reading| reading.said_at),
+            detail: detail(&*interpreter, input, &account, began.elapsed()),
+            prompt: account.prompt.clone(),
+            notes: account.notes.clone(),
+            kind: interpreter.about().kind,
+            found,
+        };
+        self.land(call, &run, &source, ended)
+    }
+
+    /// Renews the lease of a run while something goes on.
+    fn with_lease<T>(&self, call: &Call, run: &RunRecord, work: impl FnOnce() -> T) -> T {
+        let (done, wait) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while wait.recv_timeout(RENEWED_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    // A lease that cannot be renewed runs out; the landing then finds out.
+                    let _ = self.renew(&call.project, run.view.id);
+                }
+            });
+            let answer = work();
+            drop(done);
+            answer
+        })
+    }
+
+    fn renew(&self, project: &ProjectId, id: InterpretationId) -> Result<()> {
+        let (project, now, owner) = (project.clone(), self.now(), self.worker());
+        self.write(move |records| {
+            let mut run = Ledger::new(records, &project).known_run(id)?;
+            if run.view.status == RunStatus::Running && run.owner.as_ref() == Some(&owner) {
+                run.due = after(now, LEASE);
+                run.write(records, &project)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// One transaction for all that a run found, or for its failure. A run that somebody else
+    /// has taken over meanwhile is theirs.
+    fn land(
+        &self,
+        call: &Call,
+        run: &RunRecord,
+        source: &SourceRecord,
+        ended: Ended,
+    ) -> Result<()> {
+        let by = Call::by(format!("interpreter:{}", run.view.interpreter))
+            .in_project(call.project.clone());
+        let request = (run.clone(), source.clone(), ended);
+        let (owner, payload) = (self.worker(), |_: &(RunRecord, SourceRecord, Ended)| Json::Null);
+        self.mutate(&by, "interpret", request, payload, move |mutation, request| {
+            let (run, source, ended) = request;
+            open_log_of(mutation, source)?;
+            let mut run = mutation.ledger().known_run(run.view.id)?;
+            if run.view.status != RunStatus::Running || run.owner.as_ref() != Some(&owner) {
+                return Ok(());
+            }
+            run.view.finished_at = Some(mutation.now);
+            run.view.detail = ended.detail.clone();
+            run.view.notes = ended.notes.clone();
+            if let Some(prompt) = &ended.prompt {
+                let hash = keep_prompt(mutation, prompt)?;
+                run.view.detail.insert("prompt_hash", hash.to_hex().into());
+            }
+            let found = match is_shown(mutation, source)? {
+                true => ended.found.as_deref().map_err(|failure| failure.message.as_str()),
+                false => Err("its turn is not shown any more"),
+            };
+            match found {
+                Ok(findings) => {
+                    run.view.status = RunStatus::Completed;
+                    let made = Landing { run: &run.view, source, ended };
+                    let made = made.all(mutation, findings)?;
+                    run.view.observations = made.observations;
+                    run.view.unknown_fields = made.unknown_fields;
+                    run.view.notes.extend(made.notes);
+                }
+                Err(why) => {
+                    run.view.status = RunStatus::Failed;
+                    run.view.error = Some(why.to_owned());
+                }
+            }
+            run.owner = None;
+            run.write(mutation.records, &mutation.call.project)?;
+            mutation.fact("interpretation_id", run.view.id.to_string());
+            mutation.fact("status", run.view.status.as_str());
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The findings of a run that took place, worked out again from the bytes that were kept.
+    pub fn replay_interpretation(&self, call: &Call, id: InterpretationId) -> Result<Vec<Finding>> {
+        let run = self.interpretation(call, id)?;
+        let interpreter = self.interpreter(Some(&run.interpreter))?;
+        let reading = self.read(|records| {
+            let ledger = Ledger::new(records, &call.project);
+            read(&ledger, self.limits(), &ledger.known_source(run.source)?)
+        })?;
+        let response = run.detail.get("response").and_then(bytes_from);
+        let found = interpreter.replay(&reading.material(), response.as_deref());
+        found.map_err(|failure| Error::Unsupported(failure.message))
+    }
+}
+
+/// How a run ended.
+#[derive(Clone)]
+struct Ended {
+    found: std::result::Result<Vec<Finding>, Failure>,
+    said_at: Option<Timestamp>,
+    detail: Object,
+    prompt: Option<String>,
+    notes: Vec<String>,
+    kind: Kind,
+}
+
+fn after(now: Timestamp, time: Duration) -> Timestamp {
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_add(millis))
+}
+
+/// The log that a run over a source enters: that of the source's conversation, if it has one.
+pub(super) fn open_log_of(mutation: &mut Mutation<'_>, source: &SourceRecord) -> Result<()> {
+    if let Some(turn) = &source.turn
+        && let Some((key, loc)) = mutation.reader().find_turn(&mutation.call.project, turn)?
+    {
+        let found = mutation.reader().conversation_by_key(key)?;
+        mutation.open(required(found, || format!("conversation of turn {turn}"))?)?;
+        // What is found in a turn builds on it.
+        return mutation.depends_on_turn(Some(loc));
+    }
+    mutation.open_project_log()
+}
+
+/// Whether the turn that a source is the envelope of is still shown, if it has one.
+fn is_shown(mutation: &Mutation<'_>, source: &SourceRecord) -> Result<bool> {
+    let Some(turn) = &source.turn else {
+        return Ok(true);
+    };
+    match mutation.reader().find_turn(&mutation.call.project, turn)? {
+        Some((_, loc)) => mutation.tree().is_shown(loc),
+        None => Ok(true),
+    }
+}
+
+fn detail(
+    interpreter: &dyn Interpreter,
+    input: Option<Digest>,
+    account: &Account,
+    took: Duration,
+) -> Object {
+    let about = interpreter.about();
+    let mut members = Object::new();
+    members.insert("version", about.version.into());
+    members.insert("kind", kind_name(about.kind).into());
+    members.insert("provider", about.provider.into());
+    members.insert("model", about.model.into());
+    members.insert("parameters", about.parameters);
+    members.insert("seed", about.seed.into());
+    members.insert("input_hash", input.map(|digest| digest.to_hex()).into());
+    members.insert("model_answered", account.model_answered.clone().into());
+    members.insert("tries", account.tries.into());
+    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    members.insert("duration_ms", millis.into());
+    let usage = &account.usage;
+    members.insert(
+        "usage",
+        object([
+            ("input_tokens", usage.input.into()),
+            ("output_tokens", usage.output.into()),
+            ("total_tokens", usage.total.into()),
+        ]),
+    );
+    if let Some(request) = &account.request {
+        members.insert("request", bytes_json(request));
+    }
+    if let Some(response) = &account.response {
+        members.insert("response", bytes_json(response));
+    }
+    members
+}
+
+#[derive(Default)]
+struct Made {
+    observations: Vec<ObservationId>,
+    unknown_fields: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Findings on their way into the ledger.
+struct Landing<'l> {
+    run: &'l InterpretationView,
+    source: &'l SourceRecord,
+    ended: &'l Ended,
+}
+
+impl Landing<'_> {
+    fn all(&self, mutation: &mut Mutation<'_>, findings: &[Finding]) -> Result<Made> {
+        let from = self.refers_from(mutation)?;
+        let mut made = Made::default();
+        for (nth, finding) in findings.iter().enumerate() {
+            self.one(mutation, from, nth, finding, &mut made)?;
+        }
+        made.unknown_fields.sort();
+        made.unknown_fields.dedup();
+        Ok(made)
+    }
+
+    fn one(
+        &self,
+        mutation: &mut Mutation<'_>,
+        from: Endpoint,
+        nth: usize,
+        finding: &Finding,
+        made: &mut Made,
+    ) -> Result<()> {
+        let entity_type = finding.entity_type.as_str();
+        if let Err(error) = tine_core::facts::schema::check_name("a type", entity_type) {
+            made.notes.push(error.to_string());
+            return Ok(());
+        }
+        if builtin::is_structural(entity_type) {
+            made.notes.push(format!("`{entity_type}` is made by Tine alone"));
+            return Ok(());
+        }
+        let schema = mutation.ledger().newest_schema(entity_type)?;
+        let mut fields = finding.fields.clone();
+        while let Some((name, kind)) = schema.misfit(&fields) {
+            let name = name.to_owned();
+            made.notes.push(format!("{entity_type}.{name} takes {}", kind.wants()));
+            fields.remove(&name);
+        }
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let unknown = fields.keys().filter(|name| !schema.declares(name));
+        made.unknown_fields.extend(unknown.map(|name| format!("{entity_type}.{name}")));
+        let key = identity::key(&schema, &fields);
+        let id = match &key {
+            Some(key) => identity::entity_id(&mutation.call.project, entity_type, key),
+            None => self.minted(mutation, entity_type, nth, finding),
+        };
+        let key = key.unwrap_or(Json::Null);
+        mutation.ensure_entity(EntityRecord::new(id, entity_type, key, mutation.now))?;
+        let origin = match self.ended.kind {
+            Kind::Rules => Origin::Rules,
+            Kind::Model => Origin::Model,
+            Kind::Agent => Origin::Agent,
+        };
+        let draft = mutation.draft(id, entity_type, origin);
+        let observation = mutation.observe(Observation {
+            fields,
+            source: Some(self.source.id),
+            interpretation: Some(self.run.id),
+            turn: self.source.turn,
+            span: finding.span.as_ref().map(|span| span.start as u64..span.end as u64),
+            observed_at: self.ended.said_at.unwrap_or(mutation.now),
+            schema_version: schema.version,
+            ..draft
+        })?;
+        made.observations.push(observation);
+        let edge =
+            Edge { relation: Relation::RefersTo, source: from, target: Endpoint::Entity(id) };
+        mutation.relate(&edge, Json::Null, false)?;
+        Ok(())
+    }
+
+    /// An id for what no field identifies: the same for the same place in the same source, so
+    /// that reading it again speaks of the same thing.
+    fn minted(
+        &self,
+        mutation: &Mutation<'_>,
+        entity_type: &str,
+        nth: usize,
+        finding: &Finding,
+    ) -> EntityId {
+        let place = match &finding.span {
+            Some(span) => Json::Array(vec![(span.start as u64).into(), (span.end as u64).into()]),
+            None => (nth as u64).into(),
+        };
+        let key = Json::Array(vec![self.source.id.to_string().into(), place]);
+        identity::entity_id(&mutation.call.project, entity_type, &key)
+    }
+
+    /// What refers to the findings: the message, where the source is one, else the source.
+    fn refers_from(&self, mutation: &Mutation<'_>) -> Result<Endpoint> {
+        let Some(turn) = &self.source.turn else {
+            return Ok(Endpoint::Source(self.source.id));
+        };
+        let about = mutation.ledger().about_turn(turn)?;
+        let slot = about.iter().find(|one| one.origin == Origin::Turn);
+        Ok(slot.map_or(Endpoint::Turn(*turn), |one| Endpoint::Entity(one.id.entity)))
+    }
+}

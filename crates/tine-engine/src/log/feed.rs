@@ -1,0 +1,80 @@
+//! The change feed: every operation of the store, in the order in which they were committed.
+//!
+//! A follower keeps the place of the last entry that it has seen and asks for what lies behind
+//! it. No operation is ever committed before a place that was handed out, so nothing is missed,
+//! whoever wrote it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use tine_core::{ConversationId, ProjectId};
+use tine_store::{ConversationKey, FeedPosition};
+
+use crate::log::history::view;
+use crate::tree::resolve;
+use crate::{Engine, FeedEntry, Result};
+
+/// Operations read at once while looking for those that are wanted.
+const OPERATIONS_PER_READ: usize = 512;
+
+/// What a follower wants to see.
+#[derive(Clone, Debug, Default)]
+pub struct FeedFilter {
+    /// Only this project.
+    pub project: Option<ProjectId>,
+    /// Only this conversation.
+    pub conversation: Option<ConversationId>,
+}
+
+impl Engine {
+    /// The place behind everything that is there now.
+    pub fn feed_end(&self) -> Result<FeedPosition> {
+        self.read(|records| {
+            Ok(records.feed_end()?.map_or_else(FeedPosition::default, |last| last.at))
+        })
+    }
+
+    /// Entries behind a place, at most so many, and the place up to which the feed was looked
+    /// through: the filter may have passed over some.
+    pub fn feed(
+        &self,
+        after: FeedPosition,
+        filter: &FeedFilter,
+        limit: usize,
+    ) -> Result<(Vec<FeedEntry>, FeedPosition)> {
+        self.read(|records| {
+            let mut names: HashMap<ConversationKey, (ProjectId, ConversationId)> = HashMap::new();
+            let (mut found, mut at) = (Vec::new(), after);
+            while found.len() < limit {
+                let batch = records.feed(at, OPERATIONS_PER_READ)?;
+                if batch.is_empty() {
+                    break;
+                }
+                for (position, operation) in batch {
+                    if found.len() == limit {
+                        break;
+                    }
+                    at = position;
+                    let key = operation.conversation;
+                    let (project, conversation) = match names.entry(key) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(unknown) => {
+                            let owner = resolve::conversation_of(records, key)?;
+                            unknown.insert((owner.project, owner.id))
+                        }
+                    };
+                    let wanted = filter.project.as_ref().is_none_or(|it| it == &*project)
+                        && filter.conversation.as_ref().is_none_or(|it| it == &*conversation);
+                    if wanted {
+                        found.push(FeedEntry {
+                            position,
+                            project: project.clone(),
+                            operation: view(conversation, operation),
+                        });
+                    }
+                }
+            }
+            Ok((found, at))
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The operation log as it is read: entry by entry, each in a few words.
+
+use tine_core::ConversationId;
+use tine_core::json;
+use tine_store::{Detail, EntryKind, Operation, Visibility, required};
+
+use crate::log::change::{Change, ConversationField, OperationDetail};
+use crate::ops::conversation::{bad_cursor, visibility_json};
+use crate::{Call, Engine, Error, Listing, OperationView, Page, Result};
+
+impl Engine {
+    /// The log of a conversation, newest first.
+    pub fn operations(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        page: Page,
+    ) -> Result<Listing<OperationView>> {
+        let limit = self.page_limit(page.limit)?;
+        let before = match &page.cursor {
+            Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor))?,
+            None => u64::MAX,
+        };
+        self.read(|records| {
+            let found = records.conversation(&call.project, conversation)?;
+            let found = found.ok_or_else(|| Error::not_found("conversation", conversation))?;
+            let last = records.last_operation(found.key)?.map_or(0, |last| last.seq);
+            let to = last.min(before.saturating_sub(1));
+            let from = to.saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX) - 1).max(1);
+            let mut items = Vec::new();
+            records.operations(found.key, from, to, &mut |operation| {
+                items.push(view(&found.id, operation));
+                Ok(true)
+            })?;
+            items.reverse();
+            let next = (from > 1 && !items.is_empty()).then(|| from.to_string());
+            Ok(Listing { items, next })
+        })
+    }
+}
+
+/// What an entry holds, unless that was erased.
+pub(crate) fn detail(operation: &Operation) -> Result<OperationDetail> {
+    let Detail::Kept(text) = &operation.detail else {
+        return Err(Error::Unsupported(format!(
+            "the detail of operation {} was purged; it can be neither undone nor redone",
+            operation.seq
+        )));
+    };
+    let parsed = json::parse(text.as_bytes(), json::MAX_DEPTH)
+        .ok()
+        .and_then(|json| OperationDetail::from_json(&json));
+    Ok(required(parsed, || format!("detail of operation {}", operation.seq))?)
+}
+
+pub(crate) fn view(conversation: &ConversationId, operation: Operation) -> OperationView {
+    let summary = summary(&operation);
+    OperationView {
+        conversation: conversation.clone(),
+        seq: operation.seq,
+        kind: operation.kind,
+        actor: operation.actor,
+        at: operation.at,
+        summary,
+        detail: match operation.detail {
+            Detail::Kept(text) => Some(text),
+            Detail::Purged(_) => None,
+        },
+        hash: operation.hash,
+        undone: operation.undone,
+    }
+}
+
+/// What an operation did, in a few words.
+fn summary(operation: &Operation) -> String {
+    let Ok(detail) = detail(operation) else {
+        return "(purged)".to_owned();
+    };
+    let mut parts = Vec::new();
+    let mut observed = 0;
+    for change in &detail.changes {
+        parts.push(match change {
+            Change::Created { count: 1, .. } => "1 new turn".to_owned(),
+            Change::Created { count, .. } => format!("{count} new turns"),
+            Change::Hidden { cascade: true, .. } => "a turn and all below it hidden".to_owned(),
+            Change::Hidden { .. } => "a turn hidden".to_owned(),
+            Change::Split { .. } => "a turn shown as two".to_owned(),
+            Change::Branch { before: None, after: Some(after), .. } => {
+                format!("new branch {}", after.name)
+            }
+            Change::Branch { before: Some(before), after: None, .. } => {
+                format!("branch {} removed", before.name)
+            }
+            Change::Branch { before: Some(before), after: Some(after), .. }
+                if before.name != after.name =>
+            {
+                format!("branch {} → {}", before.name, after.name)
+            }
+            Change::Branch { after, .. } => match after {
+                Some(after) => format!("branch {} moved", after.name),
+                None => continue,
+            },
+            Change::Bookmark { name, after: None, .. } => format!("bookmark {name} removed"),
+            Change::Bookmark { name, .. } => format!("bookmark {name} set"),
+            Change::Metadata { key, .. } => format!("{} of a turn", key.as_str()),
+            Change::Observed { .. } => {
+                observed += 1;
+                continue;
+            }
+            Change::Entry { kind: EntryKind::Relationship, after, .. } => match after {
+                Some(_) => "a relationship".to_owned(),
+                None => "a relationship removed".to_owned(),
+            },
+            Change::Entry { kind: EntryKind::Schema, .. } => "a schema".to_owned(),
+            Change::Entry { kind: EntryKind::CommitListed, .. } => "a commit".to_owned(),
+            Change::Entry { kind: EntryKind::CommitSignature, .. } => "a signature".to_owned(),
+            Change::Entry { kind: EntryKind::CommitHead, .. } => continue,
+            Change::Entry { .. } => "an entity changed".to_owned(),
+            Change::Conversation { before, .. }
+                if *before == visibility_json(Visibility::Undone) =>
+            {
+                "new conversation".to_owned()
+            }
+            Change::Conversation { field: ConversationField::Visibility, after, .. } => {
+                format!("conversation {}", after.as_str().unwrap_or("changed"))
+            }
+            Change::Conversation { field, .. } => format!("{} of the conversation", field.as_str()),
+        });
+    }
+    match observed {
+        0 => {}
+        1 => parts.push("1 observation".to_owned()),
+        more => parts.push(format!("{more} observations")),
+    }
+    if let Some(target) = detail.turned() {
+        parts.push(format!("operation {target}"));
+    }
+    if let Some(turns) = detail.facts.get("purged_turns").and_then(json::Json::as_u64) {
+        parts.push(format!("{turns} turns erased"));
+    }
+    parts.join(", ")
+}

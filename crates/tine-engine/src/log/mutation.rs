@@ -1,0 +1,640 @@
+//! Running a change: idempotency first, then the rules, then one entry in the log.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+
+use tine_core::hash::{self, OperationSeal};
+use tine_core::ids::check_key;
+use tine_core::json::{self, Json, Object};
+use tine_core::{
+    BranchId, ConversationId, Digest, EntityId, InterpretationId, Name, OperationHash, ProjectId,
+    Timestamp, TurnHash, TurnId,
+};
+use tine_store::{
+    Bookmark, Branch, Conversation, ConversationKey, Detail, HiddenBy, Idempotency, Operation,
+    Project, Read, Root, Turn, TurnLoc, Visibility, Write, required,
+};
+
+use crate::log::canonical_writer::canonical;
+use crate::log::change::{BookmarkImage, BranchImage, Change, OperationDetail};
+use crate::tree::shown::{Tree, hide};
+use crate::tree::views::{self, Answered};
+use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView};
+
+/// The answer of a change, in the form in which it is kept for a repeated call. It holds no
+/// content: what was said is looked up again, so that an erasure leaves nothing here.
+pub(crate) trait Receipt: Sized {
+    fn to_json(&self) -> Json;
+    fn from_json(json: &Json) -> Option<Self>;
+
+    /// Looks up what a repeated call's answer only names. It is done in the call's transaction, so
+    /// that an answer about several things shows one state of them.
+    fn recall(&mut self, _records: &dyn Read, _project: &ProjectId) -> Result<()> {
+        Ok(())
+    }
+
+    /// The text that is kept: the canonical form of the JSON.
+    fn to_canonical(&self) -> String {
+        self.to_json().to_canonical()
+    }
+}
+
+/// What a call's key stands for, as canonical JSON.
+pub(crate) struct Payload(pub String);
+
+impl From<Json> for Payload {
+    fn from(json: Json) -> Self {
+        Payload(json.to_canonical())
+    }
+}
+
+impl Receipt for () {
+    fn to_json(&self) -> Json {
+        Json::Null
+    }
+
+    fn from_json(_: &Json) -> Option<Self> {
+        Some(())
+    }
+}
+
+/// Whether an answer is fresh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Replay {
+    pub replayed: bool,
+    /// The work that the first call did has been undone since.
+    pub undone: bool,
+}
+
+/// The id under which the log of what is done outside of every conversation is found.
+pub(crate) const PROJECT_LOG: &str = "~project";
+
+/// The ids that a call has drawn. A store may run a call's transaction more than once, and what
+/// others were told of it meanwhile must stay true: the same ids come again.
+#[derive(Default)]
+struct Drawn {
+    ids: RefCell<Vec<[u8; 16]>>,
+    next: Cell<usize>,
+}
+
+impl Drawn {
+    fn begin(&self) {
+        self.next.set(0);
+    }
+
+    fn next(&self, draw: impl FnOnce() -> [u8; 16]) -> [u8; 16] {
+        let mut ids = self.ids.borrow_mut();
+        let next = self.next.replace(self.next.get() + 1);
+        if next == ids.len() {
+            ids.push(draw());
+        }
+        ids[next]
+    }
+}
+
+/// A change on its way: the transaction, and what is to be logged.
+pub(crate) struct Mutation<'m> {
+    pub engine: &'m Engine,
+    pub call: &'m Call,
+    pub records: &'m mut dyn Write,
+    pub now: Timestamp,
+    pub kind: &'static str,
+    pub conversation: Option<Conversation>,
+    drawn: &'m Drawn,
+    /// The id of the next turn, where it was told before.
+    promised: Cell<Option<TurnId>>,
+    seq: u64,
+    /// The hash of the operation before this one.
+    previous: Option<OperationHash>,
+    /// Ids and hashes of turns that were read or made on the way.
+    met: RefCell<HashMap<TurnLoc, (TurnId, TurnHash)>>,
+    changes: Vec<Change>,
+    depends_on: BTreeSet<u64>,
+    facts: Object,
+}
+
+impl Engine {
+    /// Runs the rules of one operation in one transaction.
+    ///
+    /// `payload` is what the call's key stands for: everything that the caller sent.
+    pub(crate) fn mutate<Q: Send + 'static, P: Into<Payload>, R: Receipt + Send + 'static>(
+        &self,
+        call: &Call,
+        kind: &'static str,
+        request: Q,
+        payload: impl FnOnce(&Q) -> P,
+        rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
+    ) -> Result<(R, Replay)> {
+        self.mutate_if(true, call, kind, request, payload, rules)
+    }
+
+    /// The same; but what is not to be kept is done as a rehearsal: the answer is what it would
+    /// be, and nothing stays of it.
+    pub(crate) fn mutate_if<Q: Send + 'static, P: Into<Payload>, R: Receipt + Send + 'static>(
+        &self,
+        keep: bool,
+        call: &Call,
+        kind: &'static str,
+        request: Q,
+        payload: impl FnOnce(&Q) -> P,
+        rules: impl Fn(&mut Mutation<'_>, &Q) -> Result<R> + Send + 'static,
+    ) -> Result<(R, Replay)> {
+        let fingerprint = match &call.idempotency_key {
+            None => None,
+            Some(key) => {
+                check_key("idempotency key", key, self.limits())?;
+                let Payload(payload) = payload(&request).into();
+                let signed = format!("{{\"operation\":\"{kind}\",\"payload\":{payload}}}");
+                debug_assert_eq!(canonical(&signed).as_ref(), Some(&signed));
+                Some(Digest::of(signed.as_bytes()))
+            }
+        };
+        check_key("actor", &call.actor, self.limits())?;
+        let now = self.now();
+        let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
+        self.write_if(keep, move |records| {
+            drawn.begin();
+            if let (Some(key), Some(fingerprint)) = (&call.idempotency_key, fingerprint)
+                && let Some(first) = records.idempotent(&call.project, key)?
+            {
+                let (mut receipt, replay): (R, Replay) = replay(key, &fingerprint, &first)?;
+                receipt.recall(&*records, &call.project)?;
+                return Ok((receipt, replay));
+            }
+            let mut mutation = Mutation::begin(&engine, &call, records, now, kind, &drawn);
+            let receipt = rules(&mut mutation, &request)?;
+            mutation.note_redacted();
+            mutation.record(fingerprint, &receipt)?;
+            Ok((receipt, Replay::default()))
+        })
+    }
+}
+
+/// Several operations in one transaction: all of them are kept, or none.
+pub(crate) struct Steps<'m> {
+    engine: &'m Engine,
+    call: &'m Call,
+    records: &'m mut dyn Write,
+    now: Timestamp,
+    drawn: &'m Drawn,
+}
+
+impl Steps<'_> {
+    /// Runs the rules of the next operation. One that changes nothing leaves no entry in the log.
+    pub(crate) fn step<T>(
+        &mut self,
+        kind: &'static str,
+        rules: impl FnOnce(&mut Mutation<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut mutation =
+            Mutation::begin(self.engine, self.call, self.records, self.now, kind, self.drawn);
+        let answer = rules(&mut mutation)?;
+        mutation.note_redacted();
+        mutation.record(None, &())?;
+        Ok(answer)
+    }
+
+    pub(crate) fn reader(&self) -> &dyn Read {
+        &*self.records
+    }
+
+    /// For what is kept beside the log.
+    pub(crate) fn records(&mut self) -> &mut dyn Write {
+        self.records
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        self.call
+    }
+}
+
+impl Engine {
+    /// Runs several operations in one transaction. They take no key: repeating them must add
+    /// nothing by their own rules.
+    pub(crate) fn mutate_in_steps<Q: Send + 'static, T: Send + 'static>(
+        &self,
+        call: &Call,
+        request: Q,
+        rules: impl Fn(&mut Steps<'_>, &Q) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        check_key("actor", &call.actor, self.limits())?;
+        let now = self.now();
+        let (engine, call, drawn) = (self.clone(), call.clone(), Drawn::default());
+        self.write(move |records| {
+            drawn.begin();
+            let mut steps = Steps { engine: &engine, call: &call, records, now, drawn: &drawn };
+            rules(&mut steps, &request)
+        })
+    }
+}
+
+/// The chain hash that an operation of a conversation must have behind another.
+pub(crate) fn seal(
+    conversation: &ConversationId,
+    operation: &Operation,
+    previous: Option<&OperationHash>,
+) -> OperationHash {
+    hash::operation_hash(&OperationSeal {
+        conversation_id: conversation.as_str(),
+        seq: operation.seq,
+        previous,
+        kind: &operation.kind,
+        actor: &operation.actor,
+        at: operation.at,
+        detail: &operation.detail.digest(),
+    })
+}
+
+fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Result<(R, Replay)> {
+    let known = required(first.idempotency.as_ref(), || format!("key {key}"))?;
+    if known.fingerprint != *fingerprint {
+        return Err(Error::IdempotencyMismatch { key: key.to_owned() });
+    }
+    let receipt = json::parse(known.answer.as_bytes(), json::MAX_DEPTH)
+        .ok()
+        .and_then(|json| R::from_json(&json));
+    let receipt = required(receipt, || format!("answer to key {key}"))?;
+    Ok((receipt, Replay { replayed: true, undone: first.undone }))
+}
+
+impl<'m> Mutation<'m> {
+    /// Refuses an id that was promised and is a turn's already.
+    pub(crate) fn refuse_known(&self, id: TurnId) -> Result<()> {
+        match self.reader().find_turn(&self.call.project, &id)? {
+            None => Ok(()),
+            Some(_) => {
+                let advice = "; promise another id";
+                Err(Error::Exists { what: "turn", name: id.to_string(), advice })
+            }
+        }
+    }
+
+    fn begin(
+        engine: &'m Engine,
+        call: &'m Call,
+        records: &'m mut dyn Write,
+        now: Timestamp,
+        kind: &'static str,
+        drawn: &'m Drawn,
+    ) -> Self {
+        Mutation {
+            engine,
+            call,
+            records,
+            now,
+            kind,
+            conversation: None,
+            drawn,
+            promised: Cell::default(),
+            seq: 0,
+            previous: None,
+            met: RefCell::default(),
+            changes: Vec::new(),
+            depends_on: BTreeSet::new(),
+            facts: Object::new(),
+        }
+    }
+
+    /// Tells in the log how many secrets were taken out of what changed.
+    fn note_redacted(&mut self) {
+        if !self.call.redacted.is_empty() {
+            let counts =
+                self.call.redacted.iter().map(|(kind, count)| (kind.clone(), (*count).into()));
+            self.fact_if_changed("redacted", counts.collect::<Object>());
+        }
+    }
+
+    /// The next turn has this id.
+    pub(crate) fn promise(&self, id: TurnId) {
+        self.promised.set(Some(id));
+    }
+
+    pub(crate) fn new_turn_id(&self) -> TurnId {
+        self.promised.take().unwrap_or_else(|| TurnId::from_bytes(self.new_id()))
+    }
+
+    pub(crate) fn new_branch_id(&self) -> BranchId {
+        BranchId::from_bytes(self.new_id())
+    }
+
+    pub(crate) fn new_interpretation_id(&self) -> InterpretationId {
+        InterpretationId::from_bytes(self.new_id())
+    }
+
+    pub(crate) fn new_entity_id(&self) -> EntityId {
+        EntityId::from_bytes(self.new_id())
+    }
+
+    /// A place for an observation: milliseconds, and two bytes of chance.
+    pub(crate) fn new_seq(&self) -> u64 {
+        let id = self.new_id();
+        let time = id.iter().take(6).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        time << 16 | u64::from(id[14]) << 8 | u64::from(id[15])
+    }
+
+    fn new_id(&self) -> [u8; 16] {
+        self.drawn.next(|| self.engine.new_id(self.now))
+    }
+
+    /// Makes a conversation the one whose log this operation enters.
+    pub(crate) fn open(&mut self, conversation: Conversation) -> Result<()> {
+        let (seq, hash) = self.records.log_end(conversation.key)?.unzip();
+        self.previous = hash;
+        self.seq = seq.unwrap_or(0) + 1;
+        self.conversation = Some(conversation);
+        Ok(())
+    }
+
+    /// Makes the project's own log the one that this operation enters, unless it has entered one
+    /// already: what is stored along with a turn stands in the log of the turn's conversation.
+    pub(crate) fn open_project_log(&mut self) -> Result<()> {
+        if self.conversation.is_some() {
+            return Ok(());
+        }
+        let project = &self.call.project;
+        let id = ConversationId::from_stored(PROJECT_LOG);
+        if let Some(known) = self.records.conversation(project, &id)? {
+            return self.open(known);
+        }
+        self.ensure_project()?;
+        let root = Root { system_prompt: None, config: Json::Null };
+        let mut log = Conversation {
+            key: ConversationKey(0),
+            project: self.call.project.clone(),
+            id,
+            root_hash: hash::root_hash(None, &root.config),
+            root: Some(root),
+            title: None,
+            metadata: Json::Object(Object::new()),
+            created_at: self.now,
+            derived_from: None,
+            visibility: Visibility::ProjectLog,
+        };
+        log.key = self.records.insert_conversation(&log)?;
+        self.open(log)
+    }
+
+    pub(crate) fn ensure_project(&mut self) -> Result<()> {
+        let (id, created_at) = (self.call.project.clone(), self.now);
+        if self.records.project(&id)?.is_none() {
+            self.records.insert_project(&Project { id, created_at })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn reader(&self) -> &dyn Read {
+        &*self.records
+    }
+
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        Tree::new(self.reader(), self.key())
+    }
+
+    /// The conversation's handle. Every rule opens its conversation first.
+    pub(crate) fn key(&self) -> ConversationKey {
+        self.conversation().key
+    }
+
+    pub(crate) fn conversation(&self) -> &Conversation {
+        self.conversation.as_ref().expect("every rule opens its conversation before it goes on")
+    }
+
+    /// The number that this operation will have in the log.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Notes a change. A record that was changed before in the same operation has one entry: as
+    /// it was before the first change and after the last.
+    pub(crate) fn changed(&mut self, change: Change) {
+        if let Change::Observed { .. } = change {
+            return self.changes.push(change);
+        }
+        match self.changes.iter_mut().find(|earlier| earlier.same_record(&change)) {
+            Some(earlier) => earlier.then(change),
+            None => self.changes.push(change),
+        }
+    }
+
+    /// Leaves only facts to be logged, and what was observed.
+    pub(crate) fn forget_changes(&mut self) {
+        self.changes.retain(|change| matches!(change, Change::Observed { .. }));
+    }
+
+    pub(crate) fn depends_on(&mut self, operation: u64) {
+        self.depends_on.insert(operation);
+    }
+
+    pub(crate) fn depends_on_all(&mut self, operations: impl IntoIterator<Item = u64>) {
+        self.depends_on.extend(operations);
+    }
+
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Json>) {
+        self.facts.insert(name, value.into());
+    }
+
+    /// One more fact of a name: the first stands alone, several are a list.
+    pub(crate) fn fact_also(&mut self, name: &str, value: impl Into<Json>) {
+        let value = value.into();
+        let told = match self.facts.remove(name) {
+            None => value,
+            Some(Json::Array(mut told)) => {
+                told.push(value);
+                Json::Array(told)
+            }
+            Some(first) => Json::Array(vec![first, value]),
+        };
+        self.facts.insert(name, told);
+    }
+
+    /// A fact that matters only when something happened.
+    pub(crate) fn fact_if_changed(&mut self, name: &str, value: impl Into<Json>) {
+        if !self.changes.is_empty() {
+            self.fact(name, value);
+        }
+    }
+
+    /// The operation that made a turn, which whoever builds on the turn depends on.
+    pub(crate) fn depends_on_turn(&mut self, loc: Option<TurnLoc>) -> Result<()> {
+        if let Some(loc) = loc {
+            let turn = self.tree().turn(loc)?;
+            self.meet(&turn);
+            self.depends_on(turn.operation);
+        }
+        Ok(())
+    }
+
+    /// Remembers what a turn is called, so that it need not be read again for that.
+    pub(crate) fn meet(&self, turn: &Turn) {
+        self.met.borrow_mut().insert(turn.loc, (turn.id, turn.hash));
+    }
+
+    fn id_and_hash(&self, loc: Option<TurnLoc>) -> Result<Option<(TurnId, TurnHash)>> {
+        let Some(loc) = loc else {
+            return Ok(None);
+        };
+        if let Some(known) = self.met.borrow().get(&loc) {
+            return Ok(Some(*known));
+        }
+        let turn = self.tree().turn(loc)?;
+        self.meet(&turn);
+        Ok(Some((turn.id, turn.hash)))
+    }
+
+    /// Refuses the call when its branch is not in the state that the caller has seen.
+    pub(crate) fn check_seen(&self, branch: Option<&Branch>, name: &Name) -> Result<()> {
+        let Some(seen) = self.call.if_branch else {
+            return Ok(());
+        };
+        if branch.is_some_and(|branch| (branch.id, branch.version) == (seen.id, seen.version)) {
+            return Ok(());
+        }
+        let tip = self.id_and_hash(branch.and_then(|branch| branch.tip))?;
+        let (actual, actual_hash) = tip.unzip();
+        Err(Error::Stale { branch: name.clone(), actual, actual_hash })
+    }
+
+    /// A turn of the open conversation as this operation leaves it.
+    pub(crate) fn answered_turn(&self, loc: TurnLoc) -> Result<Answered<TurnView>> {
+        let id = &self.conversation().id;
+        Ok(Answered::seen(views::turn_at(&self.tree(), id, loc)?))
+    }
+
+    /// The open conversation as this operation leaves it.
+    pub(crate) fn conversation_view(&self) -> Result<ConversationView> {
+        let mut view = views::conversation(self.reader(), self.conversation())?;
+        if self.is_recorded() {
+            view.changed_at = self.now;
+        }
+        Ok(view)
+    }
+
+    /// Whether there will be an entry in the log. A call that changed nothing leaves none, unless
+    /// a key has to be remembered.
+    fn is_recorded(&self) -> bool {
+        let remembered = self.call.idempotency_key.is_some();
+        remembered || !self.changes.is_empty() || !self.facts.is_empty()
+    }
+
+    /// A branch of the open conversation as callers see it.
+    pub(crate) fn branch_view(&self, branch: &Branch) -> Result<BranchView> {
+        let (tip, tip_hash) = self.id_and_hash(branch.tip)?.unzip();
+        let conversation = self.conversation().id.clone();
+        Ok(views::branch_with(conversation, branch, tip, tip_hash))
+    }
+
+    pub(crate) fn branch_image(&self, branch: &Branch) -> Result<BranchImage> {
+        Ok(BranchImage {
+            name: branch.name.clone(),
+            tip: self.id_and_hash(branch.tip)?.map(|(id, _)| id),
+            forked_from: branch.forked_from,
+            created_at: branch.created_at,
+            version: branch.version,
+        })
+    }
+
+    /// Adds, moves or renames a branch and notes the change.
+    pub(crate) fn put_branch(&mut self, before: Option<&Branch>, after: &Branch) -> Result<()> {
+        let change = Change::Branch {
+            id: after.id,
+            before: before.map(|branch| self.branch_image(branch)).transpose()?,
+            after: Some(self.branch_image(after)?),
+        };
+        self.records.put_branch(after)?;
+        self.changed(change);
+        Ok(())
+    }
+
+    /// Moves a branch's tip.
+    pub(crate) fn move_branch(&mut self, branch: &Branch, tip: Option<TurnLoc>) -> Result<Branch> {
+        let moved = Branch { tip, version: branch.version + 1, ..branch.clone() };
+        self.put_branch(Some(branch), &moved)?;
+        Ok(moved)
+    }
+
+    /// Removes a branch and notes the change.
+    pub(crate) fn delete_branch(&mut self, branch: &Branch) -> Result<()> {
+        let before = Some(self.branch_image(branch)?);
+        self.records.delete_branch(branch.conversation, &branch.id)?;
+        self.changed(Change::Branch { id: branch.id, before, after: None });
+        Ok(())
+    }
+
+    pub(crate) fn bookmark_image(&self, bookmark: &Bookmark) -> Result<BookmarkImage> {
+        let owner = self.reader().conversation_by_key(bookmark.conversation)?;
+        let owner = required(owner, || format!("conversation of bookmark {}", bookmark.name))?;
+        let turn = self.reader().turn(bookmark.turn)?;
+        let turn = required(turn, || format!("turn of bookmark {}", bookmark.name))?;
+        Ok(BookmarkImage { conversation: owner.id, turn: turn.id, created_at: bookmark.created_at })
+    }
+
+    /// Adds, moves or removes a bookmark and notes the change.
+    pub(crate) fn change_bookmark(
+        &mut self,
+        before: Option<&Bookmark>,
+        after: Option<&Bookmark>,
+    ) -> Result<()> {
+        let Some(known) = before.or(after) else {
+            return Ok(());
+        };
+        let (name, project) = (known.name.clone(), known.project.clone());
+        let before = before.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
+        let image = after.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
+        match after {
+            Some(bookmark) => self.records.put_bookmark(bookmark)?,
+            None => self.records.delete_bookmark(&project, &name)?,
+        }
+        self.changed(Change::Bookmark { name, before, after: image });
+        Ok(())
+    }
+
+    /// Hides a turn, alone or with all below it, under this operation or an earlier one.
+    pub(crate) fn hide(&mut self, root: TurnLoc, by: HiddenBy, operation: u64) -> Result<()> {
+        let conversation = self.key();
+        hide(self.records, conversation, root, by, operation)
+    }
+
+    /// Writes the log's entry, if there is to be one.
+    fn record<R: Receipt>(&mut self, fingerprint: Option<Digest>, receipt: &R) -> Result<()> {
+        if !self.is_recorded() {
+            return Ok(());
+        }
+        self.depends_on.remove(&self.seq);
+        let detail = OperationDetail {
+            changes: std::mem::take(&mut self.changes),
+            depends_on: self.depends_on.iter().copied().collect(),
+            facts: std::mem::take(&mut self.facts),
+        };
+        let detail = Detail::Kept(detail.to_canonical());
+        let conversation = self.conversation();
+        let digest = detail.digest();
+        let hash = hash::operation_hash(&OperationSeal {
+            conversation_id: conversation.id.as_str(),
+            seq: self.seq,
+            previous: self.previous.as_ref(),
+            kind: self.kind,
+            actor: &self.call.actor,
+            at: self.now,
+            detail: &digest,
+        });
+        let idempotency = match (&self.call.idempotency_key, fingerprint) {
+            (Some(key), Some(fingerprint)) => {
+                Some(Idempotency { key: key.clone(), fingerprint, answer: receipt.to_canonical() })
+            }
+            _ => None,
+        };
+        let operation = Operation {
+            conversation: conversation.key,
+            seq: self.seq,
+            kind: self.kind.to_owned(),
+            actor: self.call.actor.clone(),
+            at: self.now,
+            detail,
+            hash,
+            undone: false,
+            idempotency,
+        };
+        self.records.insert_operation(&operation)?;
+        Ok(())
+    }
+}

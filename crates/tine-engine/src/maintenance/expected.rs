@@ -1,0 +1,262 @@
+//! What the log says that the present state is.
+//!
+//! Hashes cover what was said and what was done, not the records that say how it is shown: tips,
+//! bookmarks, deletions, splits, titles. Those are what the log's changes left behind, so they
+//! can be compared with it.
+//!
+//! Almost everything follows from the log exactly. Where a branch or a bookmark ends that an undo
+//! or a redo has put back depends on the tree as it was then; it is compared again once it has
+//! been moved anew. Entries whose detail was erased tell nothing, and neither does what follows
+//! from them. Titles, metadata and origins that a turn or a conversation was made with are in no
+//! entry.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tine_core::json::Json;
+use tine_core::metadata::MetadataKey;
+use tine_core::{BranchId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId};
+use tine_store::{Detail, EntryKind, HiddenBy, Operation};
+
+use crate::log::change::{
+    BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, ids_digest,
+};
+use crate::log::history::detail;
+use crate::ops::undo::{REDO, UNDO};
+
+/// What is known about a branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tip {
+    /// All of it.
+    Exactly(BranchImage),
+    /// It is there; an undo, or an entry that was erased, has set it in a way that is not told.
+    Somehow,
+    /// It is not there.
+    Gone,
+}
+
+/// A chain of turns that the log tells of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldChain {
+    /// The operation that made them.
+    pub(crate) seq: u64,
+    pub(crate) first: TurnId,
+    pub(crate) count: u64,
+    /// The last one's hash.
+    pub(crate) last_hash: TurnHash,
+    /// What seals their ids.
+    pub(crate) ids: Option<Digest>,
+}
+
+impl ToldChain {
+    /// Whether the turns that the operation made, in order, have the ids that it sealed.
+    pub(crate) fn has_ids(&self, made: &[TurnId]) -> bool {
+        let Some(sealed) = self.ids else {
+            return true;
+        };
+        let from = made.iter().position(|id| *id == self.first).unwrap_or(0);
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        ids_digest(made.iter().skip(from).take(count)) == sealed
+    }
+}
+
+/// The state of one conversation by its log.
+#[derive(Default)]
+pub(crate) struct Expected {
+    /// Whether every entry could be read; otherwise sets may lack something.
+    pub(crate) complete: bool,
+    /// Operations that are undone.
+    pub(crate) undone: BTreeSet<u64>,
+    /// Turns made by each operation.
+    pub(crate) made: HashMap<u64, u64>,
+    /// Chains of turns.
+    pub(crate) chains: Vec<ToldChain>,
+    /// Operations of which a repair says that what they made is not all there.
+    pub(crate) excused: BTreeSet<u64>,
+    /// Hidden turns: by operation, root and reason.
+    pub(crate) hidden: BTreeSet<(u64, TurnId, HiddenBy)>,
+    /// Split turns: operation, halves.
+    pub(crate) splits: BTreeMap<TurnId, (u64, TurnId, TurnId)>,
+    /// When the conversation was made, if the log begins with that.
+    pub(crate) created_at: Option<Timestamp>,
+    /// Every branch that there ever was.
+    pub(crate) branches: BTreeMap<BranchId, Tip>,
+    /// Bookmarks whose last change is known; absent ones too.
+    pub(crate) bookmarks: HashMap<Name, Option<BookmarkImage>>,
+    pub(crate) fields: Vec<(ConversationField, Json)>,
+    pub(crate) metadata: BTreeMap<(TurnId, MetadataKey), Json>,
+    /// Observations that were made, with what seals them.
+    pub(crate) observed: Vec<(ObservationId, Digest)>,
+    /// Entries of the ledger that were changed; `None` for those that were removed.
+    pub(crate) entries: BTreeMap<(EntryKind, Vec<u8>), Option<Json>>,
+    /// The changes of each operation that can be undone, for as long as they may be.
+    changes: HashMap<u64, Vec<Change>>,
+    /// The operation that undid another one last.
+    undone_by: HashMap<u64, u64>,
+}
+
+impl Expected {
+    pub(crate) fn new() -> Self {
+        Expected { complete: true, ..Expected::default() }
+    }
+
+    /// Takes in the next entry.
+    pub(crate) fn add(&mut self, operation: &Operation) {
+        let seq = operation.seq;
+        if seq == 1 && matches!(operation.kind.as_str(), "create" | "derive") {
+            self.created_at = Some(operation.at);
+        }
+        let known = match &operation.detail {
+            Detail::Kept(_) => detail(operation).ok(),
+            Detail::Purged(_) => None,
+        };
+        match (operation.kind.as_str(), known) {
+            // What these change is known by their kind, also when it is erased.
+            (crate::maintenance::purge::KIND, _) | ("metadata" | "conversation", None) => {
+                self.forget_words()
+            }
+            (_, None) => {
+                self.complete = false;
+                self.forget_what_moves();
+            }
+            (UNDO | REDO, Some(known)) => self.turn_back(seq, &known),
+            (crate::maintenance::repair::KIND, Some(known)) => self.repaired(&known),
+            (_, Some(known)) => self.done(seq, known.changes),
+        }
+    }
+
+    /// Nothing is known any more about titles and metadata.
+    fn forget_words(&mut self) {
+        self.fields.clear();
+        self.metadata.clear();
+    }
+
+    /// Nothing is known any more about records of which only the last change counts.
+    pub(crate) fn forget_what_moves(&mut self) {
+        self.forget_words();
+        self.bookmarks.clear();
+        for tip in self.branches.values_mut().filter(|tip| **tip != Tip::Gone) {
+            *tip = Tip::Somehow;
+        }
+    }
+
+    /// What a repair left out is not expected any more, and what it set anew is not known.
+    fn repaired(&mut self, known: &OperationDetail) {
+        self.complete = false;
+        self.forget_what_moves();
+        self.observed.clear();
+        self.entries.clear();
+        let incomplete = known.facts.get("incomplete").and_then(Json::as_array);
+        self.excused.extend(incomplete.into_iter().flatten().filter_map(Json::as_u64));
+    }
+
+    fn done(&mut self, seq: u64, changes: Vec<Change>) {
+        for change in &changes {
+            match change {
+                Change::Branch { id, after, .. } => {
+                    let tip = after.clone().map_or(Tip::Gone, Tip::Exactly);
+                    self.branches.insert(*id, tip);
+                }
+                Change::Bookmark { name, after, .. } => {
+                    self.bookmarks.insert(name.clone(), after.clone());
+                }
+                Change::Metadata { turn, key, after, .. } => {
+                    self.metadata.insert((*turn, *key), after.clone());
+                }
+                Change::Conversation { field, after, .. } => {
+                    self.fields.retain(|(of, _)| of != field);
+                    self.fields.push((*field, after.clone()));
+                }
+                Change::Created { first, count, last_hash, ids } => {
+                    *self.made.entry(seq).or_default() += count;
+                    let (first, count, last_hash, ids) = (*first, *count, *last_hash, *ids);
+                    self.chains.push(ToldChain { seq, first, count, last_hash, ids });
+                }
+                Change::Hidden { .. } | Change::Split { .. } => self.show(seq, change),
+                Change::Observed { id, digest } => self.observed.push((*id, *digest)),
+                Change::Entry { kind, key, after, .. } => {
+                    self.entries.insert((*kind, key.clone()), after.clone());
+                }
+            }
+        }
+        self.changes.insert(seq, changes);
+    }
+
+    /// A deletion or a split takes effect.
+    fn show(&mut self, seq: u64, change: &Change) {
+        match change {
+            Change::Hidden { root, cascade } => {
+                let by = if *cascade { HiddenBy::Cascade } else { HiddenBy::Reparent };
+                self.hidden.insert((seq, *root, by));
+            }
+            Change::Split { whole, left, right } => {
+                self.splits.insert(*whole, (seq, *left, *right));
+            }
+            _ => {}
+        }
+    }
+
+    fn turn_back(&mut self, seq: u64, known: &OperationDetail) {
+        for change in &known.changes {
+            if let Change::Observed { id, digest } = change {
+                self.observed.push((*id, *digest));
+            }
+        }
+        let target = known.turned();
+        let Some((target, changes)) =
+            target.and_then(|target| Some((target, self.changes.get(&target)?.clone())))
+        else {
+            self.complete = false;
+            self.forget_what_moves();
+            return;
+        };
+        // An operation is undone when it holds, and done again when it does not: whichever way
+        // was asked for, it is the other one now.
+        let again = self.undone.remove(&target);
+        if !again {
+            self.undone.insert(target);
+        }
+        for change in &changes {
+            match change {
+                Change::Created { .. } if again => {
+                    let undo = self.undone_by.get(&target).copied();
+                    self.hidden.retain(|(operation, _, _)| Some(*operation) != undo);
+                }
+                Change::Created { first, .. } => {
+                    self.hidden.insert((seq, *first, HiddenBy::Undo));
+                }
+                Change::Hidden { .. } | Change::Split { .. } if again => self.show(target, change),
+                Change::Hidden { .. } => {
+                    self.hidden.retain(|(operation, _, _)| *operation != target);
+                }
+                Change::Split { whole, .. } => {
+                    self.splits.remove(whole);
+                }
+                Change::Branch { id, before, after } => {
+                    let there = if again { after } else { before }.is_some();
+                    self.branches.insert(*id, if there { Tip::Somehow } else { Tip::Gone });
+                }
+                Change::Bookmark { name, .. } => {
+                    self.bookmarks.remove(name);
+                }
+                Change::Metadata { turn, key, before, after } => {
+                    let value = if again { after } else { before };
+                    self.metadata.insert((*turn, *key), value.clone());
+                }
+                Change::Conversation { field, before, after } => {
+                    let value = if again { after } else { before };
+                    self.fields.retain(|(of, _)| of != field);
+                    self.fields.push((*field, value.clone()));
+                }
+                // What an undo takes back of it, it notes itself.
+                Change::Observed { .. } => {}
+                Change::Entry { kind, key, before, after } => {
+                    let value = if again { after } else { before };
+                    self.entries.insert((*kind, key.clone()), value.clone());
+                }
+            }
+        }
+        if !again {
+            self.undone_by.insert(target, seq);
+        }
+    }
+}

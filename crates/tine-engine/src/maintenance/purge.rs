@@ -1,0 +1,414 @@
+//! Erasure for real: what was said leaves every table, log entry and free page.
+//!
+//! Hashes and skeleton stay, so that the chain is still verifiable around what is gone; the
+//! digest of what was said stays, so that it is recognised and not brought back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::json::{Json, Object, object};
+use tine_core::{ConversationId, Digest, SourceId, TurnId};
+use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
+
+use crate::commits::upkeep;
+use crate::knowledge::{Ledger, erase};
+use crate::log::change::{Change, ConversationField, all_parsed, parsed, text, texts};
+use crate::log::history::detail;
+use crate::log::mutation::{Mutation, Receipt};
+use crate::maintenance::sweep;
+use crate::ops::append::digest_of;
+use crate::tree::resolve;
+use crate::tree::shown::Tree;
+use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result};
+
+/// Other holders of the same text that are listed.
+const HOLDERS: usize = 1_000;
+
+/// The kind of an operation that erases.
+pub(crate) const KIND: &str = "purge";
+
+impl Engine {
+    /// Erases what a turn, or a whole conversation, says. Asks twice: the first call, without
+    /// `confirm`, tells what would go and the word to confirm with. Cannot be undone.
+    pub fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
+        if request.confirm.is_none() {
+            let plan = self.read(|records| Plan::new(records, call, &request.target))?;
+            return Ok(plan.answer(Some(plan.word())));
+        }
+        let payload = |request: &Purge| object([("confirm", request.confirm.clone().into())]);
+        let (purged, _) = self.mutate(call, KIND, request, payload, erase)?;
+        // Also for a repeated call: the first one may have been cut off before this.
+        self.unindex(&call.project, &purged.turns)?;
+        if !self.sweep(&call.project)? {
+            self.store().scrub().map_err(Error::NotSwept)?;
+        }
+        Ok(purged)
+    }
+}
+
+impl Engine {
+    /// How many of these turns of a conversation still say what they said.
+    pub(crate) fn still_said(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        turns: &[TurnId],
+    ) -> Result<u64> {
+        self.read(|records| {
+            let Some(found) = records.conversation(&call.project, id)? else { return Ok(0) };
+            let said = said_by(records, &found, turns)?;
+            Ok(u64::try_from(said.len()).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// Erases these turns of a conversation because another store has, with all that hold part of
+    /// their text. Nothing is done where they are erased already, or are not here.
+    pub(crate) fn erase_turns(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        turns: &[TurnId],
+    ) -> Result<()> {
+        if self.still_said(call, id, turns)? == 0 {
+            return Ok(());
+        }
+        let request = (id.clone(), turns.to_vec());
+        let payload = |(id, turns): &(ConversationId, Vec<TurnId>)| {
+            object([("conversation_id", text(id)), ("turns", texts(turns))])
+        };
+        self.mutate(call, KIND, request, payload, |mutation, request| {
+            let found = resolve::conversation(mutation.reader(), mutation.call, &request.0)?;
+            let said = said_by(mutation.reader(), &found, &request.1)?;
+            let plan = Plan::of_named(mutation.reader(), mutation.call, found, &said)?;
+            carry_out(mutation, &plan)
+        })?;
+        self.sweep(&call.project)?;
+        Ok(())
+    }
+}
+
+/// Those of the turns that are in a conversation and not erased.
+fn said_by(
+    records: &dyn Read,
+    conversation: &Conversation,
+    turns: &[TurnId],
+) -> Result<Vec<TurnLoc>> {
+    let mut said = Vec::new();
+    for id in turns {
+        if let Some((key, loc)) = records.find_turn(&conversation.project, id)?
+            && key == conversation.key
+            && records.turn(loc)?.is_some_and(|turn| matches!(turn.content, Content::Kept(_)))
+        {
+            said.push(loc);
+        }
+    }
+    Ok(said)
+}
+
+fn erase(mutation: &mut Mutation<'_>, request: &Purge) -> Result<Purged> {
+    let plan = Plan::new(mutation.reader(), mutation.call, &request.target)?;
+    let word = request.confirm.as_deref().unwrap_or_default();
+    if word != plan.word() {
+        return Err(Error::invalid(format!(
+            "`{word}` does not confirm this erasure; call without it to see what would go"
+        )));
+    }
+    carry_out(mutation, &plan)
+}
+
+fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
+    match &plan.conversation {
+        Some(conversation) => mutation.open(conversation.clone())?,
+        None => mutation.open_project_log()?,
+    }
+    for turn in &plan.turns {
+        mutation.records.purge_turn(turn.loc, &digest_of(turn))?;
+    }
+    for seq in &plan.operations {
+        mutation.records.purge_operation(mutation.key(), *seq)?;
+    }
+    plan.learned.erase(mutation.records, &mutation.call.project, mutation.now)?;
+    if let Some(conversation) = plan.conversation.as_ref().filter(|_| plan.whole) {
+        let gone = Conversation {
+            root: None,
+            title: None,
+            metadata: Json::Object(Object::new()),
+            ..conversation.clone()
+        };
+        mutation.records.update_conversation(&gone)?;
+        upkeep::erase_messages(mutation.records, &mutation.call.project, &conversation.id)?;
+    }
+    let id = mutation.conversation().id.clone();
+    let (project, seq) = (&mutation.call.project, mutation.seq());
+    sweep::note(mutation.records, project, &id, seq)?;
+    let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
+    mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
+    mutation.fact("turn_ids", ids);
+    if !plan.learned.sources.is_empty() {
+        mutation.fact("purged_sources", texts(&plan.learned.sources));
+    }
+    Ok(plan.answer(None))
+}
+
+impl Receipt for Purged {
+    fn to_json(&self) -> Json {
+        let holder = |(conversation, turn): &(ConversationId, TurnId)| {
+            object([("conversation_id", text(conversation)), ("turn_id", text(turn))])
+        };
+        object([
+            ("turns", texts(&self.turns)),
+            ("other_holders", Json::Array(self.other_holders.iter().map(holder).collect())),
+            ("operations", self.operations.into()),
+            ("sources", texts(&self.sources)),
+            ("observations", self.observations.into()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        let holder = |json: &Json| {
+            let conversation = ConversationId::from_stored(json.get("conversation_id")?.as_str()?);
+            Some((conversation, parsed(json, "turn_id")?))
+        };
+        let holders = json.get("other_holders")?.as_array()?.iter();
+        Some(Purged {
+            turns: all_parsed(json, "turns")?,
+            other_holders: holders.map(holder).collect::<Option<_>>()?,
+            operations: json.get("operations")?.as_u64()?,
+            sources: all_parsed(json, "sources")?,
+            observations: json.get("observations")?.as_u64()?,
+            confirm: None,
+        })
+    }
+}
+
+struct Plan {
+    /// Whose log it enters; the project's own without one.
+    conversation: Option<Conversation>,
+    whole: bool,
+    turns: Vec<Turn>,
+    operations: Vec<u64>,
+    holders: Vec<(ConversationId, TurnId)>,
+    learned: erase::Plan,
+}
+
+impl Plan {
+    fn new(records: &dyn Read, call: &Call, target: &PurgeTarget) -> Result<Self> {
+        let (conversation, turns, whole) = match target {
+            PurgeTarget::Turn(turn) => {
+                let place = resolve::find(records, call, turn)?;
+                let loc = place.turn.ok_or(Error::Root("purged alone"))?;
+                let tree = Tree::new(records, place.conversation.key);
+                let turns = sharing_text(&tree, loc)?;
+                (place.conversation, turns, false)
+            }
+            PurgeTarget::Conversation(id) => {
+                let conversation = resolve::conversation(records, call, id)?;
+                let mut turns = Vec::new();
+                for extent in records.segments(conversation.key)? {
+                    records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
+                        turns.push(turn);
+                        Ok(true)
+                    })?;
+                }
+                (conversation, turns, true)
+            }
+            PurgeTarget::Source(id) => return Plan::of_source(records, call, *id),
+        };
+        let plan = Plan::of_turns(records, call, conversation, turns, whole)?;
+        plan.refuse_done(&Ledger::new(records, &call.project))?;
+        Ok(plan)
+    }
+
+    fn of_turns(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Conversation,
+        turns: Vec<Turn>,
+        whole: bool,
+    ) -> Result<Self> {
+        let (operations, told) = telling_operations(records, &conversation, &turns, whole)?;
+        let holders = other_holders(records, &turns)?;
+        let ledger = Ledger::new(records, &call.project);
+        let ids = turns.iter().map(|turn| turn.id).collect();
+        let mut learned = erase::Plan::of_turns(&ledger, ids, &told)?;
+        if whole {
+            learned.add_conversation(&ledger, &conversation.id)?;
+        }
+        let conversation = Some(conversation);
+        Ok(Plan { conversation, whole, turns, operations, holders, learned })
+    }
+
+    /// Turns, and all that hold part of their text.
+    fn of_named(
+        records: &dyn Read,
+        call: &Call,
+        conversation: Conversation,
+        named: &[TurnLoc],
+    ) -> Result<Self> {
+        let tree = Tree::new(records, conversation.key);
+        let mut turns: BTreeMap<TurnLoc, Turn> = BTreeMap::new();
+        for loc in named {
+            if !turns.contains_key(loc) {
+                turns.extend(sharing_text(&tree, *loc)?.into_iter().map(|turn| (turn.loc, turn)));
+            }
+        }
+        Plan::of_turns(records, call, conversation, turns.into_values().collect(), false)
+    }
+
+    /// A turn that a source is the envelope of goes with it.
+    fn of_source(records: &dyn Read, call: &Call, id: SourceId) -> Result<Self> {
+        let ledger = Ledger::new(records, &call.project);
+        let turn = match ledger.known_source(id)?.turn {
+            Some(turn) => records.find_turn(&call.project, &turn)?,
+            None => None,
+        };
+        let mut plan = match turn {
+            Some((key, loc)) => {
+                let turns = sharing_text(&Tree::new(records, key), loc)?;
+                let conversation = resolve::conversation_of(records, key)?;
+                Plan::of_turns(records, call, conversation, turns, false)?
+            }
+            None => Plan {
+                conversation: None,
+                whole: false,
+                turns: Vec::new(),
+                operations: Vec::new(),
+                holders: Vec::new(),
+                learned: erase::Plan::default(),
+            },
+        };
+        plan.learned.add_source(&ledger, id)?;
+        plan.refuse_done(&ledger)?;
+        Ok(plan)
+    }
+
+    fn refuse_done(&self, ledger: &Ledger<'_>) -> Result<()> {
+        let purged = |turn: &Turn| matches!(turn.content, Content::Purged(_));
+        let rooted = self.conversation.as_ref().is_some_and(|it| it.root.is_some());
+        if self.turns.iter().all(purged)
+            && !(self.whole && rooted)
+            && self.learned.is_done(ledger)?
+        {
+            return Err(Error::invalid("there is nothing left to purge: it was purged before"));
+        }
+        Ok(())
+    }
+
+    /// A word that stands for just what would go.
+    fn word(&self) -> String {
+        let ids = self.turns.iter().map(|turn| text(&turn.id)).collect();
+        let what = object([
+            ("conversation_id", self.conversation.as_ref().map(|it| text(&it.id)).into()),
+            ("turns", Json::Array(ids)),
+            ("sources", texts(&self.learned.sources)),
+            ("whole", self.whole.into()),
+        ]);
+        Digest::of(what.to_canonical().as_bytes()).to_hex()[..8].to_owned()
+    }
+
+    fn answer(&self, confirm: Option<String>) -> Purged {
+        Purged {
+            turns: self.turns.iter().map(|turn| turn.id).collect(),
+            other_holders: self.holders.clone(),
+            operations: u64::try_from(self.operations.len()).unwrap_or(u64::MAX),
+            sources: self.learned.sources.iter().copied().collect(),
+            observations: u64::try_from(self.learned.observations.len()).unwrap_or(u64::MAX),
+            confirm,
+        }
+    }
+}
+
+/// The turn and all that hold part or whole of its text because of a split, undone or not.
+fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
+    let mut top = tree.turn(loc)?;
+    'up: while let Some(whole) = top.origin.part_of {
+        // The whole is a sibling of its first part, which is the parent of the next.
+        let mut beside = top.loc;
+        loop {
+            let parent = tree.raw_parent(beside)?;
+            for sibling in tree.raw_children(parent)? {
+                let turn = tree.turn(sibling)?;
+                if turn.id == whole {
+                    top = turn;
+                    continue 'up;
+                }
+            }
+            match parent {
+                Some(parent) if tree.turn(parent)?.origin.part_of.is_some() => beside = parent,
+                _ => break 'up,
+            }
+        }
+    }
+    // Every part lies beside it or below another part; one may be met before what it is a half of.
+    let beside = tree.raw_children(tree.raw_parent(top.loc)?)?;
+    let mut known = BTreeSet::from([top.id]);
+    let mut found = vec![top];
+    loop {
+        let before = found.len();
+        let mut pending = beside.clone();
+        while let Some(loc) = pending.pop() {
+            let turn = tree.turn(loc)?;
+            let part = turn.origin.part_of.is_some_and(|whole| known.contains(&whole));
+            if part {
+                pending.extend(tree.raw_children(Some(loc))?);
+            }
+            if part && known.insert(turn.id) {
+                found.push(turn);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    found.sort_by_key(|turn| turn.loc);
+    Ok(found)
+}
+
+/// Entries of the log whose detail repeats something that is to go, and the sources that any
+/// entry tells of.
+fn telling_operations(
+    records: &dyn Read,
+    conversation: &Conversation,
+    turns: &[Turn],
+    whole: bool,
+) -> Result<(Vec<u64>, BTreeSet<SourceId>)> {
+    let ids: BTreeSet<_> = turns.iter().map(|turn| turn.id).collect();
+    let mut telling = Vec::new();
+    let mut sources = BTreeSet::new();
+    records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
+        if let Detail::Kept(_) = &operation.detail
+            && let Ok(known) = detail(&operation)
+        {
+            sources.extend(known.told::<SourceId>("source_id"));
+            let tells = known.changes.iter().any(|change| match change {
+                Change::Metadata { turn, .. } => ids.contains(turn),
+                Change::Conversation { field, .. } => {
+                    whole && *field != ConversationField::Visibility
+                }
+                _ => false,
+            });
+            if tells {
+                telling.push(operation.seq);
+            }
+        }
+        Ok(true)
+    })?;
+    Ok((telling, sources))
+}
+
+fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<(ConversationId, TurnId)>> {
+    let own: BTreeSet<TurnLoc> = turns.iter().map(|turn| turn.loc).collect();
+    let mut seen = BTreeSet::new();
+    let mut holders = Vec::new();
+    for turn in turns.iter().filter(|turn| matches!(turn.content, Content::Kept(_))) {
+        for (key, loc) in records.same_content(turn.loc, HOLDERS)? {
+            if own.contains(&loc) || !seen.insert(loc) || holders.len() >= HOLDERS {
+                continue;
+            }
+            let owner = resolve::conversation_of(records, key)?;
+            if let Some(other) = records.turn(loc)? {
+                holders.push((owner.id, other.id));
+            }
+        }
+    }
+    Ok(holders)
+}

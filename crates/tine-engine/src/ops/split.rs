@@ -1,0 +1,149 @@
+//! Showing one turn as two.
+//!
+//! The turn is kept as it is; its halves are turns of their own beside it, and a record says
+//! that they stand in its place.
+
+use tine_core::json::{Json, object};
+use tine_core::text::split_at_scalar;
+use tine_core::{Body, Message, Metadata, ProjectId, Role, TurnId};
+use tine_store::{Content, Origin, Read, Split, Turn};
+
+use crate::log::change::{Change, text};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::ops::append::{make_turn, refuse_purged};
+use crate::tree::resolve;
+use crate::tree::views::Answered;
+use crate::{Call, Engine, Error, Result, SplitDone, SplitTurn, TurnView};
+
+impl Engine {
+    /// Shows a turn of text alone as two whose texts join to its own.
+    pub fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
+        let payload = |request: &SplitTurn| {
+            let offset = u64::try_from(request.offset).unwrap_or(u64::MAX);
+            object([
+                ("conversation_id", request.turn.conversation.as_ref().map(text).into()),
+                ("turn", request.turn.turn.as_str().into()),
+                ("offset", offset.into()),
+            ])
+        };
+        let (receipt, _) = self.mutate(call, "split", request, payload, split)?;
+        Ok(SplitDone {
+            whole: receipt.whole,
+            left: self.answered_turn(call, receipt.left)?,
+            right: self.answered_turn(call, receipt.right)?,
+        })
+    }
+}
+
+struct SplitReceipt {
+    whole: TurnId,
+    left: Answered<TurnView>,
+    right: Answered<TurnView>,
+}
+
+impl Receipt for SplitReceipt {
+    fn to_json(&self) -> Json {
+        object([
+            ("whole", text(&self.whole)),
+            ("left", self.left.to_json()),
+            ("right", self.right.to_json()),
+        ])
+    }
+
+    fn from_json(json: &Json) -> Option<Self> {
+        Some(SplitReceipt {
+            whole: TurnId::from_json(json.get("whole")?)?,
+            left: Answered::from_json(json.get("left")?)?,
+            right: Answered::from_json(json.get("right")?)?,
+        })
+    }
+
+    fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
+        self.left.recall(records, project)?;
+        self.right.recall(records, project)
+    }
+}
+
+fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceipt> {
+    let place = resolve::place(mutation.reader(), mutation.call, &request.turn)?;
+    let loc = place.turn_to_be("split")?;
+    refuse_purged(&place.conversation)?;
+    mutation.open(place.conversation)?;
+    let tree = mutation.tree();
+    let whole = tree.turn(loc)?;
+    let words = splittable_text(&whole)?;
+    let (left, right) = split_at_scalar(&words, request.offset)?;
+    let parent = match tree.raw_parent(loc)? {
+        Some(parent) => Some(tree.turn(parent)?),
+        None => None,
+    };
+    let beside = tree.raw_children(parent.as_ref().map(|parent| parent.loc))?;
+    mutation.depends_on(whole.operation);
+
+    let half = |text: &str, metadata: Metadata| Message {
+        role: whole.role,
+        body: Body::Text(text.to_owned()),
+        tool_call_id: None,
+        created_at: Some(whole.created_at),
+        status: whole.status,
+        metadata,
+    };
+    let first = Metadata { auto_title: None, ..whole.metadata.clone() };
+    let second = Metadata { title: None, ..whole.metadata.clone() };
+    let origin = || Origin { part_of: Some(whole.id), ..Origin::default() };
+    let left = make_turn(mutation, parent.as_ref(), &beside, &half(left, first), origin())?;
+    let right = make_turn(mutation, Some(&left), &[], &half(right, second), origin())?;
+    let halves = [left, right];
+    if let Some(created) = Change::created(&halves) {
+        mutation.changed(created);
+    }
+    let [left, right] = halves;
+    mutation.records.insert_split(&Split {
+        conversation: mutation.key(),
+        whole: whole.loc,
+        left: left.loc,
+        right: right.loc,
+        operation: mutation.seq(),
+    })?;
+    mutation.changed(Change::Split { whole: whole.id, left: left.id, right: right.id });
+    follow(mutation, &whole, &right)?;
+    Ok(SplitReceipt {
+        whole: whole.id,
+        left: mutation.answered_turn(left.loc)?,
+        right: mutation.answered_turn(right.loc)?,
+    })
+}
+
+fn splittable_text(turn: &Turn) -> Result<String> {
+    if !matches!(turn.role, Role::User | Role::Assistant) {
+        let role = turn.role.as_str();
+        return Err(Error::Unsupported(format!(
+            "a {role} turn cannot be split; only user and assistant turns can"
+        )));
+    }
+    let Content::Kept(body) = &turn.content else {
+        return Err(Error::Unsupported("a purged turn has nothing left to split".to_owned()));
+    };
+    body.text_only().ok_or_else(|| {
+        Error::Unsupported(
+            "only a turn of text alone can be split; this one holds other blocks".to_owned(),
+        )
+    })
+}
+
+/// Tips and bookmarks on the whole go to its second half.
+fn follow(mutation: &mut Mutation<'_>, whole: &Turn, right: &Turn) -> Result<()> {
+    let key = mutation.key();
+    for branch in mutation.reader().branches(key)? {
+        if branch.tip == Some(whole.loc) {
+            mutation.move_branch(&branch, Some(right.loc))?;
+        }
+    }
+    for bookmark in mutation.reader().bookmarks_in(key)? {
+        if bookmark.turn == whole.loc {
+            let moved = tine_store::Bookmark { turn: right.loc, ..bookmark.clone() };
+            mutation.change_bookmark(Some(&bookmark), Some(&moved))?;
+        }
+    }
+    Ok(())
+}

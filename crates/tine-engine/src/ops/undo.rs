@@ -1,0 +1,672 @@
+//! The operation log taken back and done again.
+//!
+//! An operation can be undone when no later one that still holds depends on it: none read a
+//! record that it wrote (that is noted in the log as `depends_on`), and none wrote one of its
+//! records again. Undoing is itself an operation; the log only ever grows.
+
+use std::collections::BTreeSet;
+
+use tine_core::json;
+use tine_core::{ConversationId, ObservationId, TurnId};
+use tine_store::{
+    Bookmark, Branch, Conversation, Detail, EntryKind, HiddenBy, Operation, Read, Split, TurnLoc,
+    Visibility, required,
+};
+
+use crate::error::refuse_referenced;
+use crate::knowledge::{self, step};
+use crate::log::change::{BookmarkImage, BranchImage, Change, ConversationField, text};
+use crate::log::history::detail;
+use crate::log::mutation::{Mutation, Receipt};
+use crate::ops::conversation::{visibility_from, visibility_json};
+use crate::tree::shown::{State, Tree};
+use crate::{Call, Engine, Error, Result, Undone};
+
+/// The kind of an operation that takes another back.
+pub(crate) const UNDO: &str = "undo";
+
+/// The kind of an operation that does another again.
+pub(crate) const REDO: &str = "redo";
+
+/// Whether operations of a kind take another back, or do it again.
+pub(crate) fn turns_back(kind: &str) -> bool {
+    matches!(kind, UNDO | REDO)
+}
+
+impl Engine {
+    /// Undoes an operation; without a number, the newest that holds.
+    pub fn undo(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>,
+    ) -> Result<Undone> {
+        self.turn_back(call, UNDO, conversation, operation)
+    }
+
+    /// Does an undone operation again; without a number, the one undone last.
+    pub fn redo(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        operation: Option<u64>,
+    ) -> Result<Undone> {
+        self.turn_back(call, REDO, conversation, operation)
+    }
+
+    fn turn_back(
+        &self,
+        call: &Call,
+        verb: &'static str,
+        id: &ConversationId,
+        operation: Option<u64>,
+    ) -> Result<Undone> {
+        let payload = |(id, operation): &(ConversationId, Option<u64>)| {
+            json::object([("conversation_id", text(id)), ("operation", (*operation).into())])
+        };
+        let request = (id.clone(), operation);
+        let (done, _) = self.mutate(call, verb, request, payload, move |mutation, request| {
+            let (id, operation) = request;
+            let found = mutation.reader().conversation(&mutation.call.project, id)?;
+            let found = found.ok_or_else(|| Error::not_found("conversation", id))?;
+            mutation.open(found)?;
+            match pick(mutation, verb, *operation)? {
+                Step::Undo(target) => undo(mutation, &target),
+                Step::Redo(target) => redo(mutation, &target),
+            }
+        })?;
+        Ok(done)
+    }
+}
+
+/// Which way a call goes. Undoing an undo is redoing, and the other way round.
+enum Step {
+    Undo(Operation),
+    Redo(Operation),
+}
+
+fn pick(mutation: &Mutation<'_>, verb: &'static str, wanted: Option<u64>) -> Result<Step> {
+    let records = mutation.reader();
+    let key = mutation.key();
+    if let Some(seq) = wanted {
+        let found = records.operation(key, seq)?;
+        let found = found.ok_or_else(|| Error::not_found("operation", seq))?;
+        return match (found.kind.as_str(), verb) {
+            (UNDO, UNDO) => Ok(Step::Redo(target_of(records, &found)?)),
+            (REDO, UNDO) => Ok(Step::Undo(target_of(records, &found)?)),
+            (UNDO | REDO, _) => Err(Error::invalid(format!(
+                "operation {seq} is an {}; undo it instead",
+                found.kind
+            ))),
+            (_, UNDO) => Ok(Step::Undo(found)),
+            _ => Ok(Step::Redo(found)),
+        };
+    }
+    if verb == REDO {
+        let found = last_undone(records, key)?.map(Step::Redo);
+        return found.ok_or_else(|| Error::invalid("there is nothing to redo here"));
+    }
+    let mut newest = None;
+    records.operations(key, 1, u64::MAX, &mut |operation| {
+        if !operation.undone && !turns_back(&operation.kind) {
+            newest = Some(operation);
+        }
+        Ok(true)
+    })?;
+    newest.map(Step::Undo).ok_or_else(|| Error::invalid("there is nothing to undo here"))
+}
+
+/// The operation that was undone last and still is.
+fn last_undone(records: &dyn Read, key: tine_store::ConversationKey) -> Result<Option<Operation>> {
+    let mut undos = Vec::new();
+    records.operations(key, 1, u64::MAX, &mut |operation| {
+        if operation.kind == UNDO {
+            undos.push(operation);
+        }
+        Ok(true)
+    })?;
+    for undo in undos.iter().rev() {
+        let target = target_of(records, undo)?;
+        if target.undone {
+            return Ok(Some(target));
+        }
+    }
+    Ok(None)
+}
+
+fn target_of(records: &dyn Read, operation: &Operation) -> Result<Operation> {
+    let seq = detail(operation)?.turned();
+    let seq = required(seq, || format!("detail of operation {}", operation.seq))?;
+    Ok(required(records.operation(operation.conversation, seq)?, || format!("operation {seq}"))?)
+}
+
+fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
+    let seq = target.seq;
+    if target.undone {
+        return Err(Error::invalid(format!("operation {seq} is undone already")));
+    }
+    if target.kind == crate::maintenance::purge::KIND {
+        let why = "an erasure cannot be undone; what came before it can, by its number in the log \
+                   (`tine ops`)";
+        return Err(Error::Unsupported(why.to_owned()));
+    }
+    let changes = detail(target)?.changes;
+    let dependents = dependents(mutation, target, &changes, seq, &[seq])?;
+    if !dependents.is_empty() {
+        return Err(Error::DependedOn { operation: seq, verb: "undone", by: dependents });
+    }
+    for change in &changes {
+        check_current(mutation, target, change, Side::After)?;
+    }
+    // Structure first: tips are then set in the tree as it will be.
+    for change in changes.iter().rev() {
+        match change {
+            Change::Split { whole, .. } => {
+                let whole = locate(mutation, whole)?;
+                mutation.records.delete_split(mutation.key(), whole)?;
+            }
+            Change::Hidden { .. } => mutation.records.delete_hidden(mutation.key(), seq)?,
+            Change::Created { first, .. } => {
+                let first = locate(mutation, first)?;
+                let runs = mutation.tree().subtree(first)?;
+                refuse_referenced(knowledge::references_to(mutation, &runs, &changes)?)?;
+                let own = mutation.seq();
+                mutation.hide(first, HiddenBy::Undo, own)?;
+            }
+            _ => {}
+        }
+    }
+    step::after_undo(mutation, observed(&changes), true)?;
+    // What is about turns that are hidden now was observed by this operation, and is retracted.
+    let hidden = changes.iter().filter(|change| matches!(change, Change::Hidden { .. }));
+    keep_in_step(mutation, hidden)?;
+    for change in changes.iter().rev() {
+        put(mutation, target, change, Side::Before)?;
+    }
+    finish(mutation, target, true)
+}
+
+fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
+    let seq = target.seq;
+    if !target.undone {
+        return Err(Error::invalid(format!("operation {seq} is not undone")));
+    }
+    let undo = last_undo_of(mutation, seq)?;
+    let known = detail(target)?;
+    for dependency in &known.depends_on {
+        let found = mutation.reader().operation(mutation.key(), *dependency)?;
+        if found.is_some_and(|found| found.undone) {
+            let what = format!("operation {dependency}, on which it builds, is undone and");
+            return Err(changed_since(target, what));
+        }
+    }
+    let changes = &known.changes;
+    let undone = mutation.conversation().visibility == Visibility::Undone;
+    if undone && !makes_conversation(changes) {
+        let what = "the making of the conversation, on which it builds, is undone and".to_owned();
+        return Err(changed_since(target, what));
+    }
+    let dependents = dependents(mutation, target, changes, undo, &[seq, undo])?;
+    if !dependents.is_empty() {
+        return Err(Error::DependedOn { operation: seq, verb: "redone", by: dependents });
+    }
+    for change in changes {
+        check_current(mutation, target, change, Side::Before)?;
+    }
+    for change in changes {
+        match change {
+            Change::Created { .. } => mutation.records.delete_hidden(mutation.key(), undo)?,
+            Change::Split { whole, left, right } => {
+                let split = Split {
+                    conversation: mutation.key(),
+                    whole: locate(mutation, whole)?,
+                    left: locate(mutation, left)?,
+                    right: locate(mutation, right)?,
+                    operation: seq,
+                };
+                mutation.records.insert_split(&split)?;
+            }
+            Change::Hidden { root, cascade } => {
+                let by = if *cascade { HiddenBy::Cascade } else { HiddenBy::Reparent };
+                let root = locate(mutation, root)?;
+                if *cascade {
+                    refuse_hidden_since(mutation, target, root, &known.depends_on)?;
+                    refuse_younger(mutation, target, root, undo)?;
+                }
+                mutation.hide(root, by, seq)?;
+            }
+            _ => {}
+        }
+    }
+    step::after_undo(mutation, observed(changes), false)?;
+    keep_in_step(mutation, changes.iter())?;
+    for change in changes {
+        put(mutation, target, change, Side::After)?;
+    }
+    finish(mutation, target, false)
+}
+
+fn observed(changes: &[Change]) -> impl Iterator<Item = ObservationId> {
+    changes.iter().filter_map(|change| match change {
+        Change::Observed { id, .. } => Some(*id),
+        _ => None,
+    })
+}
+
+/// Brings slots in step with the turns that were just hidden or shown.
+fn keep_in_step<'c>(
+    mutation: &mut Mutation<'_>,
+    changes: impl Iterator<Item = &'c Change>,
+) -> Result<()> {
+    for change in changes {
+        let (root, cascade) = match change {
+            Change::Hidden { root, cascade } => (root, *cascade),
+            Change::Created { first, .. } => (first, true),
+            _ => continue,
+        };
+        let runs = mutation.tree().runs(locate(mutation, root)?, cascade)?;
+        step::after_hiding(mutation, &runs)?;
+    }
+    Ok(())
+}
+
+fn changed_since(target: &Operation, what: String) -> Error {
+    let verb = if target.undone { "redone" } else { "undone" };
+    Error::ChangedSince { operation: target.seq, verb, what }
+}
+
+/// Later operations that still hold and depend on any of `on`, or wrote the same records.
+fn dependents(
+    mutation: &Mutation<'_>,
+    target: &Operation,
+    changes: &[Change],
+    after: u64,
+    on: &[u64],
+) -> Result<Vec<u64>> {
+    let mut later = Vec::new();
+    mutation.reader().operations(mutation.key(), after + 1, u64::MAX, &mut |operation| {
+        if !operation.undone && !turns_back(&operation.kind) {
+            later.push(operation);
+        }
+        Ok(true)
+    })?;
+    // Whoever works in a conversation has read its root.
+    let makes_conversation = makes_conversation(changes);
+    let mut dependents = Vec::new();
+    for operation in later.iter().filter(|operation| operation.seq != target.seq) {
+        // What an erased entry did is unknown: it may build on anything before it. An erasure's
+        // own entry holds no changes and builds on nothing.
+        let depends = match &operation.detail {
+            _ if makes_conversation => true,
+            Detail::Purged(_) => true,
+            Detail::Kept(_) => {
+                let known = detail(operation)?;
+                known.depends_on.iter().any(|seq| on.contains(seq))
+                    || known
+                        .changes
+                        .iter()
+                        .any(|new| changes.iter().any(|old| old.same_record(new)))
+            }
+        };
+        if depends {
+            dependents.push(operation.seq);
+        }
+    }
+    Ok(dependents)
+}
+
+/// Whether an operation made its conversation: undone, it leaves it as if it were not there.
+fn makes_conversation(changes: &[Change]) -> bool {
+    let undone = visibility_json(Visibility::Undone);
+    changes
+        .iter()
+        .any(|change| matches!(change, Change::Conversation { before, .. } if *before == undone))
+}
+
+/// Whether a record must be as the operation left it, or as it found it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Before => Side::After,
+            Side::After => Side::Before,
+        }
+    }
+
+    fn of<'a, T>(self, before: &'a T, after: &'a T) -> &'a T {
+        match self {
+            Side::Before => before,
+            Side::After => after,
+        }
+    }
+}
+
+fn locate(mutation: &Mutation<'_>, id: &TurnId) -> Result<TurnLoc> {
+    let found = mutation.reader().find_turn(&mutation.call.project, id)?;
+    Ok(required(found, || format!("turn {id}"))?.1)
+}
+
+/// Refuses when a record is not on the side from which the operation is taken back or redone.
+/// The log of this conversation has been looked through already; this sees changes from
+/// elsewhere, and whatever would leave the tree in disorder.
+fn check_current(
+    mutation: &Mutation<'_>,
+    target: &Operation,
+    change: &Change,
+    side: Side,
+) -> Result<()> {
+    let refuse = |what: String| Err(changed_since(target, what));
+    match change {
+        Change::Branch { id, before, after } => {
+            let expected = side.of(before, after).as_ref();
+            let present = mutation.reader().branch_by_id(&mutation.call.project, id)?;
+            let same = match (expected, &present) {
+                (None, None) => true,
+                (Some(image), Some(branch)) => {
+                    image.name == branch.name && near(mutation, image.tip)? == branch.tip
+                }
+                _ => false,
+            };
+            if !same {
+                let name = expected.map_or_else(|| id.to_string(), |image| image.name.to_string());
+                return refuse(format!("the branch `{name}`"));
+            }
+        }
+        Change::Bookmark { name, before, after } => {
+            let expected = side.of(before, after).as_ref();
+            let present = mutation.reader().bookmark(&mutation.call.project, name)?;
+            let present = present.map(|mark| mark.turn);
+            let expected = match expected {
+                Some(image) => near_anywhere(mutation, image)?.map(|(_, loc)| loc),
+                None => None,
+            };
+            if present != expected {
+                return refuse(format!("the bookmark `{name}`"));
+            }
+        }
+        Change::Metadata { turn, key, before, after } => {
+            let loc = locate(mutation, turn)?;
+            let present = mutation.tree().turn(loc)?.metadata.get(*key);
+            if present != *side.of(before, after) {
+                return refuse(format!("the {} of turn {turn}", key.as_str()));
+            }
+        }
+        Change::Conversation { field, before, after } => {
+            if field_value(mutation.conversation(), *field) != *side.of(before, after) {
+                return refuse(format!("the {} of the conversation", field.as_str()));
+            }
+        }
+        Change::Created { first, .. } if side == Side::After => {
+            let loc = locate(mutation, first)?;
+            if let State::Gone(operation) | State::Bridged(operation) =
+                mutation.tree().state(loc)?
+            {
+                return refuse(format!(
+                    "the turn {first} was deleted by operation {operation} and"
+                ));
+            }
+        }
+        Change::Hidden { root, .. } if side == Side::Before => {
+            let loc = locate(mutation, root)?;
+            if mutation.tree().state(loc)? != State::Live {
+                return refuse(format!("the turn {root}"));
+            }
+        }
+        Change::Split { whole, .. } if side == Side::Before => {
+            let loc = locate(mutation, whole)?;
+            if mutation.tree().state(loc)? != State::Live {
+                return refuse(format!("the turn {whole}"));
+            }
+        }
+        Change::Entry { kind, key, before, after } => {
+            let present = mutation.reader().entry(&mutation.call.project, *kind, key)?;
+            let present =
+                present.and_then(|text| json::parse(text.as_bytes(), json::MAX_DEPTH).ok());
+            if present != *side.of(before, after) {
+                return refuse("what it wrote of what was learned".to_owned());
+            }
+            if *kind == EntryKind::Schema && side == Side::After {
+                return Err(Error::Unsupported(
+                    "a schema stays: something may have been observed with it; register the \
+                     earlier one again"
+                        .to_owned(),
+                ));
+            }
+            let wanted = side.other().of(before, after).as_ref();
+            if *kind == EntryKind::Entity
+                && let Some(wanted) = wanted
+                && knowledge::merges_in_a_circle(&mutation.ledger(), key, wanted)?
+            {
+                return refuse("what it merges this entity into".to_owned());
+            }
+        }
+        Change::Created { .. }
+        | Change::Hidden { .. }
+        | Change::Split { .. }
+        | Change::Observed { .. } => {}
+    }
+    Ok(())
+}
+
+/// A tip as it was noted, moved to what is shown of it now.
+fn near(mutation: &Mutation<'_>, tip: Option<TurnId>) -> Result<Option<TurnLoc>> {
+    match tip {
+        None => Ok(None),
+        Some(id) => mutation.tree().nearest_live(locate(mutation, &id)?),
+    }
+}
+
+/// The same for a bookmark, whose turn may lie in another conversation.
+fn near_anywhere(
+    mutation: &Mutation<'_>,
+    image: &BookmarkImage,
+) -> Result<Option<(tine_store::ConversationKey, TurnLoc)>> {
+    let found = mutation.reader().find_turn(&mutation.call.project, &image.turn)?;
+    let (key, loc) = required(found, || format!("turn {}", image.turn))?;
+    let live = Tree::new(mutation.reader(), key).nearest_live(loc)?;
+    Ok(live.map(|loc| (key, loc)))
+}
+
+pub(crate) fn field_value(conversation: &Conversation, field: ConversationField) -> json::Json {
+    match field {
+        ConversationField::Title => conversation.title.clone().into(),
+        ConversationField::Metadata => conversation.metadata.clone(),
+        ConversationField::Visibility => visibility_json(conversation.visibility),
+    }
+}
+
+/// Brings one record to the side it should be on.
+fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: Side) -> Result<()> {
+    match change {
+        Change::Branch { id, before, after } => {
+            let wanted = side.of(before, after).clone();
+            put_branch(mutation, target, id, wanted.as_ref())
+        }
+        Change::Bookmark { name, before, after } => {
+            let wanted = side.of(before, after).clone();
+            let present = mutation.reader().bookmark(&mutation.call.project, name)?;
+            let wanted = match &wanted {
+                Some(image) => {
+                    near_anywhere(mutation, image)?.map(|(conversation, turn)| Bookmark {
+                        project: mutation.call.project.clone(),
+                        name: name.clone(),
+                        conversation,
+                        turn,
+                        created_at: image.created_at,
+                    })
+                }
+                None => None,
+            };
+            if present != wanted {
+                mutation.change_bookmark(present.as_ref(), wanted.as_ref())?;
+            }
+            Ok(())
+        }
+        Change::Metadata { turn, key, before, after } => {
+            let loc = locate(mutation, turn)?;
+            let mut metadata = mutation.tree().turn(loc)?.metadata;
+            metadata.set(*key, side.of(before, after).clone(), mutation.engine.limits())?;
+            mutation.records.set_metadata(loc, &metadata)?;
+            Ok(())
+        }
+        Change::Conversation { field, before, after } => {
+            let value = side.of(before, after);
+            let mut next = mutation.conversation().clone();
+            match field {
+                ConversationField::Title => next.title = value.as_str().map(str::to_owned),
+                ConversationField::Metadata => next.metadata = value.clone(),
+                ConversationField::Visibility => {
+                    next.visibility = visibility_from(value).unwrap_or(Visibility::Shown);
+                }
+            }
+            mutation.records.update_conversation(&next)?;
+            mutation.conversation = Some(next);
+            Ok(())
+        }
+        Change::Entry { kind, key, before, after } => {
+            let wanted = side.of(before, after).as_ref();
+            knowledge::set(mutation.records, &mutation.call.project, *kind, key, wanted)
+        }
+        Change::Created { .. }
+        | Change::Hidden { .. }
+        | Change::Split { .. }
+        | Change::Observed { .. } => Ok(()),
+    }
+}
+
+fn put_branch(
+    mutation: &mut Mutation<'_>,
+    target: &Operation,
+    id: &tine_core::BranchId,
+    wanted: Option<&BranchImage>,
+) -> Result<()> {
+    let key = mutation.key();
+    let present = mutation.reader().branch_by_id(&mutation.call.project, id)?;
+    let Some(image) = wanted else {
+        return match present {
+            Some(branch) => mutation.delete_branch(&branch),
+            None => Ok(()),
+        };
+    };
+    let namesake = mutation.reader().branch(key, &image.name)?;
+    if namesake.is_some_and(|other| other.id != *id) {
+        let what = format!("another branch has the name `{}`: it", image.name);
+        return Err(changed_since(target, what));
+    }
+    let version =
+        present.as_ref().map_or(image.version, |branch| branch.version.max(image.version));
+    let branch = Branch {
+        conversation: key,
+        id: *id,
+        name: image.name.clone(),
+        tip: near(mutation, image.tip)?,
+        forked_from: image.forked_from,
+        created_at: image.created_at,
+        version: version + 1,
+    };
+    mutation.put_branch(present.as_ref(), &branch)
+}
+
+/// A deletion with all below it writes whether each of these turns is shown. Whoever has hidden
+/// one of them since, other than those whom the deletion found there, wrote the same record.
+fn refuse_hidden_since(
+    mutation: &Mutation<'_>,
+    target: &Operation,
+    root: TurnLoc,
+    found_hidden_by: &[u64],
+) -> Result<()> {
+    let mut by = BTreeSet::new();
+    for run in mutation.tree().subtree(root)? {
+        let hidden = mutation.reader().hidden_in(mutation.key(), run.segment)?;
+        let touched = hidden.iter().filter(|other| other.from <= run.to && run.from <= other.to);
+        by.extend(touched.map(|other| other.operation));
+    }
+    by.retain(|operation| !found_hidden_by.contains(operation));
+    if by.is_empty() {
+        return Ok(());
+    }
+    let by = by.into_iter().collect();
+    Err(Error::DependedOn { operation: target.seq, verb: "redone", by })
+}
+
+/// Redoing a deletion must not take away what came below the turn in the meantime.
+fn refuse_younger(
+    mutation: &Mutation<'_>,
+    target: &Operation,
+    root: TurnLoc,
+    since: u64,
+) -> Result<()> {
+    let tree = mutation.tree();
+    for run in tree.subtree(root)? {
+        let last = tree.turn(TurnLoc { segment: run.segment, index: run.to })?;
+        if last.operation > since && tree.state(last.loc)? == State::Live {
+            let what = format!("turn {}, made below it, shows that the tree", last.id);
+            return Err(changed_since(target, what));
+        }
+    }
+    Ok(())
+}
+
+fn last_undo_of(mutation: &Mutation<'_>, seq: u64) -> Result<u64> {
+    let mut last = None;
+    let mut undos = Vec::new();
+    mutation.reader().operations(mutation.key(), seq + 1, u64::MAX, &mut |operation| {
+        if operation.kind == UNDO {
+            undos.push(operation);
+        }
+        Ok(true)
+    })?;
+    for undo in &undos {
+        if target_of(mutation.reader(), undo)?.seq == seq {
+            last = Some(undo.seq);
+        }
+    }
+    Ok(required(last, || format!("undo of operation {seq}"))?)
+}
+
+/// Marks the target, checks that nothing dangles, and answers.
+fn finish(mutation: &mut Mutation<'_>, target: &Operation, undone: bool) -> Result<Undone> {
+    let key = mutation.key();
+    mutation.records.set_undone(key, target.seq, undone)?;
+    let tree = mutation.tree();
+    for branch in mutation.reader().branches(key)? {
+        if let Some(tip) = branch.tip
+            && tree.state(tip)? != State::Live
+        {
+            return Err(changed_since(target, format!("the branch `{}`", branch.name)));
+        }
+    }
+    for bookmark in mutation.reader().bookmarks_in(key)? {
+        if tree.state(bookmark.turn)? != State::Live {
+            return Err(changed_since(target, format!("the bookmark `{}`", bookmark.name)));
+        }
+    }
+    // What an undo did is told by the operation that it names; its own changes would only say
+    // the same backwards.
+    mutation.forget_changes();
+    mutation.fact("operation", target.seq);
+    Ok(Undone { target: target.seq, kind: target.kind.clone(), seq: mutation.seq() })
+}
+
+impl Receipt for Undone {
+    fn to_json(&self) -> json::Json {
+        json::object([
+            ("target", self.target.into()),
+            ("kind", self.kind.as_str().into()),
+            ("seq", self.seq.into()),
+        ])
+    }
+
+    fn from_json(json: &json::Json) -> Option<Self> {
+        Some(Undone {
+            target: json.get("target")?.as_u64()?,
+            kind: json.get("kind")?.as_str()?.to_owned(),
+            seq: json.get("seq")?.as_u64()?,
+        })
+    }
+}

@@ -1,0 +1,513 @@
+//! How far logs have come, and what lies behind a place in one. See `docs/sync.md`.
+//!
+//! Invariants:
+//!
+//! - A delta that continues a log names the entry behind which it begins by number and hash, and
+//!   is of use only to who has that very entry.
+//! - Whatever a record of a delta names is in it, or is told beside it with its hash.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use tine_core::json::Json;
+use tine_core::{ConversationId, OperationHash, ProjectId, TurnHash, TurnId};
+use tine_store::{
+    Content, Conversation, ConversationKey, Detail, Operation, Read, TurnLoc, required,
+};
+
+use super::BundleRecord;
+use super::compared::compared;
+use super::export::{Part, beginning, export, named, turns};
+use crate::log::change::{Change, OperationDetail, parsed, text};
+use crate::log::history::detail;
+use crate::ops::conversation::bad_cursor;
+use crate::tree::resolve;
+use crate::tree::shown::{State, Tree};
+use crate::{Call, Engine, Error, Listing, Page, Result};
+
+/// The newest merges that are told.
+const MERGES: usize = 1_000;
+
+/// A place in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogMark {
+    /// The number of an entry.
+    pub seq: u64,
+    /// Its hash, which stands for all before it.
+    pub hash: OperationHash,
+}
+
+impl LogMark {
+    pub(crate) fn to_json(self) -> Json {
+        tine_core::json::object([("hash", text(&self.hash)), ("seq", self.seq.into())])
+    }
+
+    pub(super) fn from_json(json: &Json) -> Option<Self> {
+        Some(LogMark { seq: json.get("seq")?.as_u64()?, hash: parsed(json, "hash")? })
+    }
+}
+
+/// How far the log of a conversation has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEnd {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Its last entry.
+    pub end: LogMark,
+}
+
+/// An entry that brought turns of another log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogMerge {
+    /// Its number.
+    pub seq: u64,
+    /// How far the other log had come: all turns up to there had arrived then.
+    pub of: LogMark,
+}
+
+/// What stands in a log about other logs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogMerges {
+    /// The entries that brought turns of others, oldest first; the newest of them, if there are
+    /// very many.
+    pub merges: Vec<LogMerge>,
+    /// How far other logs were looked through that had nothing new: no entry tells of it, `seq` is
+    /// where this log ended then.
+    pub compared: Vec<LogMerge>,
+    /// The last entry that took something back or brought it back, 0 without one. What was left
+    /// out before it may be wanted since.
+    pub turned: u64,
+    /// The turns that its entries erased.
+    pub erased: Vec<TurnId>,
+}
+
+/// What a delta is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// To go on with a log: everything that changed.
+    Log,
+    /// To be taken over into a log that went another way: turns, and the branches that end there.
+    Turns,
+}
+
+/// What of a conversation came behind a place in its log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delta {
+    /// What it is for.
+    pub scope: Scope,
+    /// Where it begins; `None` for the whole conversation.
+    pub since: Option<LogMark>,
+    /// Where the log ended.
+    pub until: LogMark,
+    /// Turns from before that its records name.
+    pub known: BTreeMap<TurnId, TurnHash>,
+    /// Its records, in the order of a bundle.
+    pub records: Vec<BundleRecord>,
+    /// How many bytes it took on its way; about, where it did not travel.
+    pub bytes: u64,
+}
+
+impl Delta {
+    /// How many turns it brings.
+    pub fn turns(&self) -> usize {
+        let is_turn = |record: &&BundleRecord| matches!(record, BundleRecord::Turn { .. });
+        self.records.iter().filter(is_turn).count()
+    }
+}
+
+impl Engine {
+    /// How far the logs of a project have come, in the order in which the conversations were
+    /// made; also of what is not shown, and of what was done outside of conversations.
+    pub fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
+        let limit = self.page_limit(page.limit)?;
+        let after = match &page.cursor {
+            Some(cursor) => Some(ConversationKey(cursor.parse().map_err(|_| bad_cursor(cursor))?)),
+            None => None,
+        };
+        self.read(|records| {
+            let found = records.conversations(&call.project, after, limit)?;
+            let full = found.len() == limit;
+            let next = found.last().filter(|_| full).map(|last| last.key.0.to_string());
+            let mut items = Vec::with_capacity(found.len());
+            for Conversation { key, id: conversation, .. } in found {
+                if let Some(end) = end_of(records, key)? {
+                    items.push(LogEnd { conversation, end });
+                }
+            }
+            Ok(Listing { items, next })
+        })
+    }
+
+    /// The last entry of a conversation's log, if the conversation is here in any form.
+    pub fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
+        self.read(|records| match records.conversation(&call.project, id)? {
+            Some(found) => end_of(records, found.key),
+            None => Ok(None),
+        })
+    }
+
+    /// The hashes of these entries of a conversation's log; `None` for those that it has not.
+    pub fn log_hashes(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        entries: &[u64],
+    ) -> Result<Vec<Option<OperationHash>>> {
+        self.read(|records| {
+            let Some(found) = records.conversation(&call.project, id)? else {
+                return Ok(vec![None; entries.len()]);
+            };
+            let hash = |seq: &u64| Ok(records.operation(found.key, *seq)?.map(|it| it.hash));
+            entries.iter().map(hash).collect()
+        })
+    }
+
+    /// What a conversation's log tells about other logs behind an entry.
+    pub fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
+        self.read(|records| {
+            let mut told = LogMerges::default();
+            let Some(found) = records.conversation(&call.project, id)? else { return Ok(told) };
+            each_behind(records, found.key, behind, &mut |operation, known| {
+                if known.is_none() || turns_back(&operation) {
+                    told.turned = operation.seq;
+                }
+                if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
+                    told.erased.extend(known.told::<TurnId>("turn_ids"));
+                }
+                let of = known.and_then(|known| LogMark::from_json(known.facts.get("merged")?));
+                told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
+            })?;
+            told.erased.sort_unstable();
+            told.erased.dedup();
+            let surplus = told.merges.len().saturating_sub(MERGES);
+            told.merges.drain(..surplus);
+            told.compared = compared(records, &call.project, id)?;
+            Ok(told)
+        })
+    }
+
+    /// What of a conversation came behind an entry of its log.
+    ///
+    /// The whole conversation comes where something from before was altered that only the whole
+    /// tells, as by an erasure.
+    pub fn delta(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+    ) -> Result<Delta> {
+        self.delta_within(call, id, since, scope, usize::MAX)
+    }
+
+    /// The same, refused once it takes more than about so many bytes: all of it is held in memory.
+    pub fn delta_within(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+        limit: usize,
+    ) -> Result<Delta> {
+        self.read(|records| {
+            let found = resolve::conversation_or_log(records, call, id)?;
+            let until = required(end_of(records, found.key)?, || format!("log of {id}"))?;
+            if let Some(mark) = since {
+                let here = records.operation(found.key, mark.seq)?;
+                if here.is_none_or(|here| here.hash != mark.hash) {
+                    let advice = " whose log has no such entry; sync again";
+                    let (what, name) = ("conversation", id.to_string());
+                    return Err(Error::Exists { what, name, advice });
+                }
+            }
+            let (whole, told) = match scope {
+                Scope::Log => changed(records, &found, since, limit)?,
+                Scope::Turns => (false, said(records, &found, since, limit)?),
+            };
+            let known = known(records, &found, scope, &told)?;
+            let bytes = told.iter().map(size).sum();
+            let since = since.filter(|_| !whole);
+            Ok(Delta { scope, since, until, known, records: told, bytes })
+        })
+    }
+}
+
+fn end_of(records: &dyn Read, key: ConversationKey) -> Result<Option<LogMark>> {
+    Ok(records.log_end(key)?.map(|(seq, hash)| LogMark { seq, hash }))
+}
+
+/// Visits the entries behind one, each with what it tells, unless that was erased.
+fn each_behind(
+    records: &dyn Read,
+    key: ConversationKey,
+    behind: u64,
+    visit: &mut dyn FnMut(Operation, Option<OperationDetail>),
+) -> Result<()> {
+    Ok(records.operations(key, behind.saturating_add(1), u64::MAX, &mut |operation| {
+        let known = match &operation.detail {
+            Detail::Kept(_) => detail(&operation).ok(),
+            Detail::Purged(_) => None,
+        };
+        visit(operation, known);
+        Ok(true)
+    })?)
+}
+
+/// Whether an entry takes an earlier one back, or does it again.
+pub(super) fn turns_back(operation: &Operation) -> bool {
+    crate::ops::undo::turns_back(&operation.kind)
+}
+
+/// Everything that changed behind an entry; whether that is all there is.
+fn changed(
+    records: &dyn Read,
+    conversation: &Conversation,
+    since: Option<LogMark>,
+    limit: usize,
+) -> Result<(bool, Vec<BundleRecord>)> {
+    let behind = since.map_or(0, |mark| mark.seq);
+    let bounded = limit < usize::MAX;
+    let mut part = Part { since: behind, bounded, ..Part::default() };
+    let mut whole = false;
+    each_behind(records, conversation.key, behind, &mut |operation, known| match known {
+        // An erasure and a repair reach back further than they tell.
+        Some(known)
+            if !matches!(
+                operation.kind.as_str(),
+                crate::maintenance::purge::KIND | crate::maintenance::repair::KIND
+            ) =>
+        {
+            part.changed.extend(with_metadata(&known));
+            if turns_back(&operation) {
+                part.turned.extend(known.turned());
+            }
+        }
+        _ => whole = true,
+    })?;
+    for seq in &part.turned {
+        if let Some(earlier) = records.operation(conversation.key, *seq)?
+            && let Ok(known) = detail(&earlier)
+        {
+            part.changed.extend(with_metadata(&known));
+        }
+    }
+    if whole {
+        part = Part { bounded, ..Part::default() };
+    }
+    let told = gathered(limit, |visit| export(records, conversation, &part, visit))?;
+    Ok((whole, told))
+}
+
+/// Turns whose metadata an entry changed.
+fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
+    let turn = |change: &Change| match change {
+        Change::Metadata { turn, .. } => Some(*turn),
+        _ => None,
+    };
+    known.changes.iter().filter_map(turn).collect()
+}
+
+/// The turns that were made behind an entry and are there, and the branches that end on them.
+///
+/// Halves of a turn, and turns that were deleted alone, come only where something was said below
+/// them; then also those from before the entry, since they may not have come at the time.
+fn said(
+    records: &dyn Read,
+    conversation: &Conversation,
+    since: Option<LogMark>,
+    limit: usize,
+) -> Result<Vec<BundleRecord>> {
+    let bounded = limit < usize::MAX;
+    let part = Part { since: since.map_or(0, |mark| mark.seq), bounded, ..Part::default() };
+    let tree = Tree::new(records, conversation.key);
+    let mut ids = Default::default();
+    let all = gathered(limit, |visit| {
+        ids = turns(records, conversation, &part, visit)?;
+        Ok(())
+    })?;
+    let mut gone: HashSet<TurnId> = HashSet::new();
+    let mut bridged: HashSet<TurnId> = HashSet::new();
+    for (loc, id) in &ids {
+        match tree.state(*loc)? {
+            State::Gone(_) => drop(gone.insert(*id)),
+            State::Bridged(_) => drop(bridged.insert(*id)),
+            State::Live | State::Split(_) => {}
+        }
+    }
+    let mut needed: HashSet<TurnId> = HashSet::new();
+    let mut told = Vec::new();
+    for record in all.into_iter().rev() {
+        let BundleRecord::Turn { id, parent, content: Content::Kept(_), origin, .. } = &record
+        else {
+            continue;
+        };
+        let leads_on = origin.part_of.is_some() || bridged.contains(id);
+        if gone.contains(id) || leads_on && !needed.contains(id) {
+            continue;
+        }
+        needed.extend(*parent);
+        needed.insert(*id);
+        told.push(record);
+    }
+    told.reverse();
+    let above = leading(&tree, &ids, &told)?;
+    let mut led = Vec::new();
+    if !above.is_empty() {
+        let part = Part { since: u64::MAX, changed: above, bounded, ..Part::default() };
+        let used = usize::try_from(told.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
+        let room = limit.saturating_sub(used);
+        let too_much = |error| match error {
+            Error::LongDelta { .. } => Error::LongDelta { limit },
+            error => error,
+        };
+        led = gathered(room, |visit| turns(records, conversation, &part, visit).map(drop))
+            .map_err(too_much)?;
+    }
+    let kept = |record: &BundleRecord| {
+        matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
+    };
+    led.retain(kept);
+    let beginning = std::iter::once(beginning(conversation));
+    let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
+    for record in &mut told {
+        if let BundleRecord::Turn { origin, .. } = record
+            && let Some(whole) = origin.part_of
+        {
+            origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
+        }
+    }
+    let made: HashSet<TurnId> = told
+        .iter()
+        .filter_map(|record| match record {
+            BundleRecord::Turn { id, .. } => Some(*id),
+            _ => None,
+        })
+        .collect();
+    for branch in records.branches(conversation.key)? {
+        let tip = branch.tip.and_then(|tip| ids.get(&tip)).copied();
+        if tip.is_some_and(|tip| made.contains(&tip)) {
+            told.push(named(tine_store::Branch { forked_from: None, ..branch }, tip));
+        }
+    }
+    Ok(told)
+}
+
+/// The turns above the first ones told that may not be on the other side although they are from
+/// before: halves, and turns that were deleted alone, up to the next other one.
+fn leading(
+    tree: &Tree<'_>,
+    ids: &HashMap<TurnLoc, TurnId>,
+    told: &[BundleRecord],
+) -> Result<BTreeSet<TurnId>> {
+    let turn = |record: &BundleRecord| match record {
+        BundleRecord::Turn { id, parent, .. } => Some((*id, *parent)),
+        _ => None,
+    };
+    let brought: HashSet<TurnId> = told.iter().filter_map(turn).map(|(id, _)| id).collect();
+    let parents = told.iter().filter_map(turn).filter_map(|(_, parent)| parent);
+    let wanted: HashSet<TurnId> = parents.filter(|parent| !brought.contains(parent)).collect();
+    let mut above = BTreeSet::new();
+    for (loc, _) in ids.iter().filter(|(_, id)| wanted.contains(id)) {
+        let mut next = Some(*loc);
+        while let Some(loc) = next {
+            let turn = tree.turn(loc)?;
+            let bridged = matches!(tree.state(loc)?, State::Bridged(_));
+            if turn.origin.part_of.is_none() && !bridged || !above.insert(turn.id) {
+                break;
+            }
+            next = tree.raw_parent(loc)?;
+        }
+    }
+    Ok(above)
+}
+
+/// The turn that is no half itself and of which one is a part: those in between stay where they are.
+fn topmost(tree: &Tree<'_>, project: &ProjectId, whole: TurnId) -> Result<TurnId> {
+    let (mut top, mut seen) = (whole, HashSet::new());
+    while seen.insert(top)
+        && let Some((_, loc)) = tree.records().find_turn(project, &top)?
+        && let Some(above) = tree.turn(loc)?.origin.part_of
+    {
+        top = above;
+    }
+    Ok(top)
+}
+
+/// What a visitor is handed, as long as it is not too much.
+fn gathered(
+    limit: usize,
+    walk: impl FnOnce(&mut dyn FnMut(BundleRecord) -> Result<()>) -> Result<()>,
+) -> Result<Vec<BundleRecord>> {
+    let kept = RefCell::new(Vec::new());
+    let mut bytes = 0;
+    walk(&mut |record| {
+        bytes += size(&record);
+        if bytes > limit as u64 {
+            return Err(Error::LongDelta { limit });
+        }
+        kept.borrow_mut().push(record);
+        Ok(())
+    })?;
+    Ok(kept.into_inner())
+}
+
+/// The turns that records name and do not bring.
+fn known(
+    records: &dyn Read,
+    conversation: &Conversation,
+    scope: Scope,
+    told: &[BundleRecord],
+) -> Result<BTreeMap<TurnId, TurnHash>> {
+    let (mut named, mut brought) = (BTreeSet::new(), HashSet::new());
+    for record in told {
+        match record {
+            BundleRecord::Turn { id, parent, origin, .. } => {
+                brought.insert(*id);
+                named.extend(*parent);
+                named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
+            }
+            BundleRecord::Split { whole, left, right, .. } => {
+                named.extend([*whole, *left, *right]);
+            }
+            BundleRecord::Hidden { root, .. } => {
+                named.insert(*root);
+            }
+            BundleRecord::Branch { tip, forked_from, .. } => {
+                named.extend(*tip);
+                named.extend(*forked_from);
+            }
+            BundleRecord::Bookmark { turn, .. } => {
+                named.insert(*turn);
+            }
+            _ => {}
+        }
+    }
+    let mut known = BTreeMap::new();
+    for id in named.into_iter().filter(|id| !brought.contains(id)) {
+        let found = records.find_turn(&conversation.project, &id)?;
+        let (_, loc) = required(found, || format!("turn {id}"))?;
+        let turn = required(records.turn(loc)?, || format!("turn {id}"))?;
+        known.insert(id, turn.hash);
+    }
+    Ok(known)
+}
+
+/// About how many bytes a record takes on its way.
+fn size(record: &BundleRecord) -> u64 {
+    let ids = 256;
+    let bytes = match record {
+        BundleRecord::Turn { content, metadata, .. } => {
+            let body = match content {
+                Content::Kept(body) => body.stored_len(),
+                Content::Purged(_) => 0,
+            };
+            2 * ids + body + metadata.to_json().to_canonical().len()
+        }
+        BundleRecord::Operation { detail: Detail::Kept(detail), .. } => 2 * ids + detail.len(),
+        BundleRecord::Entry { key, text, .. } => 2 * key.len() + text.len(),
+        BundleRecord::Piece { bytes, .. } => bytes.len() * 4 / 3,
+        BundleRecord::Conversation { metadata, .. } => ids + metadata.to_canonical().len(),
+        _ => ids,
+    };
+    bytes as u64
+}

@@ -1,0 +1,205 @@
+//! Out: a conversation as records, in one consistent state.
+
+use std::collections::{BTreeSet, HashMap};
+
+use tine_core::{ConversationId, TurnId};
+use tine_store::{Branch, Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
+
+use super::BundleRecord;
+use super::knowledge::Told;
+use crate::log::mutation::PROJECT_LOG;
+use crate::tree::path::fetch;
+use crate::tree::resolve;
+use crate::{Call, Engine, Error, Page, Result};
+
+/// Turns held in memory at once.
+const TURNS_PER_READ: usize = 1_000;
+
+/// The same where what is handed out is bounded: few enough that they are little beside the bound.
+const TURNS_PER_BOUNDED_READ: usize = 16;
+
+impl Engine {
+    /// Everything that a project holds, in the order of an export: its conversations, and at
+    /// last the log of what was done outside of them.
+    pub fn exported(&self, call: &Call) -> Result<Vec<ConversationId>> {
+        let mut ids = Vec::new();
+        let mut page = Page::default();
+        loop {
+            let found = self.conversations(call, true, page)?;
+            ids.extend(found.items.into_iter().map(|conversation| conversation.id));
+            match found.next {
+                Some(next) => page = Page { cursor: Some(next), ..Page::default() },
+                None => break,
+            }
+        }
+        let log = ConversationId::from_stored(PROJECT_LOG);
+        let there =
+            self.read(|records| Ok(records.conversation(&call.project, &log)?.is_some()))?;
+        ids.extend(there.then_some(log));
+        Ok(ids)
+    }
+
+    /// Hands out every record of a conversation, also what is hidden, in the order of a bundle.
+    ///
+    /// The order is a function of the records alone: the same conversation gives the same
+    /// records from every store.
+    pub fn export(
+        &self,
+        call: &Call,
+        conversation: &ConversationId,
+        visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+    ) -> Result<()> {
+        let visit = std::cell::RefCell::new(visit);
+        self.read(|records| {
+            let found = resolve::conversation_or_log(records, call, conversation)?;
+            export(records, &found, &Part::default(), &mut **visit.borrow_mut())
+        })
+    }
+}
+
+/// What of a conversation is handed out: everything, or what changed behind an operation.
+#[derive(Default)]
+pub(super) struct Part {
+    /// The last operation whose work is known.
+    pub since: u64,
+    /// Turns made before that were changed behind it.
+    pub changed: BTreeSet<TurnId>,
+    /// Earlier operations that were taken back or done again behind it.
+    pub turned: BTreeSet<u64>,
+    /// Whether it is given up once it is too much.
+    pub bounded: bool,
+}
+
+/// What begins a conversation.
+pub(super) fn beginning(conversation: &Conversation) -> BundleRecord {
+    BundleRecord::Conversation {
+        project: conversation.project.clone(),
+        id: conversation.id.clone(),
+        root_hash: conversation.root_hash,
+        root: conversation.root.clone(),
+        title: conversation.title.clone(),
+        metadata: conversation.metadata.clone(),
+        created_at: conversation.created_at,
+        derived_from: conversation.derived_from.clone(),
+        archived: conversation.visibility == Visibility::Archived,
+    }
+}
+
+pub(super) fn export(
+    records: &dyn Read,
+    conversation: &Conversation,
+    part: &Part,
+    visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+) -> Result<()> {
+    visit(beginning(conversation))?;
+    let ids = turns(records, conversation, part, visit)?;
+    let id_of = |loc: TurnLoc| -> Result<TurnId> {
+        Ok(*required(ids.get(&loc), || format!("turn {} of segment {}", loc.index, loc.segment.0))?)
+    };
+    let key = conversation.key;
+    let mut splits = records.splits(key)?;
+    splits.sort_by_key(|split| (split.operation, id_of(split.whole).ok()));
+    for split in splits {
+        visit(BundleRecord::Split {
+            whole: id_of(split.whole)?,
+            left: id_of(split.left)?,
+            right: id_of(split.right)?,
+            operation: split.operation,
+        })?;
+    }
+    let mut hidden = BTreeSet::new();
+    for run in records.hidden(key)? {
+        hidden.insert((run.operation, id_of(run.root)?, run.by));
+    }
+    for (operation, root, by) in hidden {
+        visit(BundleRecord::Hidden { root, by, operation })?;
+    }
+    for branch in records.branches(key)? {
+        let tip = branch.tip.map(id_of).transpose()?;
+        visit(named(branch, tip))?;
+    }
+    for bookmark in records.bookmarks_in(key)? {
+        let turn = id_of(bookmark.turn)?;
+        let (name, created_at) = (bookmark.name, bookmark.created_at);
+        visit(BundleRecord::Bookmark { name, turn, created_at })?;
+    }
+    // The visitor's error is not the store's: it is carried around the store's visitor.
+    let mut failed: Option<Error> = None;
+    let mut told = Told::default();
+    for seq in &part.turned {
+        if let Some(Detail::Kept(detail)) = records.operation(key, *seq)?.map(|it| it.detail) {
+            told.add(&detail);
+        }
+    }
+    records.operations(key, part.since + 1, u64::MAX, &mut |operation| {
+        if let Detail::Kept(detail) = &operation.detail {
+            told.add(detail);
+        }
+        let record = BundleRecord::Operation {
+            seq: operation.seq,
+            kind: operation.kind,
+            actor: operation.actor,
+            at: operation.at,
+            detail: operation.detail,
+            hash: operation.hash,
+            undone: operation.undone,
+            idempotency: operation.idempotency,
+        };
+        failed = visit(record).err();
+        Ok(failed.is_none())
+    })?;
+    failed.map_or(Ok(()), Err)?;
+    told.export(records, &conversation.project, visit)
+}
+
+pub(super) fn named(branch: Branch, tip: Option<TurnId>) -> BundleRecord {
+    let Branch { id, name, forked_from, created_at, version, .. } = branch;
+    BundleRecord::Branch { id, name, tip, forked_from, created_at, version }
+}
+
+/// Turns in the order in which they were made: by operation, and within one by depth.
+pub(super) fn turns(
+    records: &dyn Read,
+    conversation: &Conversation,
+    part: &Part,
+    visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
+) -> Result<HashMap<TurnLoc, TurnId>> {
+    let mut parents: HashMap<SegmentNo, Option<TurnLoc>> = HashMap::new();
+    let mut ids = HashMap::new();
+    let mut order = Vec::new();
+    for extent in records.segments(conversation.key)? {
+        parents.insert(extent.segment.no, extent.segment.parent);
+        records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
+            ids.insert(turn.loc, turn.id);
+            if turn.operation > part.since || part.changed.contains(&turn.id) {
+                order.push((turn.operation, turn.depth, turn.loc));
+            }
+            Ok(true)
+        })?;
+    }
+    order.sort_unstable();
+    let order: Vec<TurnLoc> = order.into_iter().map(|(_, _, loc)| loc).collect();
+    let at_once = if part.bounded { TURNS_PER_BOUNDED_READ } else { TURNS_PER_READ };
+    for page in order.chunks(at_once) {
+        for turn in fetch(records, page)? {
+            let parent = match turn.loc.index {
+                0 => parents.get(&turn.loc.segment).copied().flatten(),
+                index => Some(TurnLoc { index: index - 1, ..turn.loc }),
+            };
+            visit(BundleRecord::Turn {
+                id: turn.id,
+                hash: turn.hash,
+                parent: parent.and_then(|loc| ids.get(&loc).copied()),
+                role: turn.role,
+                content: turn.content,
+                tool_call_id: turn.tool_call_id,
+                created_at: turn.created_at,
+                status: turn.status,
+                metadata: turn.metadata,
+                operation: turn.operation,
+                origin: turn.origin,
+            })?;
+        }
+    }
+    Ok(ids)
+}

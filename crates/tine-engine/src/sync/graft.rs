@@ -1,0 +1,600 @@
+//! A whole tree that grew elsewhere, brought in at once.
+//!
+//! Invariants:
+//!
+//! - One call is one transaction: the whole tree, or nothing of it. Its entries in the log are
+//!   those that the same work would have left: one `create`, and one `append` for each line.
+//! - Bringing the same tree in again adds nothing, and a longer version of it only what is new. A
+//!   turn is there already when it has the id that is given, or when it says the same at the same
+//!   time under the same turn.
+//! - What was deleted, undone or purged here stays so, with everything that is new below it, and
+//!   does not come back as halves of it either.
+//! - A branch on which somebody went on here is not moved: what is new ends on a branch
+//!   `{branch}-{n}` then.
+
+use std::collections::{HashMap, HashSet};
+
+use tine_core::json::{Json, Object};
+use tine_core::{
+    Body, ConversationId, Message, Name, ProjectId, Role, Timestamp, TurnHash, TurnId,
+};
+use tine_store::{
+    Branch, Content, Conversation, ConversationKey, Origin, Read, Root, Turn, TurnLoc, required,
+};
+
+use crate::log::change::{Change, text};
+use crate::log::mutation::{Mutation, Steps};
+use crate::ops::append::{make_turn, says_the_same};
+use crate::ops::conversation::{check_root_parts, create, patch_fields};
+use crate::sync::remember;
+use crate::tree::shown::{State, Tree};
+use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
+
+/// A tree to be brought in.
+#[derive(Clone, Debug)]
+pub struct Graft {
+    /// The conversation, which is made when it is not there; its id must be given. Members of
+    /// its metadata replace those that are there, its title is set where there is none.
+    pub conversation: NewConversation,
+    /// Its turns, parents first.
+    pub turns: Vec<GraftTurn>,
+    /// Its lines, in the order in which they are laid down. A turn that lies on none is not
+    /// brought in.
+    pub lines: Vec<GraftLine>,
+    /// Whether a branch may leave turns of the tree behind, as after a rewind; otherwise it only
+    /// moves forward.
+    pub rewinds: bool,
+    /// How far the log had come from which the turns are, where they come from another store.
+    pub merged: Option<LogMark>,
+}
+
+impl Graft {
+    /// Where what follows a turn goes. Turns that keep their hashes stay below the very turn, also
+    /// when it is shown no more or as two; everything else goes where it shows.
+    fn below(&self, turn: TurnLoc, land: Option<TurnLoc>) -> Option<TurnLoc> {
+        if self.merged.is_some() { Some(turn) } else { land }
+    }
+}
+
+/// One turn of a tree that is brought in.
+#[derive(Clone, Debug)]
+pub struct GraftTurn {
+    /// The place of its parent in the list; `None` is the root, or the turn that `below` names.
+    pub parent: Option<usize>,
+    /// A turn that is not in the list, below which it belongs, by hash; where that is not here,
+    /// neither is it brought in.
+    pub below: Option<TurnHash>,
+    /// What was said.
+    pub message: Message,
+    /// Its time says nothing: a turn that says the same is the same whatever its time.
+    pub timeless: bool,
+    /// The id and hash that it has elsewhere and will have here.
+    pub identity: Option<(TurnId, TurnHash)>,
+    /// The turn of which it is a half, with its hash if that is known. Where that was deleted or
+    /// purged here, its halves are not brought in.
+    pub part_of: Option<(TurnId, Option<TurnHash>)>,
+}
+
+/// One line from the root to a turn.
+#[derive(Clone, Debug)]
+pub struct GraftLine {
+    /// The place of its last turn in the list; `None` is the root.
+    pub tip: Option<usize>,
+    /// The branch that ends there; without one the line is a tail.
+    pub branch: Option<Name>,
+}
+
+/// What bringing a tree in did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grafted {
+    /// The conversation is new.
+    pub created: bool,
+    /// The conversation was purged or its making undone here; nothing was brought in.
+    pub refused: bool,
+    /// For each turn of the list the one here; `None` where it is not shown here.
+    pub turns: Vec<Option<TurnId>>,
+    /// Turns that are new.
+    pub made: u64,
+    /// Turns that were not brought in because they, or something above them, were deleted here.
+    pub withheld: u64,
+    /// Branches that are new, by name.
+    pub branches: Vec<Name>,
+    /// Operations that it took.
+    pub operations: u64,
+}
+
+impl Engine {
+    /// Brings a tree in that grew elsewhere: what is new of it, in one transaction.
+    ///
+    /// ```
+    /// use tine_core::{Message, Name, Role};
+    /// use tine_engine::{Call, Engine, Graft, GraftLine, GraftTurn, NewConversation};
+    /// use tine_store::MemoryStore;
+    ///
+    /// let engine = Engine::new(MemoryStore::new());
+    /// let turn = |parent, role, said: &str| {
+    ///     let message = Message::text(role, said);
+    ///     let (below, identity, part_of) = (None, None, None);
+    ///     GraftTurn { parent, below, message, timeless: false, identity, part_of }
+    /// };
+    /// let graft = Graft {
+    ///     conversation: NewConversation::named("trip")?,
+    ///     turns: vec![turn(None, Role::User, "Where to?"), turn(Some(0), Role::Assistant, "Tokyo")],
+    ///     lines: vec![GraftLine { tip: Some(1), branch: Some(Name::main()) }],
+    ///     rewinds: false,
+    ///     merged: None,
+    /// };
+    /// assert_eq!(engine.graft(&Call::by("me"), graft.clone())?.made, 2);
+    /// assert_eq!(engine.graft(&Call::by("me"), graft)?.made, 0);
+    /// # Ok::<(), tine_engine::Error>(())
+    /// ```
+    pub fn graft(&self, call: &Call, request: Graft) -> Result<Grafted> {
+        check(self, &request)?;
+        self.mutate_in_steps(call, request, graft)
+    }
+}
+
+fn check(engine: &Engine, request: &Graft) -> Result<()> {
+    let NewConversation { id, config, metadata, .. } = &request.conversation;
+    check_root_parts(config, metadata)?;
+    if id.is_none() {
+        return Err(Error::invalid("a tree that is brought in needs the id of its conversation"));
+    }
+    for (index, turn) in request.turns.iter().enumerate() {
+        if turn.parent.is_some_and(|parent| parent >= index) {
+            let why = format!("turn {index} comes before its parent; give parents first");
+            return Err(Error::invalid(why));
+        }
+        turn.message.check(engine.limits()).map_err(|source| Error::Message { index, source })?;
+    }
+    if request.lines.iter().any(|line| line.tip.is_some_and(|tip| tip >= request.turns.len())) {
+        return Err(Error::invalid("a line ends on a turn that is not in the list"));
+    }
+    Ok(())
+}
+
+/// Where a turn of the list is here.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// It is this one; what follows it goes below `land`.
+    Here { turn: TurnLoc, land: Option<TurnLoc>, id: TurnId },
+    /// It says what this earlier one of the list says at the same time under the same turn.
+    Same(usize),
+    /// It was deleted here, or something above it.
+    Withheld,
+    /// It is not there yet.
+    New,
+}
+
+/// How far the work has come.
+struct Work {
+    /// Where each turn of the list is.
+    places: Vec<Place>,
+    /// Turns here that a branch may leave behind.
+    ours: HashSet<TurnLoc>,
+    /// For first turns of the list the turn here below which they belong.
+    bases: HashMap<usize, Option<TurnLoc>>,
+}
+
+fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
+    let new = &request.conversation;
+    let id = new.id.clone().ok_or_else(|| Error::invalid("the conversation has no id"))?;
+    let known = steps.reader().conversation(&steps.call().project, &id)?;
+    let mut done = Grafted { created: known.is_none(), ..Grafted::default() };
+    match &known {
+        Some(known) if !known.visibility.is_there() || known.root.is_none() => {
+            remember_compared(steps, known, request)?;
+            return Ok(Grafted { refused: true, ..done });
+        }
+        Some(_) => {}
+        None => steps.step("create", |mutation| begin(mutation, &id, new))?,
+    }
+    let conversation = steps.reader().conversation(&steps.call().project, &id)?;
+    let conversation = required(conversation, || format!("conversation {id}"))?;
+    let log_end = |steps: &Steps<'_>| -> Result<u64> {
+        Ok(steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq))
+    };
+    let begun = if done.created { 0 } else { log_end(steps)? };
+    let places = match known {
+        None => all_new(request),
+        Some(_) => place_all(steps, &conversation, request)?,
+    };
+    let here = |place: &Place| match place {
+        Place::Here { turn, .. } => Some(*turn),
+        _ => None,
+    };
+    let ours = places.iter().filter_map(here).filter(|_| request.rewinds).collect();
+    let bases = bases(steps, &conversation, request)?;
+    let mut work = Work { places, ours, bases };
+    for line in &request.lines {
+        steps.step("append", |mutation| {
+            mutation.open(conversation.clone())?;
+            lay(mutation, request, line, &mut work, &mut done)?;
+            if let Some(merged) = request.merged {
+                mutation.fact_if_changed("merged", merged.to_json());
+            }
+            Ok(())
+        })?;
+    }
+    if !done.created {
+        steps.step("conversation", |mutation| {
+            mutation.open(conversation.clone())?;
+            describe(mutation, new)
+        })?;
+    }
+    for index in 0..work.places.len() {
+        let place = work.places[settle(&work.places, index)];
+        done.turns.push(match place {
+            Place::Here { id, .. } => Some(id),
+            _ => None,
+        });
+        done.withheld += u64::from(matches!(place, Place::Withheld));
+    }
+    done.operations = log_end(steps)? - begun;
+    if done.operations == 0 {
+        remember_compared(steps, &conversation, request)?;
+    }
+    Ok(done)
+}
+
+/// Keeps in mind how far another log was looked through in vain, so that it need not be again.
+fn remember_compared(
+    steps: &mut Steps<'_>,
+    conversation: &Conversation,
+    request: &Graft,
+) -> Result<()> {
+    let Some(of) = request.merged else { return Ok(()) };
+    let seq = steps.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq);
+    remember(steps.records(), &conversation.project, &conversation.id, LogMerge { seq, of })
+}
+
+fn begin(mutation: &mut Mutation<'_>, id: &ConversationId, new: &NewConversation) -> Result<()> {
+    let root = Root { system_prompt: new.system_prompt.clone(), config: new.config.clone() };
+    let title = new.title.clone().filter(|title| !title.trim().is_empty());
+    let metadata = crate::ops::conversation::object_or_empty(&new.metadata);
+    create(mutation, Some(id.clone()), root, title, metadata, None)
+}
+
+/// Sets the title of a conversation that has none, and the members of its metadata that are told.
+fn describe(mutation: &mut Mutation<'_>, new: &NewConversation) -> Result<()> {
+    let conversation = mutation.conversation();
+    let title = match (&conversation.title, &new.title) {
+        (None, Some(title)) => Some(Some(title.clone())),
+        _ => None,
+    };
+    let mut metadata = conversation.metadata.as_object().cloned().unwrap_or_else(Object::new);
+    for (name, value) in new.metadata.as_object().into_iter().flat_map(Object::iter) {
+        metadata.insert(name, value.clone());
+    }
+    let metadata = Some(Json::Object(metadata));
+    patch_fields(mutation, &ConversationPatch { title, metadata, ..ConversationPatch::default() })
+}
+
+/// The turn that stands for one of the list.
+fn settle(places: &[Place], index: usize) -> usize {
+    match places[index] {
+        Place::Same(earlier) => earlier,
+        _ => index,
+    }
+}
+
+/// What two turns below one parent must have in common to be one.
+type Said<'r> =
+    (Option<usize>, Option<TurnHash>, Role, &'r Body, Option<&'r str>, Option<Timestamp>);
+
+fn said(turn: &GraftTurn, parent: Option<usize>) -> Said<'_> {
+    let message = &turn.message;
+    let call = message.tool_call_id.as_deref();
+    (parent, turn.below, message.role, &message.body, call, message.created_at)
+}
+
+/// Turns that have siblings in the list; all others can equal none of it.
+fn with_siblings(request: &Graft) -> HashSet<Option<usize>> {
+    let mut parents = HashSet::new();
+    let again = |turn: &&GraftTurn| !parents.insert(turn.parent);
+    request.turns.iter().filter(again).map(|turn| turn.parent).collect()
+}
+
+/// The places of a tree of which nothing is here.
+fn all_new(request: &Graft) -> Vec<Place> {
+    let crowded = with_siblings(request);
+    let mut seen = HashMap::new();
+    let mut places: Vec<Place> = Vec::with_capacity(request.turns.len());
+    for (index, turn) in request.turns.iter().enumerate() {
+        let parent = turn.parent.map(|parent| settle(&places, parent));
+        // A parent that is another one's equal may have got siblings of its children that way.
+        let moved = parent != turn.parent;
+        let place = if moved || crowded.contains(&parent) {
+            match *seen.entry(said(turn, parent)).or_insert(index) {
+                first if first == index => Place::New,
+                first => Place::Same(first),
+            }
+        } else {
+            Place::New
+        };
+        places.push(place);
+    }
+    places
+}
+
+/// Finds the turns of the list that are here.
+fn place_all(
+    steps: &Steps<'_>,
+    conversation: &Conversation,
+    request: &Graft,
+) -> Result<Vec<Place>> {
+    let tree = Tree::new(steps.reader(), conversation.key);
+    tree.preload()?;
+    let mut places: Vec<Place> = all_new(request);
+    for (index, turn) in request.turns.iter().enumerate() {
+        if let Place::Same(_) = places[index] {
+            continue;
+        }
+        let parent = turn.parent.map(|parent| places[settle(&places, parent)]);
+        let place = match parent {
+            Some(Place::New) => Place::New,
+            Some(Place::Withheld) => Place::Withheld,
+            Some(Place::Here { turn: raw, land, .. }) => {
+                place(steps, &tree, Some(raw), land, turn)?
+            }
+            Some(Place::Same(_)) | None => match base(steps, &tree, turn)? {
+                Place::Here { turn: raw, land, .. } => place(steps, &tree, Some(raw), land, turn)?,
+                Place::Withheld => Place::Withheld,
+                Place::Same(_) | Place::New => place(steps, &tree, None, None, turn)?,
+            },
+        };
+        places[index] = match place {
+            Place::New if whole_is_gone(steps, &tree, turn)? => Place::Withheld,
+            place => place,
+        };
+    }
+    Ok(places)
+}
+
+/// Whether the turn is a half of one whose text was deleted or purged here.
+fn whole_is_gone(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<bool> {
+    let project = &steps.call().project;
+    match whole(steps.reader(), project, tree.conversation(), turn)? {
+        Some(loc) => is_gone(tree, loc),
+        None => Ok(false),
+    }
+}
+
+/// Whether the text of a turn, or of a part of it, was deleted or purged here.
+fn is_gone(tree: &Tree<'_>, loc: TurnLoc) -> Result<bool> {
+    if let Content::Purged(_) = tree.turn(loc)?.content {
+        return Ok(true);
+    }
+    Ok(match tree.state(loc)? {
+        State::Live => false,
+        State::Gone(_) | State::Bridged(_) => true,
+        State::Split(split) => is_gone(tree, split.left)? || is_gone(tree, split.right)?,
+    })
+}
+
+/// The turn here of which one is a half, also where it has another id here.
+fn whole(
+    records: &dyn Read,
+    project: &ProjectId,
+    conversation: ConversationKey,
+    turn: &GraftTurn,
+) -> Result<Option<TurnLoc>> {
+    let Some((id, hash)) = &turn.part_of else { return Ok(None) };
+    match (records.find_turn(project, id)?, hash) {
+        (Some((owner, loc)), _) if owner == conversation => Ok(Some(loc)),
+        (_, Some(hash)) => {
+            Ok(records.find_hashes(conversation, &hash.0, &hash.0, 1)?.first().copied())
+        }
+        _ => Ok(None),
+    }
+}
+
+fn bases(
+    steps: &Steps<'_>,
+    conversation: &Conversation,
+    request: &Graft,
+) -> Result<HashMap<usize, Option<TurnLoc>>> {
+    let tree = Tree::new(steps.reader(), conversation.key);
+    let mut bases = HashMap::new();
+    let named = request.turns.iter().enumerate().filter(|(_, turn)| turn.below.is_some());
+    for (index, turn) in named {
+        if let Place::Here { turn, land, .. } = base(steps, &tree, turn)? {
+            bases.insert(index, request.below(turn, land));
+        }
+    }
+    Ok(bases)
+}
+
+/// The turn that is here already below which one belongs; without one it is new to the root.
+fn base(steps: &Steps<'_>, tree: &Tree<'_>, turn: &GraftTurn) -> Result<Place> {
+    let Some(below) = &turn.below else { return Ok(Place::New) };
+    let found = steps.reader().find_hashes(tree.conversation(), &below.0, &below.0, 1)?;
+    match found.first() {
+        Some(loc) => here(tree, &tree.turn(*loc)?),
+        // It was withheld itself, or what it said was erased there.
+        None => Ok(Place::Withheld),
+    }
+}
+
+fn place(
+    steps: &Steps<'_>,
+    tree: &Tree<'_>,
+    raw: Option<TurnLoc>,
+    land: Option<TurnLoc>,
+    wanted: &GraftTurn,
+) -> Result<Place> {
+    if let Some((id, _)) = &wanted.identity
+        && let Some((conversation, loc)) = steps.reader().find_turn(&steps.call().project, id)?
+        && conversation == tree.conversation()
+    {
+        return here(tree, &tree.turn(loc)?);
+    }
+    let mut below = tree.raw_children(raw)?;
+    if land != raw {
+        below.extend(tree.raw_children(land)?);
+    }
+    for loc in below {
+        let turn = tree.turn(loc)?;
+        let at = wanted.message.created_at.filter(|_| !wanted.timeless);
+        let timely = at.is_none_or(|at| at == turn.created_at);
+        if timely && says_the_same(&turn, &wanted.message) {
+            return here(tree, &turn);
+        }
+    }
+    Ok(Place::New)
+}
+
+/// How a turn that is here stands in the tree.
+fn here(tree: &Tree<'_>, turn: &Turn) -> Result<Place> {
+    let land = match tree.state(turn.loc)? {
+        State::Gone(_) => return Ok(Place::Withheld),
+        State::Live => Some(turn.loc),
+        State::Split(_) | State::Bridged(_) => {
+            // What follows a turn that is split stands below its last half.
+            let last = tree.last_half(turn.loc)?;
+            if let State::Gone(_) = tree.state(last)? {
+                return Ok(Place::Withheld);
+            }
+            tree.nearest_live(last)?
+        }
+    };
+    Ok(Place::Here { turn: turn.loc, land, id: turn.id })
+}
+
+/// Makes what is new of a line, and moves its branch.
+fn lay(
+    mutation: &mut Mutation<'_>,
+    request: &Graft,
+    line: &GraftLine,
+    work: &mut Work,
+    done: &mut Grafted,
+) -> Result<()> {
+    let mut fresh = Vec::new();
+    let mut next = line.tip;
+    let land = loop {
+        let Some(index) = next.map(|index| settle(&work.places, index)) else {
+            break work.bases.get(fresh.last().unwrap_or(&0)).copied().flatten();
+        };
+        match work.places[index] {
+            Place::Here { turn, land, .. } => break request.below(turn, land),
+            Place::Withheld => return Ok(()),
+            Place::Same(_) | Place::New => fresh.push(index),
+        }
+        next = request.turns[index].parent;
+    };
+    fresh.reverse();
+    let tip = make_line(mutation, request, &fresh, land, work)?;
+    done.made += u64::try_from(fresh.len()).unwrap_or(u64::MAX);
+    if let Some(name) = &line.branch
+        && (!fresh.is_empty() || done.created)
+    {
+        let (branch, new) = follow(mutation, name, tip, &work.ours)?;
+        mutation.fact_if_changed("branch", text(&branch.name));
+        done.branches.extend(new.then_some(branch.name));
+    }
+    Ok(())
+}
+
+/// Makes turns one under the other below a live turn; answers the last.
+fn make_line(
+    mutation: &mut Mutation<'_>,
+    request: &Graft,
+    fresh: &[usize],
+    below: Option<TurnLoc>,
+    work: &mut Work,
+) -> Result<Option<TurnLoc>> {
+    if fresh.is_empty() {
+        return Ok(below);
+    }
+    let above = below.map(|loc| mutation.tree().turn(loc)).transpose()?;
+    if let Some(above) = &above {
+        mutation.meet(above);
+        mutation.depends_on(above.operation);
+    }
+    let mut siblings = mutation.tree().raw_children(below)?;
+    let mut turns: Vec<Turn> = Vec::with_capacity(fresh.len());
+    for index in fresh {
+        let wanted = &request.turns[*index];
+        if let Some((id, _)) = &wanted.identity {
+            if mutation.reader().find_turn(&mutation.call.project, id)?.is_some() {
+                let advice = "; another conversation has it";
+                return Err(Error::Exists { what: "turn", name: id.to_string(), advice });
+            }
+            mutation.promise(*id);
+        }
+        let parent = turns.last().or(above.as_ref());
+        let origin = Origin { part_of: part_of(mutation, wanted)?, ..Origin::default() };
+        let turn = make_turn(mutation, parent, &siblings, &wanted.message, origin)?;
+        siblings.clear();
+        if let Some((id, hash)) = &wanted.identity
+            && turn.hash != *hash
+        {
+            let why = format!(
+                "the turn {id} would have another hash here than where it comes from ({} and \
+                 {hash}); its history was altered on the way, or went another way",
+                turn.hash
+            );
+            return Err(Error::invalid(why));
+        }
+        work.places[*index] = Place::Here { turn: turn.loc, land: Some(turn.loc), id: turn.id };
+        if request.rewinds {
+            work.ours.insert(turn.loc);
+        }
+        turns.push(turn);
+    }
+    if let Some(created) = Change::created(&turns) {
+        mutation.changed(created);
+    }
+    Ok(turns.last().map(|turn| turn.loc))
+}
+
+/// The id that the turn has here of which one is a half. No record shows the halves in its place,
+/// but an erasure finds them by it.
+fn part_of(mutation: &Mutation<'_>, wanted: &GraftTurn) -> Result<Option<TurnId>> {
+    let found = whole(mutation.reader(), &mutation.call.project, mutation.key(), wanted)?;
+    match found {
+        Some(loc) => Ok(Some(mutation.tree().turn(loc)?.id)),
+        None => Ok(wanted.part_of.map(|(id, _)| id)),
+    }
+}
+
+/// Moves the branch of a line that has grown, unless somebody went on there: then what is new
+/// gets a branch of its own, or the one that it got the last time.
+fn follow(
+    mutation: &mut Mutation<'_>,
+    name: &Name,
+    tip: Option<TurnLoc>,
+    ours: &HashSet<TurnLoc>,
+) -> Result<(Branch, bool)> {
+    let key = mutation.key();
+    let mut wanted = name.clone();
+    for number in 0_u64.. {
+        if number > 0 {
+            wanted = name.numbered(number, mutation.engine.limits());
+        }
+        let Some(branch) = mutation.reader().branch(key, &wanted)? else {
+            break;
+        };
+        let behind = match branch.tip {
+            Some(old) => ours.contains(&old) || mutation.tree().on_line(Some(old), tip)?,
+            None => true,
+        };
+        if branch.tip == tip {
+            return Ok((branch, false));
+        }
+        if behind {
+            return Ok((mutation.move_branch(&branch, tip)?, false));
+        }
+    }
+    let branch = Branch {
+        conversation: key,
+        id: mutation.new_branch_id(),
+        name: wanted,
+        tip,
+        forked_from: None,
+        created_at: mutation.now,
+        version: 1,
+    };
+    mutation.put_branch(None, &branch)?;
+    Ok((branch, true))
+}

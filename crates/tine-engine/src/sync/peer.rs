@@ -1,0 +1,298 @@
+//! Two sides that hold the same conversations, wherever each of them is.
+//!
+//! Invariants:
+//!
+//! - Only what the receiving side has not is handed over. What both share is found by comparing
+//!   hashes of log entries; each stands for everything before it.
+//! - Ended at any point, the next run goes on: a side changes only by receiving a delta, whole.
+
+use std::collections::BTreeSet;
+
+use tine_core::{ConversationId, Kind, OperationHash, TurnId};
+
+use super::delta::{Delta, LogEnd, LogMark, LogMerges, Scope};
+use super::receive::Pulled;
+use crate::log::mutation::PROJECT_LOG;
+use crate::{Call, Engine, Error, Listing, Page, Result};
+
+/// Entries whose hashes are compared at once.
+const COMPARED: u64 = 32;
+
+/// How often it is tried again because a side went on meanwhile.
+const TRIES: u32 = 16;
+
+/// One side: an engine here, or one behind a server.
+pub trait Peer {
+    /// How far the logs of a project have come.
+    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>>;
+    /// How far the log of a conversation has come, if the conversation is there in any form.
+    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>>;
+    /// The hashes of these entries of a log; `None` for those that it has not.
+    fn log_hashes(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        entries: &[u64],
+    ) -> Result<Vec<Option<OperationHash>>>;
+    /// What a log tells about other logs behind an entry.
+    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges>;
+    /// What came behind an entry of a log.
+    fn delta(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+    ) -> Result<Delta>;
+    /// Takes in what came behind an entry of another side's log.
+    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled>;
+}
+
+impl Peer for Engine {
+    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
+        Engine::log_ends(self, call, page)
+    }
+
+    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
+        Engine::log_end(self, call, id)
+    }
+
+    fn log_hashes(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        entries: &[u64],
+    ) -> Result<Vec<Option<OperationHash>>> {
+        Engine::log_hashes(self, call, id, entries)
+    }
+
+    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
+        Engine::log_merges(self, call, id, behind)
+    }
+
+    fn delta(
+        &self,
+        call: &Call,
+        id: &ConversationId,
+        since: Option<LogMark>,
+        scope: Scope,
+    ) -> Result<Delta> {
+        Engine::delta(self, call, id, since, scope)
+    }
+
+    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        Engine::receive(self, call, delta)
+    }
+}
+
+/// Hands over what one side has of a conversation and the other has not.
+///
+/// `ends` is how far the logs of the two are thought to have come; where that is no longer so, it
+/// is looked up again.
+///
+/// ```
+/// use tine_core::Message;
+/// use tine_engine::{Append, Call, Engine, NewConversation, carry};
+/// use tine_store::MemoryStore;
+///
+/// let (here, there) = (Engine::new(MemoryStore::new()), Engine::new(MemoryStore::new()));
+/// let call = Call::by("somebody");
+/// let trip = here.create_conversation(&call, NewConversation::named("trip")?)?.id;
+/// let ends = (here.log_end(&call, &trip)?, None);
+/// assert_eq!(carry(&here, &there, &call, &trip, ends)?.operations, 1);
+/// assert_eq!(here.log_end(&call, &trip)?, there.log_end(&call, &trip)?);
+/// # Ok::<(), tine_engine::Error>(())
+/// ```
+pub fn carry(
+    from: &dyn Peer,
+    to: &dyn Peer,
+    call: &Call,
+    id: &ConversationId,
+    ends: (Option<LogMark>, Option<LogMark>),
+) -> Result<Pulled> {
+    Way { from, to, taker: None, call, id }.carry(ends)
+}
+
+/// The same, to a side that is here and is told whether it erases what the other one has erased.
+///
+/// If it does not, a log that goes on with an erasure of something that is still here is refused
+/// ([`Error::WouldErase`]), and of one that went another way it is told ([`Pulled::unerased`]).
+pub fn pull(
+    from: &dyn Peer,
+    into: &Engine,
+    call: &Call,
+    id: &ConversationId,
+    ends: (Option<LogMark>, Option<LogMark>),
+    erases: bool,
+) -> Result<Pulled> {
+    let taker = Some(Taker { engine: into, erases });
+    Way { from, to: into, taker, call, id }.carry(ends)
+}
+
+/// One conversation on its way from one side to the other.
+struct Way<'w> {
+    from: &'w dyn Peer,
+    to: &'w dyn Peer,
+    /// The side that it comes to, where that was told what to do about erasures.
+    taker: Option<Taker<'w>>,
+    call: &'w Call,
+    id: &'w ConversationId,
+}
+
+struct Taker<'w> {
+    engine: &'w Engine,
+    erases: bool,
+}
+
+impl Way<'_> {
+    fn carry(&self, ends: (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
+        let mut ends = ends;
+        let mut tries = 0;
+        loop {
+            match self.go(ends) {
+                Err(error) if error.kind() == Kind::Conflict && tries < TRIES => {
+                    let end = |side: &dyn Peer| side.log_end(self.call, self.id);
+                    let now = (end(self.from)?, end(self.to)?);
+                    if now == ends {
+                        return Err(error);
+                    }
+                    (ends, tries) = (now, tries + 1);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn receive(&self, delta: Delta) -> Result<Pulled> {
+        match &self.taker {
+            Some(Taker { engine, erases: false }) => engine.receive_keeping(self.call, delta),
+            _ => self.to.receive(self.call, delta),
+        }
+    }
+
+    /// What became of turns that were erased behind the entry that both logs share: how many of
+    /// them still say something, although that was to be known.
+    fn erase(&self, turns: &[TurnId]) -> Result<u64> {
+        match &self.taker {
+            Some(taker) if !turns.is_empty() => match taker.erases {
+                true => taker.engine.erase_turns(self.call, self.id, turns).map(|()| 0),
+                false => taker.engine.still_said(self.call, self.id, turns),
+            },
+            // Such an erasure stays on its side.
+            _ => Ok(0),
+        }
+    }
+
+    fn go(&self, (theirs, ours): (Option<LogMark>, Option<LogMark>)) -> Result<Pulled> {
+        let nothing = Ok(Pulled::default());
+        let Some(theirs) = theirs.filter(|theirs| Some(*theirs) != ours) else { return nothing };
+        let common = self.common(theirs, ours)?;
+        if common == Some(theirs) {
+            return nothing;
+        }
+        let diverged = common != ours;
+        if diverged && self.id.as_str() == PROJECT_LOG {
+            let why = "what was done outside of conversations went different ways on both sides; \
+                       export one of them into a project of its own";
+            return Err(Error::Unsupported(why.to_owned()));
+        }
+        if !diverged {
+            return self.hand_over(common, theirs, Scope::Log);
+        }
+        let behind = common.map_or(0, |mark| mark.seq);
+        let there = self.from.log_merges(self.call, self.id, behind)?;
+        let unerased = self.erase(&there.erased)?;
+        let since = self.taken(common, &there)?;
+        Ok(Pulled { unerased, ..self.hand_over(since, theirs, Scope::Turns)? })
+    }
+
+    fn hand_over(&self, since: Option<LogMark>, theirs: LogMark, scope: Scope) -> Result<Pulled> {
+        let nothing = Ok(Pulled::default());
+        if since == Some(theirs) {
+            return nothing;
+        }
+        let delta = match self.from.delta(self.call, self.id, since, scope) {
+            // Its making was undone: there is nothing to hand over.
+            Err(error) if error.kind() == Kind::NotFound => return nothing,
+            delta => delta?,
+        };
+        // Also one without a turn: the other side keeps in mind up to where it has seen the log. One
+        // that may not be written to has to look through it again.
+        let empty = scope == Scope::Turns && delta.turns() == 0;
+        match self.receive(delta) {
+            Err(error) if empty && error.kind() == Kind::Forbidden => nothing,
+            done => done,
+        }
+    }
+
+    /// The last entry that both logs share.
+    fn common(&self, theirs: LogMark, ours: Option<LogMark>) -> Result<Option<LogMark>> {
+        let Some(ours) = ours else { return Ok(None) };
+        let (mut low, mut high) = (None, theirs.seq.min(ours.seq));
+        // Mostly one log is a beginning of the other.
+        let mut entries = vec![high];
+        loop {
+            let hashes = self.from.log_hashes(self.call, self.id, &entries)?;
+            let here = self.to.log_hashes(self.call, self.id, &entries)?;
+            for ((seq, hash), here) in entries.iter().zip(hashes).zip(here) {
+                match hash.filter(|_| hash == here) {
+                    Some(hash) => low = Some(LogMark { seq: *seq, hash }),
+                    None => {
+                        high = seq.saturating_sub(1);
+                        break;
+                    }
+                }
+            }
+            let base = low.map_or(0, |mark| mark.seq);
+            if base >= high {
+                return Ok(low);
+            }
+            let step = (high - base).div_ceil(COMPARED);
+            entries = (1..=COMPARED).map(|nth| (base + nth * step).min(high)).collect();
+            entries.dedup();
+        }
+    }
+
+    /// The entry of a log that went another way up to which its turns have arrived.
+    fn taken(&self, common: Option<LogMark>, there: &LogMerges) -> Result<Option<LogMark>> {
+        let behind = common.map_or(0, |mark| mark.seq);
+        let here = self.to.log_merges(self.call, self.id, behind)?;
+        // What was taken back or brought back since may have been left out then.
+        let marks = here.merges.iter().chain(&here.compared);
+        let marks = marks.filter(|merge| merge.seq >= here.turned);
+        let marks: Vec<LogMark> =
+            marks.map(|merge| merge.of).filter(|mark| mark.seq >= there.turned).collect();
+        let taken = shared(self.from, self.call, self.id, &marks)?.last().copied().or(common);
+        // What the other side has from this one need not come back.
+        let start = taken.map_or(0, |mark| mark.seq);
+        let later: Vec<_> = there.merges.iter().filter(|merge| merge.seq > start).collect();
+        let marks: Vec<LogMark> = later.iter().map(|merge| merge.of).collect();
+        let shared: Vec<LogMark> = shared(self.to, self.call, self.id, &marks)?;
+        let own: BTreeSet<u64> =
+            later.iter().filter(|it| shared.contains(&it.of)).map(|it| it.seq).collect();
+        let last = (start + 1..).take_while(|seq| own.contains(seq)).last();
+        let Some(last) = last else { return Ok(taken) };
+        let hash = self.from.log_hashes(self.call, self.id, &[last])?;
+        Ok(hash.first().copied().flatten().map(|hash| LogMark { seq: last, hash }).or(taken))
+    }
+}
+
+/// Those of the marks that a side's log has, in order.
+fn shared(
+    side: &dyn Peer,
+    call: &Call,
+    id: &ConversationId,
+    marks: &[LogMark],
+) -> Result<Vec<LogMark>> {
+    let mut marks = marks.to_vec();
+    marks.sort_by_key(|mark| mark.seq);
+    marks.dedup();
+    let mut found = Vec::new();
+    for some in marks.chunks(COMPARED as usize) {
+        let entries: Vec<u64> = some.iter().map(|mark| mark.seq).collect();
+        let hashes = side.log_hashes(call, id, &entries)?;
+        let same = some.iter().zip(hashes).filter(|(mark, hash)| *hash == Some(mark.hash));
+        found.extend(same.map(|(mark, _)| *mark));
+    }
+    Ok(found)
+}

@@ -1,0 +1,285 @@
+//! What another store has and this one has not, taken in. See `docs/sync.md`.
+//!
+//! Invariants:
+//!
+//! - A conversation is brought forward in one transaction, and only after every hash of it was
+//!   recomputed.
+//! - A log is continued only where it ends at the entry that the delta names: compare and set.
+//!   Both stores hold the same bytes afterwards.
+//! - The turns of a log that went another way become operations of this one, with the ids and
+//!   hashes that they have. Both branches stay, under two names.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use tine_core::json;
+use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
+use tine_store::{Content, Detail};
+
+use super::delta::{Delta, LogMark, Scope};
+use super::import::{Arrived, Erasures, Names, Way};
+use super::knowledge::Told;
+use super::{BundleRecord, Imported, Renamed};
+use crate::log::change::OperationDetail;
+use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, Result};
+
+/// What was done with a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pulled {
+    /// It was not here.
+    pub new: bool,
+    /// Both sides had gone on by themselves.
+    pub diverged: bool,
+    /// Turns that are new here.
+    pub turns: u64,
+    /// Operations that are new here.
+    pub operations: u64,
+    /// Turns that were not taken over because they, or something above them, is gone here.
+    pub withheld: u64,
+    /// Turns that were erased there after the logs went different ways, and are still here.
+    pub unerased: u64,
+    /// Bookmarks whose names mean other turns here.
+    pub renamed: Vec<Renamed>,
+    /// Idempotency keys that mean something else here, and were not taken over.
+    pub keys: u64,
+    /// How many bytes were handed over; about, where they did not travel.
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// Takes in what came behind a place in the log of another store.
+    ///
+    /// What was erased there is erased here, too, for ever.
+    pub fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.receive_with(Erasures::Done, call, delta)
+    }
+
+    /// The same; but a conversation in which something was erased that is still here is refused.
+    pub(super) fn receive_keeping(&self, call: &Call, delta: Delta) -> Result<Pulled> {
+        self.receive_with(Erasures::Refused, call, delta)
+    }
+
+    fn receive_with(&self, erasures: Erasures, call: &Call, delta: Delta) -> Result<Pulled> {
+        let Some(BundleRecord::Conversation { id, .. }) = delta.records.first() else {
+            return Err(Error::invalid("the first record must be a conversation"));
+        };
+        let id = id.clone();
+        match delta.scope {
+            Scope::Log => self.go_on(erasures, call, &id, delta),
+            Scope::Turns => self.take_turns(call, &id, delta),
+        }
+    }
+
+    /// Brings a conversation forward by what changed behind the end of its log here.
+    fn go_on(
+        &self,
+        erasures: Erasures,
+        call: &Call,
+        id: &ConversationId,
+        delta: Delta,
+    ) -> Result<Pulled> {
+        let records = match delta.since {
+            None => delta.records,
+            since => {
+                let end = self.log_end(call, id)?;
+                if end == Some(delta.until) {
+                    return Ok(Pulled { bytes: delta.bytes, ..Pulled::default() });
+                }
+                if end != since {
+                    return Err(went_on(id));
+                }
+                let here = self.delta(call, id, None, Scope::Log)?;
+                if Some(here.until) != since {
+                    return Err(went_on(id));
+                }
+                composed(here.records, delta.records)
+            }
+        };
+        let mut records = records.into_iter().map(Ok);
+        let way = Way { names: Names::Numbered, erasures };
+        let Arrived { imported, renamed, keys } =
+            self.import_as(way, Some(&call.project), &mut records)?;
+        let Imported { conversations, turns, operations, .. } = imported;
+        let (new, bytes) = (conversations > 0, delta.bytes);
+        Ok(Pulled { new, turns, operations, renamed, keys, bytes, ..Pulled::default() })
+    }
+
+    /// Adds the turns of a log that went another way, with their ids and hashes, as operations of
+    /// this one.
+    fn take_turns(&self, call: &Call, id: &ConversationId, delta: Delta) -> Result<Pulled> {
+        let Delta { bytes, until, known, records, .. } = delta;
+        let here = self.read(|records| Ok(records.conversation(&call.project, id)?))?;
+        let here = here.ok_or_else(|| Error::not_found("conversation", id))?;
+        if let Some(BundleRecord::Conversation { root_hash, .. }) = records.first()
+            && *root_hash != here.root_hash
+        {
+            let advice = " with another root; export it into another project";
+            return Err(Error::Exists { what: "conversation", name: id.to_string(), advice });
+        }
+        let done = self.graft(call, grafted(id, records, &known, until)?)?;
+        let (turns, operations, withheld) = (done.made, done.operations, done.withheld);
+        let diverged = true;
+        Ok(Pulled { diverged, turns, operations, withheld, bytes, ..Pulled::default() })
+    }
+}
+
+fn went_on(id: &ConversationId) -> Error {
+    let advice = " whose log went on, or another way; sync again";
+    Error::Exists { what: "conversation", name: id.to_string(), advice }
+}
+
+/// The records of the whole conversation, from those up to an operation and those behind it.
+fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleRecord> {
+    let mut conversation = Vec::new();
+    let mut turns: Vec<BundleRecord> = Vec::new();
+    let mut places: HashMap<TurnId, usize> = HashMap::new();
+    let (mut state, mut operations) = (Vec::new(), Vec::new());
+    let (mut entries, mut pieces) = (BTreeMap::new(), BTreeMap::new());
+    let turned = turned(&there);
+    let mut told = Told::default();
+    for (newer, record) in
+        here.into_iter().map(|it| (false, it)).chain(there.into_iter().map(|it| (true, it)))
+    {
+        match record {
+            BundleRecord::Conversation { .. } => conversation = vec![record],
+            BundleRecord::Turn { id, .. } => match places.get(&id) {
+                Some(place) => turns[*place] = record,
+                None => {
+                    places.insert(id, turns.len());
+                    turns.push(record);
+                }
+            },
+            BundleRecord::Operation { seq, kind, actor, at, detail, hash, undone, idempotency } => {
+                let turns = turned.get(&seq).is_some_and(|turns| *turns && !newer);
+                let undone = undone ^ turns;
+                if let Detail::Kept(detail) = &detail
+                    && (newer || turned.contains_key(&seq))
+                {
+                    told.add(detail);
+                }
+                operations.push(BundleRecord::Operation {
+                    seq,
+                    kind,
+                    actor,
+                    at,
+                    detail,
+                    hash,
+                    undone,
+                    idempotency,
+                });
+            }
+            BundleRecord::Entry { kind, key, text } => {
+                entries.insert((kind, key), (newer, text));
+            }
+            BundleRecord::Piece { source, nth, bytes } => {
+                pieces.insert((source, nth), bytes);
+            }
+            BundleRecord::Split { .. }
+            | BundleRecord::Hidden { .. }
+            | BundleRecord::Branch { .. }
+            | BundleRecord::Bookmark { .. } => {
+                if newer {
+                    state.push(record);
+                }
+            }
+        }
+    }
+    // What the newer operations told of and did not bring was removed by them.
+    for changed in told.changed() {
+        if entries.get(&changed).is_some_and(|(newer, _)| !newer) {
+            entries.remove(&changed);
+        }
+    }
+    let entries =
+        entries.into_iter().map(|((kind, key), (_, text))| BundleRecord::Entry { kind, key, text });
+    let pieces =
+        pieces.into_iter().map(|((source, nth), bytes)| BundleRecord::Piece { source, nth, bytes });
+    let whole = conversation.into_iter().chain(turns).chain(state).chain(operations);
+    whole.chain(entries).chain(pieces).collect()
+}
+
+/// The operations that others took back or did again, and whether that makes a difference by now:
+/// each takes back what holds and does again what does not, whatever it is called.
+fn turned(records: &[BundleRecord]) -> HashMap<u64, bool> {
+    let mut turned: HashMap<u64, bool> = HashMap::new();
+    for record in records {
+        if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
+            && crate::ops::undo::turns_back(kind)
+            && let Ok(json) = json::parse(detail.as_bytes(), json::MAX_DEPTH)
+            && let Some(known) = OperationDetail::from_json(&json)
+            && let Some(target) = known.turned()
+        {
+            *turned.entry(target).or_insert(false) ^= true;
+        }
+    }
+    turned
+}
+
+/// The turns of a log that went another way, as a tree on what is here.
+fn grafted(
+    id: &ConversationId,
+    records: Vec<BundleRecord>,
+    known: &BTreeMap<TurnId, TurnHash>,
+    until: LogMark,
+) -> Result<Graft> {
+    let mut turns: Vec<GraftTurn> = Vec::new();
+    let mut places: HashMap<TurnId, usize> = HashMap::new();
+    let mut inner: HashSet<usize> = HashSet::new();
+    let mut branches: Vec<(Name, usize)> = Vec::new();
+    let mut hashes: HashMap<TurnId, TurnHash> = known.iter().map(|(id, it)| (*id, *it)).collect();
+    hashes.extend(records.iter().filter_map(|record| match record {
+        BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
+        _ => None,
+    }));
+    for record in records {
+        match record {
+            BundleRecord::Turn {
+                id,
+                hash,
+                parent,
+                role,
+                content: Content::Kept(body),
+                tool_call_id,
+                created_at,
+                status,
+                metadata,
+                origin,
+                ..
+            } => {
+                let place = parent.and_then(|parent| places.get(&parent)).copied();
+                let below = match parent.filter(|_| place.is_none()) {
+                    None => None,
+                    Some(parent) => {
+                        let hash = known.get(&parent);
+                        Some(*hash.ok_or_else(|| Error::not_found("turn", parent))?)
+                    }
+                };
+                let parent = place;
+                inner.extend(parent);
+                places.insert(id, turns.len());
+                let created_at = Some(created_at);
+                turns.push(GraftTurn {
+                    parent,
+                    below,
+                    message: Message { role, body, tool_call_id, created_at, status, metadata },
+                    timeless: false,
+                    identity: Some((id, hash)),
+                    part_of: origin.part_of.map(|whole| (whole, hashes.get(&whole).copied())),
+                });
+            }
+            BundleRecord::Branch { name, tip: Some(tip), .. } => {
+                let place = places.get(&tip).ok_or_else(|| Error::not_found("turn", tip))?;
+                branches.push((name, *place));
+            }
+            BundleRecord::Conversation { .. } => {}
+            _ => return Err(Error::invalid("turns and their branches are all that is taken over")),
+        }
+    }
+    let ends: HashSet<usize> = branches.iter().map(|(_, place)| *place).collect();
+    let tails = (0..turns.len()).filter(|place| !inner.contains(place) && !ends.contains(place));
+    let mut lines: Vec<GraftLine> =
+        tails.map(|tip| GraftLine { tip: Some(tip), branch: None }).collect();
+    let named = branches.into_iter();
+    lines.extend(named.map(|(name, tip)| GraftLine { tip: Some(tip), branch: Some(name) }));
+    let conversation = NewConversation { id: Some(id.clone()), ..NewConversation::default() };
+    Ok(Graft { conversation, turns, lines, rewinds: false, merged: Some(until) })
+}

@@ -1,0 +1,399 @@
+//! Reading: one turn, its relatives, paths and windows.
+
+use tine_core::{ConversationId, TurnId};
+use tine_store::{Read, Turn, TurnLoc};
+
+use crate::ops::conversation::bad_cursor;
+use crate::tree::resolve::{self, Place};
+use crate::tree::shown::{Piece, State, Tree};
+use crate::tree::views::{self, Answered};
+use crate::{
+    Call, Engine, Error, PathPage, PathQuery, Presence, Result, Selection, TurnRef, TurnView,
+    Window, WindowQuery,
+};
+
+impl Engine {
+    /// One turn, shown or not.
+    pub fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
+        self.read(|records| {
+            let place = resolve::find(records, call, &turn)?;
+            let loc = place.require_turn()?;
+            let tree = Tree::new(records, place.conversation.key);
+            views::turn_at(&tree, &place.conversation.id, loc)
+        })
+    }
+
+    /// The turn of an answer; one that is only known by its id as it is now.
+    pub(crate) fn answered_turn(&self, call: &Call, turn: Answered<TurnView>) -> Result<TurnView> {
+        match turn {
+            Answered::Seen(view) => Ok(*view),
+            Answered::Known(id) => {
+                self.read(|records| views::turn_by_id(records, &call.project, &id))
+            }
+        }
+    }
+
+    /// Children as shown, in order; those of `root` are the first turns.
+    pub fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
+        self.relatives(call, &turn, |tree, place| tree.shown_children(place.turn))
+    }
+
+    /// All children of the turn's parent as shown, the turn among them.
+    pub fn siblings(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
+        self.relatives(call, &turn, |tree, place| {
+            let loc = place.require_turn()?;
+            tree.shown_children(tree.shown_parent(loc)?)
+        })
+    }
+
+    /// The turn, what it was edited from and what was edited from it, oldest first.
+    pub fn versions(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
+        self.relatives(call, &turn, |tree, place| {
+            let loc = place.require_turn()?;
+            versions(tree, loc)
+        })
+    }
+
+    fn relatives(
+        &self,
+        call: &Call,
+        turn: &TurnRef,
+        find: impl Fn(&Tree<'_>, &Place) -> Result<Vec<TurnLoc>>,
+    ) -> Result<Vec<TurnView>> {
+        self.read(|records| {
+            let place = resolve::place(records, call, turn)?;
+            let tree = Tree::new(records, place.conversation.key);
+            let found = find(&tree, &place)?;
+            found.iter().map(|loc| views::turn_at(&tree, &place.conversation.id, *loc)).collect()
+        })
+    }
+
+    /// The path from the root to a turn, one page of it.
+    ///
+    /// The cursor names the end of the path and the last turn read, so that pages fit together
+    /// also while branches move and turns are added.
+    pub fn path(&self, call: &Call, query: PathQuery) -> Result<PathPage> {
+        let limit = self.page_limit(query.limit)?;
+        self.read(|records| path(records, call, &query, limit))
+    }
+
+    /// The turns before and behind a turn on one line.
+    pub fn window(&self, call: &Call, query: WindowQuery) -> Result<Window> {
+        let most = self.limits().page_rows;
+        let given = query.before.saturating_add(query.after).saturating_add(1);
+        if given > most {
+            return Err(Error::TooLarge { what: "turns in a window", limit: most, given });
+        }
+        self.read(|records| window(records, call, &query))
+    }
+}
+
+/// The versions of a turn among its raw siblings: all that lead to one original by edits.
+fn versions(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<TurnLoc>> {
+    let mut family = Vec::new();
+    for sibling in tree.raw_children(tree.raw_parent(loc)?)? {
+        family.push(tree.turn(sibling)?);
+    }
+    let original = |turn: &Turn| {
+        let mut oldest = turn;
+        // An edit is younger than what it was made from, so this ends.
+        while let Some(older) =
+            oldest.origin.edited_from.and_then(|from| family.iter().find(|turn| turn.id == from))
+        {
+            oldest = older;
+        }
+        oldest.id
+    };
+    let Some(this) = family.iter().find(|turn| turn.loc == loc) else {
+        return Ok(vec![loc]);
+    };
+    let wanted = original(this);
+    let mut found = Vec::new();
+    for turn in family.iter().filter(|turn| original(turn) == wanted) {
+        if tree.state(turn.loc)? == State::Live {
+            found.push(turn.loc);
+        }
+    }
+    Ok(found)
+}
+
+/// Every turn of a path as shown, root first.
+pub(crate) fn shown(records: &dyn Read, place: &Place) -> Result<Vec<Turn>> {
+    let Some(to) = place.turn else {
+        return Ok(Vec::new());
+    };
+    let tree = Tree::new(records, place.conversation.key);
+    let line = Line::to(&tree, to)?;
+    let (locs, _) = line.forward(&tree, None, usize::MAX)?;
+    fetch(records, &locs)
+}
+
+/// A raw path, from which the shown one is read off.
+struct Line {
+    pieces: Vec<Piece>,
+}
+
+impl Line {
+    fn to(tree: &Tree<'_>, to: TurnLoc) -> Result<Self> {
+        Ok(Line { pieces: tree.pieces(to)? })
+    }
+
+    /// Shown turns behind a given one, and whether there are more.
+    fn forward(
+        &self,
+        tree: &Tree<'_>,
+        after: Option<TurnLoc>,
+        limit: usize,
+    ) -> Result<(Vec<TurnLoc>, bool)> {
+        let mut found = Vec::new();
+        let (piece, index) = match after {
+            None => (0, 0),
+            Some(after) => {
+                let (piece, anchor) = self.anchor(tree, after)?;
+                // Further halves of the same turn may follow.
+                let mut halves = Vec::new();
+                expand(tree, anchor, &mut halves)?;
+                let position = halves.iter().position(|half| *half == after);
+                found.extend(halves.split_off(position.map_or(halves.len(), |at| at + 1)));
+                (piece, anchor.index + 1)
+            }
+        };
+        let mut from = index;
+        for piece in &self.pieces[piece..] {
+            if tree.is_plain(piece.segment)? {
+                // One more than the limit tells that there are more.
+                let room = limit.saturating_add(1).saturating_sub(found.len());
+                let on = |index| TurnLoc { segment: piece.segment, index };
+                found.extend((from..=piece.to).take(room).map(on));
+                from = 0;
+                continue;
+            }
+            for index in from..=piece.to {
+                if found.len() > limit {
+                    break;
+                }
+                expand(tree, TurnLoc { segment: piece.segment, index }, &mut found)?;
+            }
+            from = 0;
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok((found, more))
+    }
+
+    /// Where a shown turn, or the whole it is a half of, lies on the line.
+    fn anchor(&self, tree: &Tree<'_>, turn: TurnLoc) -> Result<(usize, TurnLoc)> {
+        let mut turn = turn;
+        loop {
+            let on = |piece: &Piece| piece.segment == turn.segment && turn.index <= piece.to;
+            if let Some(piece) = self.pieces.iter().position(on) {
+                return Ok((piece, turn));
+            }
+            match tree.split_with_half(turn)? {
+                Some(split) => turn = split.whole,
+                None => return Err(Error::invalid("that turn is not on this path")),
+            }
+        }
+    }
+}
+
+/// What is shown in the place of a raw turn: itself, its halves, or nothing.
+fn expand(tree: &Tree<'_>, loc: TurnLoc, out: &mut Vec<TurnLoc>) -> Result<()> {
+    let mut next = Some(loc);
+    // Halves can be split again, as often as there are letters.
+    let mut behind = Vec::new();
+    while let Some(loc) = next {
+        next = match tree.state(loc)? {
+            State::Live => {
+                out.push(loc);
+                behind.pop()
+            }
+            State::Split(split) => {
+                behind.push(split.right);
+                Some(split.left)
+            }
+            State::Bridged(_) | State::Gone(_) => behind.pop(),
+        };
+    }
+    Ok(())
+}
+
+/// Reads turns in the given order, neighbours in one scan.
+pub(crate) fn fetch(records: &dyn Read, locs: &[TurnLoc]) -> Result<Vec<Turn>> {
+    let mut turns = Vec::with_capacity(locs.len());
+    let mut rest = locs;
+    while let Some(first) = rest.first() {
+        let run = rest.windows(2).take_while(|pair| pair[1] == pair[0].next()).count();
+        let last = rest[run];
+        records.turns(first.segment, first.index, last.index, &mut |turn| {
+            turns.push(turn);
+            Ok(true)
+        })?;
+        rest = &rest[run + 1..];
+    }
+    Ok(turns)
+}
+
+/// Turns that follow each other on a line, with their parents.
+fn line_views(
+    records: &dyn Read,
+    tree: &Tree<'_>,
+    id: &ConversationId,
+    locs: &[TurnLoc],
+) -> Result<Vec<TurnView>> {
+    let mut views: Vec<TurnView> = Vec::with_capacity(locs.len());
+    let mut above: Option<(TurnLoc, tine_core::TurnHash, TurnId)> = None;
+    for turn in fetch(records, locs)? {
+        let (loc, hash, turn_id) = (turn.loc, turn.hash, turn.id);
+        let view = match above {
+            Some((parent, parent_hash, parent_id)) if tree.raw_parent(loc)? == Some(parent) => {
+                let continues = views::continued(tree, &turn)?;
+                let (hash, parent) = (Some(parent_hash), Some(parent_id));
+                let view = views::turn_with(id, turn, hash, parent, Presence::Live);
+                TurnView { continues, ..view }
+            }
+            _ => views::turn(tree, id, turn)?,
+        };
+        views.push(view);
+        above = Some((loc, hash, turn_id));
+    }
+    Ok(views)
+}
+
+fn path(records: &dyn Read, call: &Call, query: &PathQuery, limit: usize) -> Result<PathPage> {
+    let cursor = query.cursor.as_deref().map(read_cursor).transpose()?;
+    let place = match (&cursor, &query.to) {
+        (Some((to, _)), _) => resolve::place(records, call, &TurnRef::of(*to))?,
+        (None, Some(to)) => {
+            let wanted = TurnRef { conversation: query.conversation.clone(), turn: to.clone() };
+            resolve::place(records, call, &wanted)?
+        }
+        (None, None) => main_tip(records, call, query.conversation.as_ref())?,
+    };
+    let id = place.conversation.id.clone();
+    let root = place.conversation.root.clone();
+    let Some(to) = place.turn else {
+        return Ok(PathPage { conversation: id, root, to: None, turns: Vec::new(), next: None });
+    };
+    let tree = Tree::new(records, place.conversation.key);
+    let line = Line::to(&tree, to)?;
+    let after = match (cursor, query.selection) {
+        (Some((_, last)), _) => {
+            let found = records.find_turn(&call.project, &last)?;
+            Some(found.ok_or_else(|| bad_cursor(query.cursor.as_deref().unwrap_or_default()))?.1)
+        }
+        (None, Selection::Whole) => None,
+        (None, Selection::Last(count)) => back(&tree, to, count)?,
+    };
+    let (locs, more) = line.forward(&tree, after, limit)?;
+    let turns = line_views(records, &tree, &id, &locs)?;
+    let to = tree.turn(to)?.id;
+    let next = match turns.last() {
+        Some(last) if more => Some(format!("{to}.{}", last.id)),
+        _ => None,
+    };
+    Ok(PathPage { conversation: id, root, to: Some(to), turns, next })
+}
+
+/// The turn `count` before this one as shown, or the root.
+fn back(tree: &Tree<'_>, from: TurnLoc, count: usize) -> Result<Option<TurnLoc>> {
+    let (mut turn, mut count) = (Some(from), count);
+    while let Some(loc) = turn
+        && count > 0
+    {
+        let steps = match tree.is_plain(loc.segment)? {
+            true => loc.index.min(u32::try_from(count).unwrap_or(u32::MAX)),
+            false => 0,
+        };
+        if steps > 0 {
+            turn = Some(TurnLoc { index: loc.index - steps, ..loc });
+            count -= usize::try_from(steps).unwrap_or(count);
+        } else {
+            turn = tree.shown_parent(loc)?;
+            count -= 1;
+        }
+    }
+    Ok(turn)
+}
+
+fn read_cursor(cursor: &str) -> Result<(TurnId, TurnId)> {
+    let (to, last) = cursor.split_once('.').ok_or_else(|| bad_cursor(cursor))?;
+    let parse = |text: &str| text.parse().map_err(|_| bad_cursor(cursor));
+    Ok((parse(to)?, parse(last)?))
+}
+
+fn main_tip(records: &dyn Read, call: &Call, id: Option<&ConversationId>) -> Result<Place> {
+    let id = id.ok_or_else(|| Error::invalid("name the conversation, or the turn to go to"))?;
+    let conversation = resolve::conversation(records, call, id)?;
+    let main = records.branch(conversation.key, &tine_core::Name::main())?;
+    Ok(Place { conversation, turn: main.and_then(|main| main.tip) })
+}
+
+fn window(records: &dyn Read, call: &Call, query: &WindowQuery) -> Result<Window> {
+    let place = resolve::place(records, call, &query.turn)?;
+    let loc = place.require_turn()?;
+    let id = place.conversation.id.clone();
+    let tree = Tree::new(records, place.conversation.key);
+
+    let mut locs = Vec::new();
+    let mut above = tree.shown_parent(loc)?;
+    while let Some(parent) = above
+        && locs.len() < query.before
+    {
+        locs.push(parent);
+        above = tree.shown_parent(parent)?;
+    }
+    locs.reverse();
+    let focus = locs.len();
+    locs.push(loc);
+    let (behind, more_after) = match line_through(records, call, &tree, &place, query)? {
+        Some(to) => Line::to(&tree, to)?.forward(&tree, Some(loc), query.after)?,
+        None => first_children(&tree, loc, query.after)?,
+    };
+    locs.extend(behind);
+    let turns = line_views(records, &tree, &id, &locs)?;
+    Ok(Window { conversation: id, turns, focus, more_before: above.is_some(), more_after })
+}
+
+/// The tip of the branch whose line is followed behind a turn.
+fn line_through(
+    records: &dyn Read,
+    call: &Call,
+    tree: &Tree<'_>,
+    place: &Place,
+    query: &WindowQuery,
+) -> Result<Option<TurnLoc>> {
+    let key = place.conversation.key;
+    if let Some(name) = &query.branch {
+        let branch = resolve::branch(records, call, key, name)?;
+        if !tree.on_line(place.turn, branch.tip)? {
+            let why = format!("the turn is not on the line of the branch `{}`", branch.name);
+            return Err(Error::Invalid(why));
+        }
+        return Ok(branch.tip);
+    }
+    // There may be many others.
+    if let Some(main) = records.branch(key, &tine_core::Name::main())?
+        && tree.on_line(place.turn, main.tip)?
+    {
+        return Ok(main.tip);
+    }
+    for branch in records.branches(key)? {
+        if tree.on_line(place.turn, branch.tip)? {
+            return Ok(branch.tip);
+        }
+    }
+    Ok(None)
+}
+
+fn first_children(tree: &Tree<'_>, from: TurnLoc, limit: usize) -> Result<(Vec<TurnLoc>, bool)> {
+    let mut found = Vec::new();
+    let mut child = tree.shown_children(Some(from))?.first().copied();
+    while let Some(loc) = child
+        && found.len() < limit
+    {
+        found.push(loc);
+        child = tree.shown_children(Some(loc))?.first().copied();
+    }
+    Ok((found, child.is_some()))
+}

@@ -1,0 +1,195 @@
+//! Tokens and cost, summed over turns.
+//!
+//! Turns are read once, segment by segment, and none is kept: what is held is one sum for each
+//! model, and one for each place at which a branch leaves a segment.
+//!
+//! A turn is counted once however often it is shown. The halves of a split carry the metadata of
+//! their whole, and copies that of their originals, so both are passed over in totals; on a
+//! branch's line the half that the text begins with counts for the whole.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tine_core::{ConversationId, Json, Usage};
+use tine_store::{Conversation, Read, SegmentNo, Turn};
+
+use crate::tree::resolve;
+use crate::tree::shown::{Piece, State, Tree};
+use crate::{Call, Engine, Result, UsageShares, UsageTotals};
+
+/// Stands for the model of turns that name none.
+const NO_MODEL: &str = "unknown";
+
+/// Conversations that are looked up at once.
+const BATCH: usize = 256;
+
+impl Engine {
+    /// Tokens and cost of a conversation, or of all conversations of the project. Reads every
+    /// turn of them.
+    pub fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
+        let limit = self.limits().page_rows;
+        self.read(|records| match conversation {
+            Some(id) => of_conversation(records, &resolve::conversation(records, call, id)?, limit),
+            None => of_project(records, call, limit),
+        })
+    }
+}
+
+/// Usage by model, with no more names than the limit allows.
+struct Models {
+    limit: usize,
+    each: BTreeMap<String, Usage>,
+    rest: Usage,
+}
+
+impl Models {
+    fn new(limit: usize) -> Self {
+        Models { limit, each: BTreeMap::new(), rest: Usage::default() }
+    }
+
+    fn add(&mut self, model: &str, usage: &Usage) {
+        if let Some(sum) = self.each.get_mut(model) {
+            sum.add(usage);
+        } else if self.each.len() < self.limit {
+            self.each.insert(model.to_owned(), *usage);
+        } else {
+            self.rest.add(usage);
+        }
+    }
+
+    fn shares(self) -> UsageShares<String> {
+        UsageShares { each: self.each.into_iter().collect(), rest: self.rest }
+    }
+}
+
+/// All conversations of a project, also hidden ones.
+fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTotals> {
+    let mut models = Models::new(limit);
+    let mut total = Usage::default();
+    let mut conversations = UsageShares::default();
+    let mut after = None;
+    loop {
+        let found = records.conversations(&call.project, after, BATCH)?;
+        let Some(last) = found.last() else { break };
+        after = Some(last.key);
+        for conversation in found.iter().filter(|it| it.visibility.is_there()) {
+            let mut sum = Usage::default();
+            for extent in records.segments(conversation.key)? {
+                each_turn(records, extent.segment.no, extent.turns, &mut |turn, usage| {
+                    if counts(&turn) {
+                        models.add(model(&turn), usage);
+                        sum.add(usage);
+                    }
+                    Ok(())
+                })?;
+            }
+            total.add(&sum);
+            if sum == Usage::default() {
+                continue;
+            }
+            if conversations.each.len() < limit {
+                conversations.each.push((conversation.id.clone(), sum));
+            } else {
+                conversations.rest.add(&sum);
+            }
+        }
+    }
+    let models = models.shares();
+    Ok(UsageTotals { total, models, conversations, branches: UsageShares::default() })
+}
+
+/// One conversation and its branches.
+fn of_conversation(
+    records: &dyn Read,
+    conversation: &Conversation,
+    limit: usize,
+) -> Result<UsageTotals> {
+    let tree = Tree::new(records, conversation.key);
+    let mut lines: Vec<(tine_core::Name, Vec<Piece>)> = Vec::new();
+    // For each segment the places up to which some branch follows it, with the sum up to there.
+    let mut marks: HashMap<SegmentNo, BTreeMap<u32, Usage>> = HashMap::new();
+    for branch in records.branches(conversation.key)? {
+        let pieces = branch.tip.map(|tip| tree.pieces(tip)).transpose()?.unwrap_or_default();
+        for piece in &pieces {
+            marks.entry(piece.segment).or_default().insert(piece.to, Usage::default());
+        }
+        lines.push((branch.name, pieces));
+    }
+    let mut models = Models::new(limit);
+    let mut total = Usage::default();
+    for extent in records.segments(conversation.key)? {
+        let mut places = marks.get_mut(&extent.segment.no).map(|marked| marked.iter_mut());
+        let mut next = places.as_mut().and_then(Iterator::next);
+        let mut so_far = Usage::default();
+        each_turn(records, extent.segment.no, extent.turns, &mut |turn, usage| {
+            if counts(&turn) {
+                models.add(model(&turn), usage);
+                total.add(usage);
+            }
+            while let Some((place, sum)) = &mut next
+                && **place < turn.loc.index
+            {
+                **sum = so_far;
+                next = places.as_mut().and_then(Iterator::next);
+            }
+            if next.is_some() && counts_on_line(&tree, &turn)? {
+                so_far.add(usage);
+            }
+            Ok(())
+        })?;
+        while let Some((_, sum)) = next {
+            *sum = so_far;
+            next = places.as_mut().and_then(Iterator::next);
+        }
+    }
+    let mut branches = UsageShares::default();
+    for (name, pieces) in lines {
+        let mut sum = Usage::default();
+        for piece in pieces {
+            let up_to = marks.get(&piece.segment).and_then(|marked| marked.get(&piece.to));
+            sum.add(up_to.unwrap_or(&Usage::default()));
+        }
+        if sum == Usage::default() {
+            continue;
+        }
+        if branches.each.len() < limit {
+            branches.each.push((name, sum));
+        } else {
+            branches.rest.add(&sum);
+        }
+    }
+    let models = models.shares();
+    Ok(UsageTotals { total, models, branches, conversations: UsageShares::default() })
+}
+
+/// Visits the turns of a segment that tell their usage.
+fn each_turn(
+    records: &dyn Read,
+    segment: SegmentNo,
+    turns: u32,
+    visit: &mut dyn FnMut(Turn, &Usage) -> Result<()>,
+) -> Result<()> {
+    let mut outcome = Ok(());
+    records.turns(segment, 0, turns.saturating_sub(1), &mut |turn| {
+        if let Some(usage) = turn.metadata.source_info.as_ref().and_then(Usage::told) {
+            outcome = visit(turn, &usage);
+        }
+        Ok(outcome.is_ok())
+    })?;
+    outcome
+}
+
+fn model(turn: &Turn) -> &str {
+    let told = turn.metadata.source_info.as_ref().and_then(|info| info.get("model"));
+    told.and_then(Json::as_str).filter(|name| !name.is_empty()).unwrap_or(NO_MODEL)
+}
+
+fn counts(turn: &Turn) -> bool {
+    turn.origin.part_of.is_none() && turn.origin.derived_from.is_none()
+}
+
+fn counts_on_line(tree: &Tree<'_>, turn: &Turn) -> Result<bool> {
+    if turn.origin.derived_from.is_some() || !tree.begins(turn.loc)? {
+        return Ok(false);
+    }
+    Ok(matches!(tree.state(turn.loc)?, State::Live | State::Split(_)))
+}

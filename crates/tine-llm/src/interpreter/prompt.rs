@@ -1,0 +1,108 @@
+//! What a model is told, and what it is given to read.
+//!
+//! The prompt is the same for every text of one kind, so that it is stored once. The text comes in
+//! a message of its own, between lines that it cannot hold itself: they carry its digest.
+
+use serde_json::{Value, json};
+use tine_analysis::{Material, Subject};
+use tine_core::Digest;
+
+const TURN: &str = include_str!("../prompts/turn.md");
+const DOCUMENT: &str = include_str!("../prompts/document.md");
+
+/// Where the types stand in a prompt.
+const TYPES: &str = "{{types}}";
+
+/// Digits of the digest that mark the text.
+const MARK: usize = 16;
+
+/// A type of entity that a model may find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityType {
+    /// `person`, `task` …: lower-case letters, digits and `_`.
+    pub name: String,
+    /// The fields that it usually has.
+    pub fields: Vec<String>,
+}
+
+impl EntityType {
+    /// A type with its fields.
+    pub fn new(name: &str, fields: &[&str]) -> EntityType {
+        let fields = fields.iter().map(|&field| field.to_owned()).collect();
+        EntityType { name: name.to_owned(), fields }
+    }
+}
+
+/// The types that every prompt names.
+pub(super) fn built_in() -> Vec<EntityType> {
+    vec![
+        EntityType::new("person", &["name", "email", "role"]),
+        EntityType::new("organization", &["name"]),
+        EntityType::new("place", &["name"]),
+        EntityType::new("task", &["title", "due", "assignee"]),
+        EntityType::new("event", &["title", "date", "time", "place"]),
+        EntityType::new("decision", &["statement"]),
+        EntityType::new("preference", &["statement", "polarity"]),
+        EntityType::new("note", &["text"]),
+        EntityType::new("document", &["title"]),
+        EntityType::new("link", &["url", "label"]),
+        EntityType::new("amount", &["value", "unit", "what"]),
+    ]
+}
+
+/// What the model is told.
+pub(super) fn prompt(subject: Subject, types: &[EntityType]) -> String {
+    let template = match subject {
+        Subject::Turn(_) => TURN,
+        Subject::Document => DOCUMENT,
+    };
+    let line = |it: &EntityType| format!("  - {}: {}", it.name, it.fields.join(", "));
+    let types: Vec<String> = types.iter().map(line).collect();
+    template.replace(TYPES, &types.join("\n"))
+}
+
+/// What it is given to read.
+pub(super) fn message(material: &Material<'_>) -> String {
+    let mark = &Digest::of(material.text.as_bytes()).to_hex()[..MARK];
+    let mut message = String::with_capacity(material.text.len() + 256);
+    if let Subject::Turn(role) = material.subject {
+        message.push_str(&format!("Said by: {}\n", role.as_str()));
+    }
+    if let Some(time) = material.said_at {
+        message.push_str(&format!("Said or written at: {time}\n"));
+    }
+    message.push_str(&format!("===== text {mark} =====\n"));
+    message.push_str(material.text);
+    message.push_str(&format!("\n===== end of text {mark} =====\n"));
+    message
+}
+
+/// The form of the answer. Closed objects with every property required, as strict endpoints want
+/// them; hence fields as pairs.
+pub(super) fn schema(types: &[EntityType]) -> Value {
+    let names: Vec<&str> = types.iter().map(|it| it.name.as_str()).collect();
+    let closed = |properties: Value| {
+        let required: Vec<&String> =
+            properties.as_object().into_iter().flatten().map(|it| it.0).collect();
+        json!({
+            "type": "object",
+            "required": required,
+            "properties": properties,
+            "additionalProperties": false,
+        })
+    };
+    let text = json!({ "type": "string" });
+    let value = json!({ "anyOf": [
+        text,
+        { "type": "number" },
+        { "type": "boolean" },
+        { "type": "array", "items": text },
+    ] });
+    let field = closed(json!({ "name": text, "value": value }));
+    let finding = closed(json!({
+        "entity_type": { "type": "string", "enum": names },
+        "fields": { "type": "array", "items": field },
+        "quote": text,
+    }));
+    closed(json!({ "findings": { "type": "array", "items": finding } }))
+}

@@ -1,0 +1,202 @@
+//! What is sent, and what is made of good answers.
+
+use serde_json::json;
+use tine_llm::{Chat, Completion, Finish, Kind, ModelError, Said, Settings, Speaker};
+
+use crate::endpoint::{Endpoint, Pauses, Reply, model, model_with, settings};
+use crate::protocols::{KINDS, body, error, good, structured, too_long};
+
+fn ask(kind: Kind, reply: Reply) -> Result<Completion, ModelError> {
+    model(kind, &Endpoint::start(vec![reply])).complete(&Chat::ask("how?"))
+}
+
+#[test]
+fn a_whole_answer_is_read_in_each_protocol() {
+    for kind in KINDS {
+        let endpoint = Endpoint::start(vec![good(kind, "So: 東京 😀")]);
+        let chat = Chat::ask("how?").with_system("be short");
+        let answer = model(kind, &endpoint).complete(&chat).unwrap();
+        assert_eq!(answer.text, "So: 東京 😀", "{kind:?}");
+        assert_eq!((answer.finish.clone(), answer.tries), (Finish::Stop, 1));
+        let usage = answer.usage;
+        assert_eq!((usage.input, usage.output, usage.total, usage.priced), (12, 5, 17, 0));
+        assert_eq!(answer.request, endpoint.asked()[0].body);
+        assert_eq!(answer.response, body(kind, "So: 東京 😀").to_string().into_bytes());
+        assert_eq!(answer.whole().unwrap(), answer.text);
+    }
+}
+
+#[test]
+fn the_model_that_answered_is_told_in_its_own_words() {
+    for kind in KINDS {
+        let answer = ask(kind, good(kind, "x")).unwrap();
+        assert_eq!(answer.model_answered.as_deref(), Some("answered-1"), "{kind:?}");
+    }
+}
+
+#[test]
+fn requests_are_what_each_protocol_wants() {
+    let chat = Chat {
+        system: Some("be short".to_owned()),
+        messages: vec![
+            Said::by(Speaker::User, "one"),
+            Said::by(Speaker::Assistant, "two"),
+            Said::by(Speaker::User, "three"),
+        ],
+        ..Chat::default()
+    };
+    let said = json!([
+        { "role": "user", "content": "one" },
+        { "role": "assistant", "content": "two" },
+        { "role": "user", "content": "three" },
+    ]);
+    let mut with_system = said.clone();
+    let system = json!({ "role": "system", "content": "be short" });
+    with_system.as_array_mut().unwrap().insert(0, system);
+    for kind in KINDS {
+        let endpoint = Endpoint::start(vec![good(kind, "x")]);
+        let settings = Settings {
+            temperature: Some(0.5),
+            max_tokens: Some(99),
+            seed: (kind != Kind::Anthropic).then_some(7),
+            context_tokens: (kind == Kind::Ollama).then_some(8_192),
+            ..settings(kind, &endpoint)
+        };
+        model_with(settings, &Pauses::default()).complete(&chat).unwrap();
+        let (path, expected) = match kind {
+            Kind::OpenAi => (
+                "/chat/completions",
+                json!({
+                    "model": "asked-for", "messages": with_system, "stream": false,
+                    "temperature": 0.5, "max_tokens": 99, "seed": 7,
+                }),
+            ),
+            Kind::Anthropic => (
+                "/v1/messages",
+                json!({
+                    "model": "asked-for", "messages": said, "system": "be short", "stream": false,
+                    "temperature": 0.5, "max_tokens": 99,
+                }),
+            ),
+            Kind::Ollama => (
+                "/api/chat",
+                json!({
+                    "model": "asked-for", "messages": with_system, "stream": false,
+                    "options":
+                        { "temperature": 0.5, "num_predict": 99, "seed": 7, "num_ctx": 8192 },
+                }),
+            ),
+        };
+        let asked = &endpoint.asked()[0];
+        assert_eq!((asked.path.as_str(), asked.json()), (path, expected), "{kind:?}");
+        assert_eq!(asked.header("content-type"), Some("application/json"));
+        let version = (kind == Kind::Anthropic).then_some("2023-06-01");
+        assert_eq!(asked.header("anthropic-version"), version);
+    }
+}
+
+#[test]
+fn json_is_asked_for_in_the_way_of_each_protocol() {
+    let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    for kind in KINDS {
+        let endpoint = Endpoint::start(vec![Reply::json(200, &structured(kind, &json!({})))]);
+        let chat = Chat::ask("how?").with_schema("findings", schema.clone());
+        let answer = model(kind, &endpoint).complete(&chat).unwrap();
+        assert_eq!((answer.text.as_str(), answer.finish), ("{}", Finish::Stop));
+        let sent = endpoint.asked()[0].json();
+        match kind {
+            Kind::OpenAi => assert_eq!(
+                sent["response_format"],
+                json!({
+                    "type": "json_schema",
+                    "json_schema": { "name": "findings", "schema": schema, "strict": true },
+                })
+            ),
+            Kind::Anthropic => {
+                assert_eq!(sent["tools"][0]["input_schema"], schema);
+                assert_eq!(sent["tool_choice"], json!({ "type": "tool", "name": "findings" }));
+            }
+            Kind::Ollama => assert_eq!(sent["format"], schema),
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
+    let schema = json!({ "type": "object", "properties": {} });
+    for kind in [Kind::OpenAi, Kind::Anthropic] {
+        let refused = error(kind, 400, "invalid_request_error", "response_format is unknown");
+        let endpoint = Endpoint::start(vec![refused, good(kind, "{}")]);
+        let model = model(kind, &endpoint);
+        let chat = Chat::ask("how?").with_schema("findings", schema.clone());
+        assert_eq!(model.complete(&chat).unwrap().tries, 2);
+        // What was found out stays known.
+        assert_eq!(model.complete(&chat).unwrap().tries, 1);
+        for sent in &endpoint.asked()[1..] {
+            let sent = sent.json();
+            match kind {
+                Kind::OpenAi => {
+                    assert_eq!(sent["response_format"], json!({ "type": "json_object" }));
+                    let system = sent["messages"][0]["content"].as_str().unwrap();
+                    assert!(system.contains(&schema.to_string()), "{system}");
+                }
+                _ => {
+                    let format = json!({ "type": "json_schema", "schema": schema });
+                    assert_eq!(sent["output_config"], json!({ "format": format }));
+                    assert!(sent.get("tools").is_none());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_that_knows_the_other_name_of_a_bound_gets_it() {
+    let words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
+    let refused = error(Kind::OpenAi, 400, "invalid_request_error", words);
+    let endpoint = Endpoint::start(vec![refused, good(Kind::OpenAi, "x")]);
+    let settings = Settings { max_tokens: Some(9), ..settings(Kind::OpenAi, &endpoint) };
+    let model = model_with(settings, &Pauses::default());
+    let tries = [1, 2].map(|_| model.complete(&Chat::ask("how?")).unwrap().tries);
+    assert_eq!((tries, endpoint.times()), ([2, 1], 3), "what was found out stays known");
+    for asked in &endpoint.asked()[1..] {
+        let sent = asked.json();
+        assert_eq!((sent.get("max_tokens"), &sent["max_completion_tokens"]), (None, &json!(9)));
+    }
+}
+
+#[test]
+fn an_answer_that_reached_its_bound_says_so() {
+    for kind in KINDS {
+        let answer = ask(kind, Reply::json(200, &too_long(kind, "half an ans"))).unwrap();
+        assert_eq!((answer.text.as_str(), &answer.finish), ("half an ans", &Finish::Length));
+        let error = answer.whole().unwrap_err();
+        assert!(!error.transient() && error.to_string().contains("max_tokens"), "{error}");
+    }
+}
+
+#[test]
+fn a_refusal_is_told_apart_from_an_answer() {
+    let mut openai = body(Kind::OpenAi, "");
+    openai["choices"][0]["message"]["refusal"] = json!("I can't help with that.");
+    let mut filtered = body(Kind::OpenAi, "half");
+    filtered["choices"][0]["finish_reason"] = json!("content_filter");
+    let mut anthropic = body(Kind::Anthropic, "half");
+    anthropic["stop_reason"] = json!("refusal");
+    for (kind, body) in
+        [(Kind::OpenAi, openai), (Kind::OpenAi, filtered), (Kind::Anthropic, anthropic)]
+    {
+        let answer = ask(kind, Reply::json(200, &body)).unwrap();
+        assert!(answer.refusal.is_some(), "{body}");
+        let error = answer.whole().unwrap_err();
+        assert!(matches!(error, ModelError::Refused { .. }) && !error.transient());
+    }
+}
+
+#[test]
+fn parts_of_a_message_are_read_as_one_text() {
+    let mut parts = body(Kind::OpenAi, "");
+    parts["choices"][0]["message"]["content"] =
+        json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+    assert_eq!(ask(Kind::OpenAi, Reply::json(200, &parts)).unwrap().text, "ab");
+}

@@ -1,0 +1,289 @@
+//! An endpoint on the loopback that answers what a test tells it to.
+//!
+//! It speaks HTTP/1.1, one request for each connection. Everything in it is bounded: a gate that
+//! nobody opens opens by itself, and dripping ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+use tine_llm::{Kind, Model, Outside, Provider, Settings};
+
+/// No test waits longer than this for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The key that tests use.
+pub const KEY: &str = "sk-very/secret+0123456789";
+
+/// A part of what the endpoint does.
+#[derive(Clone)]
+pub enum Step {
+    Send(Vec<u8>),
+    /// Waits until the test is over.
+    Gate,
+    /// Sends these bytes again and again until the test is over.
+    Drip(Vec<u8>),
+}
+
+/// One answer of the endpoint.
+#[derive(Clone)]
+pub struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    /// The length that is announced, if any.
+    length: Option<usize>,
+    steps: Vec<Step>,
+}
+
+impl Reply {
+    pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Reply {
+        let body = body.into();
+        Reply {
+            status,
+            headers: vec![("content-type".into(), content_type.into())],
+            length: Some(body.len()),
+            steps: vec![Step::Send(body)],
+        }
+    }
+
+    pub fn json(status: u16, body: &Value) -> Reply {
+        Reply::new(status, "application/json", body.to_string())
+    }
+
+    /// Pieces without an announced length, each sent on its own.
+    pub fn pieces(content_type: &str, pieces: Vec<Vec<u8>>) -> Reply {
+        let steps = pieces.into_iter().map(Step::Send).collect();
+        Reply { length: None, steps, ..Reply::new(200, content_type, "") }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Reply {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Announces more than it sends.
+    pub fn cut_short(self) -> Reply {
+        Reply { length: self.length.map(|length| length + 100), ..self }
+    }
+
+    /// Waits at the gate before everything else, the head included.
+    pub fn late() -> Reply {
+        Reply { status: 0, headers: Vec::new(), length: None, steps: vec![Step::Gate] }
+    }
+
+    /// Waits at the gate after everything else.
+    pub fn then_gate(mut self) -> Reply {
+        self.steps.push(Step::Gate);
+        Reply { length: None, ..self }
+    }
+
+    /// Is never silent, and ends long after anybody listens.
+    pub fn drip(content_type: &str, bytes: &[u8]) -> Reply {
+        let steps = vec![Step::Drip(bytes.to_vec())];
+        Reply { length: None, steps, ..Reply::new(200, content_type, "") }
+    }
+
+    fn run(&self, stream: &mut TcpStream, gate: &Gate) -> std::io::Result<()> {
+        if self.status != 0 {
+            let mut head = format!("HTTP/1.1 {} Status\r\nconnection: close\r\n", self.status);
+            for (name, value) in &self.headers {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+            if let Some(length) = self.length {
+                head.push_str(&format!("content-length: {length}\r\n"));
+            }
+            stream.write_all(format!("{head}\r\n").as_bytes())?;
+        }
+        for step in &self.steps {
+            match step {
+                Step::Send(bytes) => stream.write_all(bytes)?,
+                Step::Gate => {
+                    gate.wait(PATIENCE);
+                }
+                Step::Drip(bytes) => {
+                    // Often enough for any silence that tests allow.
+                    for _ in 0..1_000 {
+                        if gate.wait(Duration::from_millis(20)) {
+                            break;
+                        }
+                        stream.write_all(bytes)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(its, _)| its == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("requests are JSON")
+    }
+}
+
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// Whether it was opened in time.
+    fn wait(&self, time: Duration) -> bool {
+        let open = self.open.lock().unwrap();
+        *self.opened.wait_timeout_while(open, time, |open| !*open).unwrap().0
+    }
+
+    fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+struct Inside {
+    replies: Mutex<Vec<Reply>>,
+    asked: Mutex<Vec<Asked>>,
+    gate: Gate,
+    over: AtomicBool,
+}
+
+/// The endpoint; it ends with the test.
+pub struct Endpoint {
+    address: SocketAddr,
+    inside: Arc<Inside>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// Gives these answers in this order, and the last one ever after.
+    pub fn start(replies: Vec<Reply>) -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let inside = Arc::new(Inside {
+            replies: Mutex::new(replies),
+            asked: Mutex::new(Vec::new()),
+            gate: Gate::default(),
+            over: AtomicBool::new(false),
+        });
+        let within = Arc::clone(&inside);
+        let listener = std::thread::spawn(move || {
+            let mut serving = Vec::new();
+            for stream in listener.incoming() {
+                if within.over.load(Ordering::SeqCst) {
+                    break;
+                }
+                let (stream, within) = (stream.unwrap(), Arc::clone(&within));
+                // A client that hangs up is part of many tests.
+                serving.push(std::thread::spawn(move || serve(stream, &within).unwrap_or(())));
+            }
+            for thread in serving {
+                thread.join().unwrap();
+            }
+        });
+        Endpoint { address, inside, listener: Some(listener) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.inside.asked.lock().unwrap().clone()
+    }
+
+    pub fn times(&self) -> usize {
+        self.inside.asked.lock().unwrap().len()
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.inside.over.store(true, Ordering::SeqCst);
+        self.inside.gate.open();
+        drop(TcpStream::connect(self.address));
+        if let Some(listener) = self.listener.take() {
+            listener.join().unwrap();
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, inside: &Inside) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length: usize = length.map_or(0, |(_, value)| value.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    inside.asked.lock().unwrap().push(Asked { path, headers, body });
+    let reply = {
+        let mut replies = inside.replies.lock().unwrap();
+        if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() }
+    };
+    reply.run(&mut stream, &inside.gate)
+}
+
+/// The pauses that a model took.
+#[derive(Clone, Default)]
+pub struct Pauses(Arc<Mutex<Vec<Duration>>>);
+
+impl Pauses {
+    pub fn millis(&self) -> Vec<u128> {
+        self.0.lock().unwrap().iter().map(Duration::as_millis).collect()
+    }
+}
+
+/// An environment with one key in it, and pauses that take no time.
+pub fn outside(pauses: &Pauses) -> Outside {
+    let pauses = pauses.clone();
+    Outside {
+        environment: Arc::new(|name| (name == "TEST_KEY").then(|| format!("{KEY}\n"))),
+        sleep: Arc::new(move |time| pauses.0.lock().unwrap().push(time)),
+    }
+}
+
+/// Settings for an endpoint, with a key.
+pub fn settings(kind: Kind, endpoint: &Endpoint) -> Settings {
+    Settings {
+        base_url: Some(endpoint.url()),
+        key_env: Some("TEST_KEY".to_owned()),
+        ..Settings::new(kind, "asked-for")
+    }
+}
+
+/// A model with these settings.
+pub fn model_with(settings: Settings, pauses: &Pauses) -> Model {
+    let provider = Provider::new("test", settings).expect("the settings are fine");
+    Model::with(provider, outside(pauses)).expect("there is a transport")
+}
+
+/// A model of that kind at the endpoint.
+pub fn model(kind: Kind, endpoint: &Endpoint) -> Model {
+    model_with(settings(kind, endpoint), &Pauses::default())
+}

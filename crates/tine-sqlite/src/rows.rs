@@ -1,0 +1,423 @@
+//! Between records and columns.
+
+use crate::error::StoreErr as _;
+use rusqlite::Row;
+use rusqlite::types::{Type, Value};
+use tine_core::json::{self, Json};
+use tine_core::{
+    Body, BranchId, ConversationId, Digest, Limits, Metadata, Name, OperationHash, ProjectId, Role,
+    RootHash, Status, Timestamp, TurnHash, TurnId,
+};
+
+use super::chunk::{RawTurn, damaged};
+use super::compact;
+use tine_store::{
+    Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
+    HiddenBy, Idempotency, Operation, Origin, Result, Root, SEGMENT_TURNS, Segment, SegmentNo,
+    Split, StoreError, Turn, TurnLoc, Visibility,
+};
+
+/// Bodies of this size and more are stored once for all turns that hold them.
+pub(super) const SHARED_BODY_BYTES: usize = 8192;
+
+/// A turn's key in the table of turns.
+pub(super) fn place(loc: TurnLoc) -> i64 {
+    loc.segment.0 * i64::from(SEGMENT_TURNS) + i64::from(loc.index)
+}
+
+pub(super) fn loc(place: i64) -> TurnLoc {
+    let segment = SegmentNo(place / i64::from(SEGMENT_TURNS));
+    let index = u32::try_from(place % i64::from(SEGMENT_TURNS)).unwrap_or(0);
+    TurnLoc { segment, index }
+}
+
+/// Segments are numbered from 1, so that place 0 is free to mean the root.
+pub(super) fn root_or_place(at: Option<TurnLoc>) -> i64 {
+    at.map_or(0, place)
+}
+
+pub(super) fn root_or_loc(place: i64) -> Option<TurnLoc> {
+    (place != 0).then(|| loc(place))
+}
+
+/// The first four bytes of a digest as a number whose order is the order of the bytes.
+pub(super) fn prefix(digest: &Digest) -> i64 {
+    let [a, b, c, d, ..] = digest.0;
+    i64::from(i32::from_be_bytes([a, b, c, d]) ^ i32::MIN)
+}
+
+/// The first four bytes of a key's digest.
+pub(super) fn key_prefix(key: &str) -> i64 {
+    prefix(&Digest::of(key.as_bytes()))
+}
+
+/// The first eight bytes of a turn's id, by which it is found once it is in its place.
+pub(super) fn id_prefix(id: &[u8; 16]) -> &[u8] {
+    &id[..8]
+}
+
+/// Turns that an operation made, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first one's place.
+    pub first: i64,
+    pub count: i64,
+    /// The first one's number among the fresh turns; 0 if they were put to their places at once.
+    pub fresh: i64,
+}
+
+impl Run {
+    pub(super) fn holds(&self, place: i64) -> bool {
+        (self.first..self.first + self.count).contains(&place)
+    }
+
+    /// Whether a turn of that place and fresh number comes next.
+    pub(super) fn goes_on_at(&self, place: i64, fresh: i64) -> bool {
+        let next = if self.fresh == 0 { 0 } else { self.fresh + self.count };
+        place == self.first + self.count && fresh == next
+    }
+}
+
+/// Runs as bytes: first place, count and fresh number, eight, four and eight bytes each.
+pub(super) fn runs_bytes(runs: &[Run]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(runs.len() * 20);
+    for run in runs {
+        bytes.extend_from_slice(&run.first.to_be_bytes());
+        bytes.extend_from_slice(&u32::try_from(run.count).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend_from_slice(&run.fresh.to_be_bytes());
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+pub(super) fn read_runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
+    bytes.chunks_exact(20).map(|run| {
+        let (mut first, mut count, mut fresh) = ([0; 8], [0; 4], [0; 8]);
+        first.copy_from_slice(&run[..8]);
+        count.copy_from_slice(&run[8..12]);
+        fresh.copy_from_slice(&run[12..]);
+        Run {
+            first: i64::from_be_bytes(first),
+            count: i64::from(u32::from_be_bytes(count)),
+            fresh: i64::from_be_bytes(fresh),
+        }
+    })
+}
+
+/// A branch that an operation moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Move {
+    pub branch: [u8; 16],
+    /// The place of the tip; 0 is the root.
+    pub tip: i64,
+    pub version: i64,
+}
+
+/// Moves as bytes: branch, tip and version, sixteen, eight and eight bytes each.
+pub(super) fn moves_bytes(moves: &[Move]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(moves.len() * 32);
+    for one in moves {
+        bytes.extend_from_slice(&one.branch);
+        bytes.extend_from_slice(&one.tip.to_be_bytes());
+        bytes.extend_from_slice(&one.version.to_be_bytes());
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+pub(super) fn read_moves(bytes: &[u8]) -> impl Iterator<Item = Move> {
+    bytes.chunks_exact(32).map(|one| {
+        let (mut branch, mut tip, mut version) = ([0; 16], [0; 8], [0; 8]);
+        branch.copy_from_slice(&one[..16]);
+        tip.copy_from_slice(&one[16..24]);
+        version.copy_from_slice(&one[24..]);
+        Move { branch, tip: i64::from_be_bytes(tip), version: i64::from_be_bytes(version) }
+    })
+}
+
+/// A turn's time in its column: nothing when the id says the same, as it mostly does.
+pub(super) fn stored_time(id: &[u8; 16], created_at: i64) -> Option<i64> {
+    (time_of_id(id) != created_at).then_some(created_at)
+}
+
+/// The milliseconds that a UUID of version 7 begins with.
+pub(super) fn time_of_id(id: &[u8; 16]) -> i64 {
+    id[..6].iter().fold(0, |time, byte| time << 8 | i64::from(*byte))
+}
+
+pub(super) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// How a body is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BodyForm {
+    Text,
+    Blocks,
+    SharedText,
+    SharedBlocks,
+    Purged,
+}
+
+pub(super) fn role_number(role: Role) -> i64 {
+    match role {
+        Role::User => 0,
+        Role::Assistant => 1,
+        Role::Tool => 2,
+        Role::System => 3,
+    }
+}
+
+pub(super) fn form(role: Role, body: BodyForm, status: Status) -> i64 {
+    let status = i64::from(status == Status::Partial);
+    role_number(role) | (body as i64) << 2 | status << 5
+}
+
+/// The bits of `form` that say how the body is kept.
+pub(super) const BODY_FORM_MASK: i64 = 7 << 2;
+
+pub(super) fn with_body_form(form: i64, body: BodyForm) -> i64 {
+    form & !BODY_FORM_MASK | (body as i64) << 2
+}
+
+fn read_form(form: i64) -> Option<(Role, BodyForm, Status)> {
+    let role =
+        [Role::User, Role::Assistant, Role::Tool, Role::System][usize::try_from(form & 3).ok()?];
+    let body = match form >> 2 & 7 {
+        0 => BodyForm::Text,
+        1 => BodyForm::Blocks,
+        2 => BodyForm::SharedText,
+        3 => BodyForm::SharedBlocks,
+        4 => BodyForm::Purged,
+        _ => return None,
+    };
+    let status = if form >> 5 & 1 == 1 { Status::Partial } else { Status::Complete };
+    Some((role, body, status))
+}
+
+pub(super) fn visibility_number(visibility: Visibility) -> i64 {
+    match visibility {
+        Visibility::Shown => 0,
+        Visibility::Archived => 1,
+        Visibility::Undone => 2,
+        Visibility::ProjectLog => 3,
+    }
+}
+
+pub(super) fn hidden_by_number(by: HiddenBy) -> i64 {
+    match by {
+        HiddenBy::Cascade => 0,
+        HiddenBy::Reparent => 1,
+        HiddenBy::Undo => 2,
+    }
+}
+
+/// A turn from its columns and, if it has one, its shared body.
+pub(super) fn turn_of(raw: RawTurn, shared: Option<String>) -> Result<Turn> {
+    let damaged = |why: &str| damaged(raw.place, why);
+    let (role, body, status) = read_form(raw.form).ok_or_else(|| damaged("unknown form"))?;
+    let missing = || damaged("its content is missing");
+    let inline = |body: Value| match body {
+        Value::Text(text) => Ok(text),
+        _ => Err(missing()),
+    };
+    let content = match body {
+        BodyForm::Text => Content::Kept(Body::Text(inline(raw.body)?)),
+        BodyForm::Blocks => Content::Kept(Body::Blocks(inline(raw.body)?)),
+        BodyForm::SharedText => Content::Kept(Body::Text(shared.ok_or_else(missing)?)),
+        BodyForm::SharedBlocks => Content::Kept(Body::Blocks(shared.ok_or_else(missing)?)),
+        BodyForm::Purged => match raw.body {
+            Value::Blob(digest) => {
+                Content::Purged(Digest(digest.try_into().map_err(|_| missing())?))
+            }
+            _ => return Err(missing()),
+        },
+    };
+    let metadata = match raw.metadata {
+        None => Metadata::default(),
+        Some(text) => stored_json(&text)
+            .and_then(|json| Metadata::from_json(&json, &Limits::STORED).ok())
+            .ok_or_else(|| damaged("its metadata cannot be read"))?,
+    };
+    let origin = match raw.origin {
+        None => Origin::default(),
+        Some(bytes) => Origin::from_bytes(&bytes, role, raw.tool_call_id.as_deref())
+            .ok_or_else(|| damaged("its origin cannot be read"))?,
+    };
+    Ok(Turn {
+        loc: loc(raw.place),
+        id: TurnId::from_bytes(raw.id),
+        hash: TurnHash(Digest(raw.hash)),
+        depth: u32::try_from(raw.depth).map_err(|_| damaged("its depth is negative"))?,
+        role,
+        content,
+        tool_call_id: raw.tool_call_id,
+        created_at: Timestamp::from_millis(raw.created_at),
+        status,
+        metadata,
+        operation: unsigned(raw.operation),
+        origin,
+    })
+}
+
+/// The number of a shared body, if the turn holds one.
+pub(super) fn shared_body_no(raw: &RawTurn) -> Option<i64> {
+    match (read_form(raw.form)?.1, &raw.body) {
+        (BodyForm::SharedText | BodyForm::SharedBlocks, Value::Integer(no)) => Some(*no),
+        _ => None,
+    }
+}
+
+fn stored_json(text: &str) -> Option<Json> {
+    json::parse(text.as_bytes(), Limits::STORED.json_depth).ok()
+}
+
+pub(super) fn conversation(row: &Row<'_>) -> Result<Conversation> {
+    let no: i64 = row.get(0).store_err()?;
+    let damaged = |why: &str| StoreError::Corrupt {
+        record: format!("conversation {no}"),
+        why: why.to_owned(),
+    };
+    let root = match row.get::<_, Option<String>>(5).store_err()? {
+        None => None,
+        Some(config) => Some(Root {
+            system_prompt: row.get(4).store_err()?,
+            config: stored_json(&config).ok_or_else(|| damaged("its config cannot be read"))?,
+        }),
+    };
+    let metadata: String = row.get(7).store_err()?;
+    let derived_from = match row.get::<_, Option<String>>(9).store_err()? {
+        None => None,
+        Some(id) => Some(DerivedFrom {
+            conversation: ConversationId::from_stored(id),
+            turn: row.get::<_, Option<[u8; 16]>>(10).store_err()?.map(TurnId::from_bytes),
+        }),
+    };
+    Ok(Conversation {
+        key: ConversationKey(no),
+        project: ProjectId::from_stored(row.get::<_, String>(1).store_err()?),
+        id: ConversationId::from_stored(row.get::<_, String>(2).store_err()?),
+        root_hash: RootHash(Digest(row.get(3).store_err()?)),
+        root,
+        title: row.get(6).store_err()?,
+        metadata: stored_json(&metadata).ok_or_else(|| damaged("its metadata cannot be read"))?,
+        created_at: Timestamp::from_millis(row.get(8).store_err()?),
+        derived_from,
+        visibility: match row.get::<_, i64>(11).store_err()? {
+            0 => Visibility::Shown,
+            1 => Visibility::Archived,
+            2 => Visibility::Undone,
+            3 => Visibility::ProjectLog,
+            _ => return Err(damaged("unknown visibility")),
+        },
+    })
+}
+
+pub(super) fn segment(row: &Row<'_>) -> rusqlite::Result<Segment> {
+    Ok(Segment {
+        no: SegmentNo(row.get(0)?),
+        conversation: ConversationKey(row.get(1)?),
+        parent: root_or_loc(row.get(2)?),
+        base_depth: row.get(3)?,
+    })
+}
+
+pub(super) fn split(row: &Row<'_>) -> rusqlite::Result<Split> {
+    Ok(Split {
+        conversation: ConversationKey(row.get(0)?),
+        whole: loc(row.get(1)?),
+        left: loc(row.get(2)?),
+        right: loc(row.get(3)?),
+        operation: unsigned(row.get(4)?),
+    })
+}
+
+pub(super) fn hidden(row: &Row<'_>) -> rusqlite::Result<Hidden> {
+    let by = match row.get::<_, i64>(5)? {
+        0 => HiddenBy::Cascade,
+        1 => HiddenBy::Reparent,
+        2 => HiddenBy::Undo,
+        other => return Err(rusqlite::Error::IntegralValueOutOfRange(5, other)),
+    };
+    Ok(Hidden {
+        conversation: ConversationKey(row.get(0)?),
+        segment: SegmentNo(row.get(1)?),
+        from: row.get(2)?,
+        to: row.get(3)?,
+        operation: unsigned(row.get(4)?),
+        by,
+        root: loc(row.get(6)?),
+    })
+}
+
+pub(super) fn branch(row: &Row<'_>) -> rusqlite::Result<Branch> {
+    Ok(Branch {
+        conversation: ConversationKey(row.get(0)?),
+        name: Name::from_stored(row.get::<_, String>(1)?),
+        id: BranchId::from_bytes(row.get(2)?),
+        tip: root_or_loc(row.get(3)?),
+        forked_from: row.get::<_, Option<[u8; 16]>>(4)?.map(TurnId::from_bytes),
+        created_at: Timestamp::from_millis(row.get(5)?),
+        version: unsigned(row.get(6)?),
+    })
+}
+
+pub(super) fn bookmark(row: &Row<'_>) -> rusqlite::Result<Bookmark> {
+    Ok(Bookmark {
+        project: ProjectId::from_stored(row.get::<_, String>(0)?),
+        name: Name::from_stored(row.get::<_, String>(1)?),
+        conversation: ConversationKey(row.get(2)?),
+        turn: loc(row.get(3)?),
+        created_at: Timestamp::from_millis(row.get(4)?),
+    })
+}
+
+/// A detail in its column: whether it is there, then itself or its digest.
+pub(super) fn detail_bytes(detail: &Detail) -> Vec<u8> {
+    match detail {
+        Detail::Kept(text) => {
+            let mut bytes = vec![1];
+            bytes.append(&mut compact::encode(text));
+            bytes
+        }
+        Detail::Purged(digest) => [&[0], &digest.0[..]].concat(),
+    }
+}
+
+fn read_detail(bytes: &[u8]) -> Option<Detail> {
+    match bytes.split_first()? {
+        (1, text) => compact::decode(text).map(Detail::Kept),
+        (0, digest) => Some(Detail::Purged(Digest(digest.try_into().ok()?))),
+        _ => None,
+    }
+}
+
+pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
+    let damaged = |column| {
+        let why = "it cannot be read".into();
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, why)
+    };
+    let detail: Vec<u8> = row.get(6)?;
+    let detail = read_detail(&detail).ok_or_else(|| damaged(6))?;
+    let idempotency = match row.get::<_, Option<String>>(9)? {
+        None => None,
+        Some(key) => {
+            let answer: Vec<u8> = row.get(11)?;
+            let answer = compact::decode(&answer).ok_or_else(|| damaged(11))?;
+            Some(Idempotency { key, fingerprint: Digest(row.get(10)?), answer })
+        }
+    };
+    Ok(Operation {
+        conversation: ConversationKey(row.get(1)?),
+        seq: unsigned(row.get(2)?),
+        kind: row.get(3)?,
+        actor: row.get(4)?,
+        at: Timestamp::from_millis(row.get(5)?),
+        detail,
+        hash: OperationHash(Digest(row.get(7)?)),
+        undone: row.get::<_, i64>(8)? != 0,
+        idempotency,
+    })
+}
