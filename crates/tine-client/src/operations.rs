@@ -4,7 +4,7 @@ use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
-use tine_engine::{
+use tine_api::{
     Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
     DeleteMode, Deleted, Derive, Derived, Edit, Edited, Error, Fork, ForkPoint, Listing,
     MetadataPatch, MoveBranch, NewConversation, OperationView, Operations, Page, PathPage,
@@ -13,7 +13,7 @@ use tine_engine::{
     UsageTotals, Verified, Window, WindowQuery,
 };
 use tine_formats::view::{self, Items, Unreadable};
-use tine_formats::wire;
+use tine_api::bodies;
 
 use crate::address::Address;
 use crate::exchange::{Ask, Patience};
@@ -93,8 +93,7 @@ impl Client {
 
     /// The turns at one of a turn's lists.
     fn turns(&self, call: &Call, turn: &TurnRef, list: &str) -> Result<Vec<TurnView>> {
-        let found: Items<view::Turn> = self.get(call, turn_at(turn, &[list]))?;
-        found.items.into_iter().map(|turn| read(turn.try_into())).collect()
+        Ok(self.get(call, turn_at(turn, &[list]))?.items)
     }
 
     fn turn_back(
@@ -106,16 +105,14 @@ impl Client {
     ) -> Result<Undone> {
         let operation = operation.map_or_else(|| "latest".to_owned(), |it| it.to_string());
         let address = Address::of(&["operations", &operation, verb]).with(WITHIN, conversation);
-        let done: view::Undone = self.send(call, Method::POST, address, &nothing(call))?;
-        Ok(done.into())
+        self.send(call, Method::POST, address, &nothing(call))?
     }
 
     fn move_branch(&self, call: &Call, request: MoveBranch, verb: &str) -> Result<BranchView> {
         let address = branch_at(&request.conversation, &request.branch, &[verb]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::MoveBranch { idempotency_key, ..request.into() };
-        let moved: view::Branch = self.send(call, Method::POST, address, &body)?;
-        read(moved.try_into())
+        let body = bodies::MoveBranch { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, address, &body)?
     }
 
     /// One page of a listing, out of as many as it takes.
@@ -144,8 +141,8 @@ pub(crate) fn read<T>(read: std::result::Result<T, Unreadable>) -> Result<T> {
     read.map_err(|error| refusal(Kind::Internal, error.to_string()))
 }
 
-pub(crate) fn nothing(call: &Call) -> wire::Nothing {
-    wire::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
+pub(crate) fn nothing(call: &Call) -> bodies::Nothing {
+    bodies::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
 }
 
 fn conversation_at(id: &ConversationId, rest: &[&str]) -> Address {
@@ -168,7 +165,7 @@ pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
 
 impl Operations for Client {
     fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
-        let body = wire::NewProject { project_id: id.to_string() };
+        let body = bodies::NewProject { project_id: id.to_string() };
         let (made, new): (view::Project, _) = self.exchange.ask_whether_made(&Ask {
             method: Method::POST,
             address: Address::of(&["projects"]),
@@ -181,27 +178,25 @@ impl Operations for Client {
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
-        let found: Items<view::Project> = self.exchange.ask(&Ask {
+        Ok(self.exchange.ask(&Ask {
             method: Method::GET,
             address: Address::of(&["projects"]),
             call: None,
             body: None,
             reads: true,
             patience: Patience::Ordinary,
-        })?;
-        found.items.into_iter().map(|project| read(project.try_into())).collect()
+        })?.items)
     }
 
     fn project(&self, id: &ProjectId) -> Result<ProjectView> {
-        let found: view::Project = self.exchange.ask(&Ask {
+        self.exchange.ask(&Ask {
             method: Method::GET,
             address: Address::of(&["projects", id.as_str()]),
             call: None,
             body: None,
             reads: true,
             patience: Patience::Ordinary,
-        })?;
-        read(found.try_into())
+        })?
     }
 
     fn create_conversation(
@@ -210,7 +205,7 @@ impl Operations for Client {
         request: NewConversation,
     ) -> Result<ConversationView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::NewConversation { idempotency_key, ..request.into() };
+        let body = bodies::NewConversation { idempotency_key, ..request.into() };
         let address = Address::of(&["conversations"]);
         let made: view::Conversation = self.send(call, Method::POST, address, &body)?;
         read(made.read(&call.project))
@@ -219,7 +214,7 @@ impl Operations for Client {
     fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
         let address = conversation_at(&request.conversation, &["derive"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Derive { idempotency_key, ..request.into() };
+        let body = bodies::Derive { idempotency_key, ..request.into() };
         let done: view::Derived = self.send(call, Method::POST, address, &body)?;
         read(done.read(&call.project))
     }
@@ -246,7 +241,7 @@ impl Operations for Client {
         patch: ConversationPatch,
     ) -> Result<ConversationView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::ConversationPatch { idempotency_key, ..patch.into() };
+        let body = bodies::ConversationPatch { idempotency_key, ..patch.into() };
         let address = conversation_at(id, &[]);
         let done: view::Conversation = self.send(call, Method::PATCH, address, &body)?;
         read(done.read(&call.project))
@@ -256,14 +251,12 @@ impl Operations for Client {
         let address = conversation_at(&request.conversation, &["turns"]);
         let idempotency_key = call.idempotency_key.clone();
         let redacted = call.redacted.clone();
-        let body = wire::Append { idempotency_key, redacted, ..request.into() };
-        let done: view::Appended = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        let body = bodies::Append { idempotency_key, redacted, ..request.into() };
+        self.send(call, Method::POST, address, &body)?
     }
 
     fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
-        let found: view::Turn = self.get(call, turn_at(&turn, &[]).with("rings", false))?;
-        read(found.try_into())
+        self.get(call, turn_at(&turn, &[]).with("rings", false))?
     }
 
     fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
@@ -310,8 +303,7 @@ impl Operations for Client {
             .with("before", query.before)
             .with("after", query.after)
             .with_option("branch", query.branch);
-        let found: view::Window = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)?
     }
 
     fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
@@ -364,14 +356,12 @@ impl Operations for Client {
     }
 
     fn tails(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<Tail>> {
-        let found: Items<view::Tail> = self.get(call, conversation_at(conversation, &["tails"]))?;
-        found.items.into_iter().map(|tail| read(tail.try_into())).collect()
+        Ok(self.get(call, conversation_at(conversation, &["tails"]))?.items)
     }
 
     fn branches(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<BranchView>> {
         let address = conversation_at(conversation, &["branches"]);
-        let found: Items<view::Branch> = self.get(call, address)?;
-        found.items.into_iter().map(|branch| read(branch.try_into())).collect()
+        Ok(self.get(call, address)?.items)
     }
 
     fn branch(
@@ -380,8 +370,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<BranchView> {
-        let found: view::Branch = self.get(call, branch_at(conversation, branch, &[]))?;
-        read(found.try_into())
+        self.get(call, branch_at(conversation, branch, &[]))?
     }
 
     fn rename_branch(
@@ -391,14 +380,13 @@ impl Operations for Client {
         branch: &str,
         name: Name,
     ) -> Result<BranchView> {
-        let body = wire::BranchPatch {
+        let body = bodies::BranchPatch {
             name: name.to_string(),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::BranchPatch::default()
+            ..bodies::BranchPatch::default()
         };
         let address = branch_at(conversation, branch, &[]);
-        let done: view::Branch = self.send(call, Method::PATCH, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::PATCH, address, &body)?
     }
 
     fn delete_branch(
@@ -407,8 +395,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<BranchView> {
-        let gone: view::Branch = self.remove(call, branch_at(conversation, branch, &[]))?;
-        read(gone.try_into())
+        self.remove(call, branch_at(conversation, branch, &[]))?
     }
 
     fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
@@ -416,15 +403,14 @@ impl Operations for Client {
             ForkPoint::At(turn) => (turn, true),
             ForkPoint::Before(turn) => (turn, false),
         };
-        let body = wire::ForkTurn {
+        let body = bodies::ForkTurn {
             name: request.name.map(|name| name.to_string()),
             inclusive: Some(inclusive),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::ForkTurn::default()
+            ..bodies::ForkTurn::default()
         };
         let turn = TurnRef { conversation: request.conversation, turn };
-        let made: view::Branch = self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)?;
-        read(made.try_into())
+        self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)?
     }
 
     fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
@@ -439,20 +425,18 @@ impl Operations for Client {
         let address = turn_at(&request.turn, &["edit"]);
         let idempotency_key = call.idempotency_key.clone();
         let redacted = call.redacted.clone();
-        let body = wire::EditTurn { idempotency_key, redacted, ..request.into() };
-        let done: view::Edited = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        let body = bodies::EditTurn { idempotency_key, redacted, ..request.into() };
+        self.send(call, Method::POST, address, &body)?
     }
 
     fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
-        let body = wire::SplitTurn {
+        let body = bodies::SplitTurn {
             offset: request.offset as u64,
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::SplitTurn::default()
+            ..bodies::SplitTurn::default()
         };
         let address = turn_at(&request.turn, &["split"]);
-        let done: view::SplitDone = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::POST, address, &body)?
     }
 
     fn delete(&self, call: &Call, request: Delete) -> Result<Deleted> {
@@ -464,42 +448,37 @@ impl Operations for Client {
             .with("mode", mode)
             .with("force", request.force)
             .with("dry_run", request.dry_run);
-        let done: view::Deleted = self.remove(call, address)?;
-        read(done.try_into())
+        self.remove(call, address)?
     }
 
     fn patch_metadata(&self, call: &Call, turn: TurnRef, patch: MetadataPatch) -> Result<TurnView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::MetadataPatch { idempotency_key, ..patch.into() };
+        let body = bodies::MetadataPatch { idempotency_key, ..patch.into() };
         let address = turn_at(&turn, &["metadata"]);
-        let done: view::Turn = self.send(call, Method::PATCH, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::PATCH, address, &body)?
     }
 
     fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
-        let body = wire::PutBookmark {
+        let body = bodies::PutBookmark {
             turn: turn.turn.as_str().to_owned(),
             conversation_id: turn.conversation.map(|id| id.to_string()),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::PutBookmark::default()
+            ..bodies::PutBookmark::default()
         };
         let address = Address::of(&["bookmarks", name.as_str()]);
-        let done: view::Bookmark = self.send(call, Method::PUT, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::PUT, address, &body)?
     }
 
     fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        let gone: view::Bookmark = self.remove(call, Address::of(&["bookmarks", name.as_str()]))?;
-        read(gone.try_into())
+        self.remove(call, Address::of(&["bookmarks", name.as_str()]))?
     }
 
     fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        let found: view::Bookmark = self.get(call, Address::of(&["bookmarks", name.as_str()]))?;
-        read(found.try_into())
+        self.get(call, Address::of(&["bookmarks", name.as_str()]))?
     }
 
     fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>> {
-        self.listing(call, &Address::of(&["bookmarks"]), page, |it: view::Bookmark| it.try_into())
+        self.listing(call, &Address::of(&["bookmarks"]), page)
     }
 
     fn undo(
@@ -527,29 +506,26 @@ impl Operations for Client {
         page: Page,
     ) -> Result<Listing<OperationView>> {
         let address = Address::of(&["operations"]).with(WITHIN, conversation);
-        self.listing(call, &address, page, |it: view::Operation| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
-        let body = wire::Purge {
+        let body = bodies::Purge {
             confirm: request.confirm,
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::Purge::default()
+            ..bodies::Purge::default()
         };
         let address = match &request.target {
             PurgeTarget::Turn(turn) => turn_at(turn, &["purge"]),
             PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
             PurgeTarget::Source(id) => Address::of(&["sources", &id.to_string(), "purge"]),
         };
-        let done: view::Purged =
-            self.send_patiently(call, Method::POST, address, &body, Patience::Long)?;
-        read(done.try_into())
+        self.send_patiently(call, Method::POST, address, &body, Patience::Long)?
     }
 
     fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats> {
         let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
-        let found: view::Stats = self.get(call, address.with("usage", false))?;
-        Ok(found.into())
+        self.get(call, address.with("usage", false))?
     }
 
     fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
@@ -561,14 +537,13 @@ impl Operations for Client {
     }
 
     fn verify(&self) -> Result<Verified> {
-        let found: view::Verified = self.exchange.ask(&Ask {
+        self.exchange.ask(&Ask {
             method: Method::POST,
             address: Address::of(&["verify"]),
             call: None,
             body: Some(Vec::new()),
             reads: true,
             patience: Patience::Long,
-        })?;
-        Ok(found.into())
+        })?
     }
 }

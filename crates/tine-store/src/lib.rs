@@ -32,9 +32,9 @@ pub use records::*;
 pub use search::{
     Candidate, Document, Index, IndexMark, IndexState, Phrase, Ranked, SearchFilter, TextQuery,
 };
+pub use tine_core::Problem;
 pub use traits::{
-    Check, Job, LostRecord, OpenMode, PackOptions, Packed, Problem, Read, Store, Verdict, Write,
-    required,
+    Check, Job, LostRecord, OpenMode, PackOptions, Packed, Read, Store, Verdict, Write, required,
 };
 
 /// What every method of a store answers.

@@ -18,10 +18,13 @@
 //! And of duplicate keys it silently keeps the last, so that a signed or hashed message could
 //! mean one thing here and another elsewhere.
 //!
-//! Deliberately absent: serde integration, pretty printing, comments and other dialects,
+//! [`exact`] lets a value be a field of a serde type.
+//!
+//! Deliberately absent: pretty printing, comments and other dialects,
 //! streaming, and key order as it was sent (an object is always in canonical order).
 
 mod canonical;
+pub mod exact;
 mod number;
 mod reader;
 mod value;

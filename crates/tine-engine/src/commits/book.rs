@@ -8,10 +8,10 @@ use tine_core::{
 };
 use tine_store::{EntryKind, KeyRange, Read, StoreError, TurnLoc, required};
 
-use super::{CommitView, SignatureView};
 use crate::knowledge::{keys, parse};
 use crate::log::change::{optional, parsed, text};
 use crate::{Candidate, Error, Result};
+use crate::{CommitView, SignatureView};
 
 /// The commits of a project.
 #[derive(Clone, Copy)]

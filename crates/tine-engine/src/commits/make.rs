@@ -7,16 +7,17 @@ use tine_core::{Commit, CommitHash, Timestamp};
 use tine_store::{Branch, EntryKind, TurnLoc};
 
 use super::book::{Book, Graph, Listed, key_head};
+use super::facets;
 use super::known::Known;
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
-use super::{CommitView, NewCommit, WindowRef, facets};
 use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views::{Answered, Named};
 use crate::{Call, Engine, Error, Result, TurnRef};
+use crate::{CommitView, NewCommit, WindowRef};
 
 /// The longest message of a commit.
 const MESSAGE_BYTES: usize = 64 << 10;

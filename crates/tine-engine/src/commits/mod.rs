@@ -14,10 +14,10 @@
 //!   turns have.
 
 mod align;
-mod answers;
 mod bisect;
 mod blame;
 mod book;
+mod changes;
 mod diff;
 mod drift;
 mod facets;
@@ -26,13 +26,10 @@ mod known;
 mod list;
 mod make;
 mod merging;
-mod requests;
 mod rings;
 mod signing;
 mod summary;
 pub(crate) mod upkeep;
 mod window;
 
-pub use answers::*;
 pub use bisect::{NoFirst, Verdict, bisect_steps};
-pub use requests::*;

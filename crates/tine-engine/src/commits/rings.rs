@@ -9,10 +9,10 @@ use tine_core::json::{Json, object};
 use tine_core::{Body, Digest, ProjectId, TurnId};
 use tine_store::{Content, EntryKind, KeyRange, Read, Turn, TurnLoc, Write};
 
-use super::{NameFound, TurnRings};
 use crate::knowledge::parse;
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result, TurnRef};
+use crate::{NameFound, TurnRings};
 
 /// Turns whose rings are kept in one transaction.
 const KEPT_AT_ONCE: usize = 256;

@@ -3,8 +3,8 @@
 use tine_core::json::object;
 use tine_store::EntryKind;
 
-use super::CommitView;
 use super::book::Book;
+use crate::CommitView;
 use crate::log::change::text;
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result};

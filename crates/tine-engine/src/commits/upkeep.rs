@@ -8,7 +8,7 @@ use tine_store::{Conversation, ConversationKey, EntryKind, KeyRange, Problem, Re
 use super::book::{Book, Listed, listed_parts};
 use super::rings;
 use super::window::Stretch;
-use crate::error::Reference;
+use crate::Referrer;
 use crate::knowledge::{keys, parse};
 use crate::maintenance::expected::Expected;
 use crate::tree::shown::{Piece, Tree};
@@ -19,13 +19,13 @@ pub(crate) fn covering(
     records: &dyn Read,
     conversation: &Conversation,
     turns: &[Piece],
-) -> Result<Vec<Reference>> {
+) -> Result<Vec<Referrer>> {
     let tree = Tree::new(records, conversation.key);
     let mut found = Vec::new();
     for (listed, commit) in all(records, conversation)? {
         if covers(records, &tree, &commit, turns)? {
             let (what, name) = ("commit".to_owned(), listed.hash.to_string());
-            found.push(Reference { what, name });
+            found.push(Referrer { what, name });
         }
     }
     Ok(found)

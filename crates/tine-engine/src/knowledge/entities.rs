@@ -10,16 +10,17 @@ use tine_core::{ConversationId, EntityId, ObservationId, Timestamp};
 use tine_store::{Content, EntryKind, KeyRange, required};
 
 use super::facts::check_fields;
+use super::keys;
 use super::ledger::Ledger;
 use super::pages::{self, page_range};
 use super::record::EntityRecord;
-use super::{
-    AsOf, Correct, EntityQuery, EntityView, Merge, ObservationView, Separate, TimelineEntry, keys,
-};
 use crate::log::change::{parsed, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
+use crate::{
+    AsOf, Correct, EntityQuery, EntityView, Merge, ObservationView, Separate, TimelineEntry,
+};
 use crate::{Call, Engine, Error, Listing, Page, Result};
 
 /// Messages under one turn id of a host that are shown.

@@ -14,12 +14,13 @@ use tine_core::{
 use tine_store::{ConversationKey, Detail, EntryKind, KeyRange, Write, required};
 
 use super::facts::FACTS_MIME;
+use super::keys;
 use super::keys::Edge;
 use super::ledger::{Ledger, OBSERVATIONS_READ, set};
 use super::record::{EntityRecord, RelationshipRecord, SourceRecord};
 use super::runs::RunRecord;
-use super::{RunStatus, keys};
 use crate::Result;
+use crate::RunStatus;
 use crate::commits::upkeep;
 use crate::log::change::{Change, OperationDetail};
 use crate::log::history::detail;

@@ -10,11 +10,11 @@ use super::record::EntityRecord;
 use super::relations::{self, edge_from};
 use super::runs::RunRecord;
 use super::sources::{self, Prepared};
-use super::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts};
 use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Outcome, Result, TurnRef};
+use crate::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts};
 
 /// The mime type of what a caller structured.
 pub(super) const FACTS_MIME: &str = "application/vnd.tine.facts+json";
@@ -35,7 +35,7 @@ impl Engine {
         for (edge, created) in &receipt.relationships {
             let view = self.relationship_of(call, edge)?;
             let outcome = Outcome::from_created(*created);
-            relationships.push((view, outcome));
+            relationships.push(view.with_outcome(outcome));
         }
         Ok(StoredFacts {
             source: self.source(call, receipt.source)?,

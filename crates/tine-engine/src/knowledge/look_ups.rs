@@ -7,9 +7,9 @@ use tine_core::json::Json;
 use tine_core::{EntityId, InterpretationId};
 use tine_store::EntryKind;
 
-use super::RunStatus;
 use super::keys::{self, Edge};
 use super::record::{EntityRecord, SourceRecord};
+use crate::RunStatus;
 use crate::log::change::parsed;
 
 /// A look-up: its kind, its key and its text.

@@ -15,7 +15,6 @@
 //! Deliberately absent: asking models. An engine is given [`Interpreters`] from outside; only the
 //! rules that are built in are always among them.
 
-mod answers;
 mod entities;
 pub(crate) mod erase;
 mod evidence;
@@ -28,7 +27,6 @@ mod placing;
 mod provenance;
 mod record;
 mod relations;
-mod requests;
 mod runs;
 mod schemas;
 mod sources;
@@ -37,8 +35,6 @@ mod together;
 pub(crate) mod turns;
 mod work;
 
-pub use answers::*;
-pub use requests::*;
 pub use runs::{Interpreters, RULES};
 
 pub(crate) use entities::name;

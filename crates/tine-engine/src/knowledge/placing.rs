@@ -15,7 +15,8 @@ use tine_core::facts::Slot;
 use tine_core::{EntityId, Message, Name, Reference, Role, TurnId};
 use tine_store::{Branch, EntryKind, KeyRange, Origin, Turn, TurnLoc};
 
-use super::{StoreTurn, keys};
+use super::keys;
+use crate::StoreTurn;
 use crate::log::mutation::Mutation;
 use crate::ops::append::{equal_child, growing, make_chain, says_the_same};
 use crate::tree::resolve;

@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::record::EntityRecord;
 use super::runs::without_bytes;
 use super::sources::read;
-use super::{AsOf, Evidence, FieldProvenance, ObservationView};
+use crate::{AsOf, Evidence, FieldProvenance, ObservationView};
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {

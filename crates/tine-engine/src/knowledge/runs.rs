@@ -13,13 +13,14 @@ use tine_core::{Digest, InterpretationId, ProjectId, SourceId, Timestamp};
 use tine_store::{EntryKind, Read, Write, required};
 
 use super::ledger::{Ledger, parse, set};
-use super::{
-    ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
-    RunPair, RunQuery, RunStatus, keys, pages,
-};
+use super::{keys, pages};
 use crate::log::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Page, Result};
+use crate::{
+    ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
+    RunPair, RunQuery, RunStatus,
+};
 
 /// The interpreter that is always there.
 pub const RULES: &str = "rules";
@@ -83,30 +84,6 @@ pub(crate) struct RunRecord {
     /// Who works on it.
     pub owner: Option<String>,
     pub requested_by: String,
-}
-
-impl RunStatus {
-    const ALL: [(RunStatus, &'static str); 4] = [
-        (RunStatus::Queued, "queued"),
-        (RunStatus::Running, "running"),
-        (RunStatus::Completed, "completed"),
-        (RunStatus::Failed, "failed"),
-    ];
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
-    }
-
-    /// What a name stands for.
-    pub fn parse(name: &str) -> Option<RunStatus> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(status, _)| *status)
-    }
-
-    /// Whether it waits or works.
-    pub fn is_open(self) -> bool {
-        matches!(self, RunStatus::Queued | RunStatus::Running)
-    }
 }
 
 impl RunRecord {

@@ -4,8 +4,9 @@ use tine_core::facts::{Schema, builtin};
 use tine_core::json::{Json, object};
 use tine_store::{EntryKind, KeyRange, required};
 
+use super::keys;
 use super::ledger::{Ledger, parse};
-use super::{NewSchema, keys};
+use crate::NewSchema;
 use crate::log::mutation::Receipt;
 use crate::{Call, Engine, Error, Result};
 

@@ -15,13 +15,12 @@ use tine_store::{EntryKind, PIECE_BYTES, required};
 
 use super::ledger::{self, Ledger};
 use super::record::SourceRecord;
-use super::turns::{self, TurnReceipt};
-use super::{
-    Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource, keys, pages, runs,
-};
+use super::turns::{self, TurnReceipt, interpret_payload};
+use super::{keys, pages, runs};
 use crate::log::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
+use crate::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource};
 
 /// Text that is interpreted at most.
 pub(crate) const TEXT_BYTES: u64 = 4 << 20;
@@ -219,7 +218,7 @@ pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
     members.insert("content_hash", digest.to_hex().into());
     members.insert("mime_type", source.mime_type.as_str().into());
     members.insert("original_filename", source.original_filename.clone().into());
-    source.interpret.told(source.interpreter.as_deref(), &mut members);
+    interpret_payload(source.interpret, source.interpreter.as_deref(), &mut members);
     Json::Object(members)
 }
 

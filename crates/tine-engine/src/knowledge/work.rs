@@ -17,9 +17,9 @@ use super::ledger::Ledger;
 use super::record::{EntityRecord, SourceRecord};
 use super::runs::{RunRecord, bytes_from, bytes_json, keep_prompt, kind_name};
 use super::sources::read;
-use super::{InterpretationView, RunStatus};
 use crate::log::mutation::Mutation;
 use crate::{Call, Engine, Error, Result};
+use crate::{InterpretationView, RunStatus};
 
 /// How long a claim holds without being renewed.
 const LEASE: Duration = Duration::from_secs(60);

@@ -8,7 +8,8 @@ use tine_core::json::{self, Json};
 use tine_core::{ConversationId, ProjectId};
 use tine_store::{EntryKind, Read, Write};
 
-use super::delta::{LogMark, LogMerge};
+use super::delta::{mark_from_json, mark_json};
+use crate::LogMerge;
 use crate::Result;
 
 /// Marks that are kept for a conversation, the newest; one for each store that it is synced with
@@ -24,7 +25,7 @@ pub(super) fn compared(
     let text = records.entry(project, EntryKind::Compared, id.as_str().as_bytes())?;
     let marks = text.and_then(|text| json::parse(text.as_bytes(), json::MAX_DEPTH).ok());
     let mark = |json: &Json| {
-        let (seq, of) = (json.get("seq")?.as_u64()?, LogMark::from_json(json.get("of")?)?);
+        let (seq, of) = (json.get("seq")?.as_u64()?, mark_from_json(json.get("of")?)?);
         Some(LogMerge { seq, of })
     };
     Ok(marks
@@ -48,7 +49,7 @@ pub(crate) fn remember(
     marks.push(mark);
     let surplus = marks.len().saturating_sub(KEPT);
     let told = marks.into_iter().skip(surplus);
-    let told = told.map(|it| json::object([("of", it.of.to_json()), ("seq", it.seq.into())]));
+    let told = told.map(|it| json::object([("of", mark_json(it.of)), ("seq", it.seq.into())]));
     let text = Json::Array(told.collect()).to_canonical();
     Ok(records.put_entry(project, EntryKind::Compared, id.as_str().as_bytes(), &text)?)
 }
