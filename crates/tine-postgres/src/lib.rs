@@ -39,6 +39,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tine_net::retry::{Policy, Retries};
 use tine_store::{
     Check, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked,
     Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
@@ -64,11 +65,21 @@ pub(crate) const READ_DEADLINE: Duration = Duration::from_secs(60);
 /// How long upkeep may take.
 const UPKEEP_DEADLINE: Duration = Duration::from_secs(6 * 3_600);
 
-/// How long a call goes on while the database is away, before the caller is asked to come again.
-const AWAY_PATIENCE: Duration = Duration::from_secs(5);
+/// Retries while the database is away, before the caller is asked to come again.
+const AWAY: Policy = Policy {
+    first_pause: Duration::from_millis(50),
+    longest_pause: Duration::from_millis(400),
+    max_retries: u32::MAX,
+    deadline: Duration::from_secs(5),
+};
 
-/// How long a call goes on while others are quicker.
-const CONFLICT_PATIENCE: Duration = Duration::from_secs(30);
+/// Retries while others are quicker.
+const CONFLICT: Policy = Policy {
+    first_pause: Duration::from_millis(2),
+    longest_pause: Duration::from_millis(16),
+    max_retries: u32::MAX,
+    deadline: Duration::from_secs(30),
+};
 
 /// Connections beside those that are asked for: for numbers, the feed, and what is in doubt.
 const ASIDE: usize = 3;
@@ -245,12 +256,13 @@ impl PostgresStore {
         &self,
         job: &mut Job,
         mut doubt: Option<Witness>,
-        mut away_since: Option<Instant>,
+        mut away: Option<Retries>,
     ) -> Result<()> {
         let began = Instant::now();
+        let mut conflicts = CONFLICT.start();
         let mut turn: Option<MutexGuard<'_, ()>> = None;
-        for attempt in 0_u64.. {
-            let (why, away) = match self.attempt(job, doubt) {
+        loop {
+            let (why, is_away) = match self.attempt(job, doubt) {
                 Attempt::Done(done) => return done,
                 Attempt::Failed(Failure::Conflict(why)) => (why, false),
                 Attempt::Failed(Failure::Away(why)) => (why, true),
@@ -262,37 +274,33 @@ impl PostgresStore {
                 // What is no operation's is not looked for; what it did can be done again.
                 Attempt::InDoubt(None, why) => return Err(StoreError::InDoubt { why }),
             };
-            tracing::debug!(attempt, "a write runs again: {why}");
-            if away {
+            tracing::debug!("a write runs again: {why}");
+            if is_away {
                 self.shared.pool.note_loss();
-                let since = *away_since.get_or_insert_with(Instant::now);
-                if since.elapsed() > AWAY_PATIENCE {
+                let Some(pause) = away.get_or_insert_with(|| AWAY.start()).next_pause(None) else {
                     return Err(of(doubt, StoreError::Unreachable { why }));
-                }
-                // Whoever waits for the database holds nobody up.
+                };
+                // A write that waits for the database holds up no other.
                 turn = None;
-                std::thread::sleep(Duration::from_millis((50 << attempt.min(3)) as u64));
+                std::thread::sleep(pause);
             } else {
-                away_since = None;
-                if began.elapsed() > CONFLICT_PATIENCE {
+                away = None;
+                let Some(pause) = conflicts.next_pause(None) else {
                     let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                     return Err(of(doubt, StoreError::Busy { waited_ms }));
-                }
-                if turn.is_none() {
-                    turn = Some(lock(&self.shared.again));
-                } else {
-                    // Others, elsewhere: not all at the same moment again.
-                    let pause = (attempt * 7 + u64::from(std::process::id()) % 5) % 20;
-                    std::thread::sleep(Duration::from_millis(pause));
+                };
+                match turn {
+                    None => turn = Some(lock(&self.shared.again)),
+                    // The other writers are in other processes.
+                    Some(_) => std::thread::sleep(pause),
                 }
             }
         }
-        Err(StoreError::Contract("a loop without an end has ended".to_owned()))
     }
 
     /// Reads until the database answers, or for as long as it is worth waiting.
     fn look(&self, body: &mut dyn FnMut(&Txn<'_>) -> Result<()>) -> Result<()> {
-        let began = Instant::now();
+        let mut retries = AWAY.start();
         loop {
             let txn = Txn::new(&self.shared, Access::Read);
             let answer = body(&txn);
@@ -306,10 +314,10 @@ impl PostgresStore {
                     let again = !txn.was_answered();
                     drop(txn);
                     self.shared.pool.note_loss();
-                    if !again || began.elapsed() > AWAY_PATIENCE {
-                        return Err(StoreError::Unreachable { why });
+                    match retries.next_pause(None).filter(|_| again) {
+                        Some(pause) => std::thread::sleep(pause),
+                        None => return Err(StoreError::Unreachable { why }),
                     }
-                    std::thread::sleep(Duration::from_millis(100));
                 }
                 Some(failure) => {
                     txn.roll_back();
@@ -332,11 +340,11 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, mut job: Job) -> Result<()> {
-        let began = Instant::now();
+        let away = AWAY.start();
         match swift::attempt(&self.shared, &mut job) {
             swift::Outcome::Committed => Ok(()),
             swift::Outcome::Elsewhere => self.persist(&mut job, None, None),
-            swift::Outcome::Away => self.persist(&mut job, None, Some(began)),
+            swift::Outcome::Away => self.persist(&mut job, None, Some(away)),
             swift::Outcome::InDoubt(witness) => {
                 self.shared.pool.note_loss();
                 self.persist(&mut job, Some(witness), None)
