@@ -7,10 +7,11 @@
 //!   by it and one call touches one part. Handles carry their project in their upper bits; numbers
 //!   of conversations and segments come from a row of the project, in blocks.
 //! - **A write is a closure that may run again.** It runs in a SERIALIZABLE transaction ([`txn`]),
-//!   or, if it is a plain append to a conversation that is known here, over what is known
-//!   ([`known`], [`swift`]) and in one round trip. Either way it adds an operation to a log, and
-//!   the operation's number must be free: that is the compare-and-set which makes everything true
-//!   that the closure has read. Who loses runs again over the new state.
+//!   or, if it is a plain append to a cached conversation ([`conversation_cache`], [`fast_path`]),
+//!   over the cache and in one round trip, together with others ([`batch`]). Either way it adds an
+//!   operation to a log, and the operation's number must be free: that is the compare-and-set which
+//!   makes everything true that the closure has read. A write that loses runs again over the new
+//!   state.
 //! - **A commit without an answer** is looked for by the hash of its operation before anything is
 //!   done again, and counts only when a later commit was confirmed: so a call is stored once, with
 //!   or without a key.
@@ -21,17 +22,17 @@
 //! There is no sequence, no advisory lock and no notification in here.
 
 mod address;
+mod batch;
 mod columns;
-mod convoy;
+mod conversation_cache;
 mod failure;
-mod known;
+mod fast_path;
 mod link;
 mod pool;
 mod projects;
 mod rows;
 mod schema;
 mod search;
-mod swift;
 mod tls;
 mod txn;
 
@@ -48,9 +49,9 @@ use tine_store::{
 pub use crate::address::Address;
 pub use crate::schema::Migration;
 
-use crate::convoy::Convoys;
+use crate::batch::Batches;
+use crate::conversation_cache::ConversationCache;
 use crate::failure::Failure;
-use crate::known::Memory;
 use crate::link::{Command, Link, values};
 use crate::pool::Pool;
 use crate::projects::Projects;
@@ -88,8 +89,8 @@ const ASIDE: usize = 3;
 pub(crate) struct Shared {
     pub pool: Pool,
     pub projects: Projects,
-    pub memory: Memory,
-    pub convoys: Convoys,
+    pub cache: ConversationCache,
+    pub batches: Batches,
     /// Connections for what is done beside transactions, perhaps by somebody who holds one of the
     /// others.
     aside: Pool,
@@ -176,8 +177,8 @@ impl PostgresStore {
             aside: Pool::new(address.clone(), ASIDE).holding(link),
             numbering: Mutex::default(),
             projects: Projects::default(),
-            memory: Memory::default(),
-            convoys: Convoys::default(),
+            cache: ConversationCache::default(),
+            batches: Batches::default(),
             indexing: Mutex::default(),
             again: Mutex::default(),
         };
@@ -245,7 +246,7 @@ impl PostgresStore {
     fn end(&self, txn: &Txn<'_>) -> Ended {
         let ended = txn.commit();
         for conversation in txn.changed() {
-            self.shared.memory.forget(conversation);
+            self.shared.cache.forget(conversation);
         }
         ended
     }
@@ -341,11 +342,11 @@ impl Store for PostgresStore {
 
     fn write(&self, mut job: Job) -> Result<()> {
         let away = AWAY.start();
-        match swift::attempt(&self.shared, &mut job) {
-            swift::Outcome::Committed => Ok(()),
-            swift::Outcome::Elsewhere => self.persist(&mut job, None, None),
-            swift::Outcome::Away => self.persist(&mut job, None, Some(away)),
-            swift::Outcome::InDoubt(witness) => {
+        match fast_path::attempt(&self.shared, &mut job) {
+            fast_path::Outcome::Committed => Ok(()),
+            fast_path::Outcome::Elsewhere => self.persist(&mut job, None, None),
+            fast_path::Outcome::Away => self.persist(&mut job, None, Some(away)),
+            fast_path::Outcome::InDoubt(witness) => {
                 self.shared.pool.note_loss();
                 self.persist(&mut job, Some(witness), None)
             }
