@@ -19,16 +19,18 @@
 //! mean one thing here and another elsewhere.
 //!
 //! Deliberately absent: serde integration, pretty printing, comments and other dialects,
-//! streaming, and key order as it was sent (an object is always in canonical order).
+//! streaming ([`Scanner`] only tells texts from the rest), and key order as it was sent (an object is always in canonical order).
 
 mod canonical;
 mod number;
 mod reader;
+mod scan;
 mod value;
 
 pub use canonical::{compare_keys, write_canonical_string};
 pub use number::{NotFinite, Number};
 pub use reader::{MAX_DEPTH, parse};
+pub use scan::{BytePart, Scanner};
 pub use value::{Json, Object, object};
 
 /// Why a text was refused, and where.
