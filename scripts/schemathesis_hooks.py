@@ -1,4 +1,4 @@
-"""What schemathesis has to know about Tine: how a bundle is sent."""
+"""Teaches schemathesis how to send a bundle."""
 import schemathesis
 
 

@@ -1,4 +1,4 @@
-"""An ACP agent as a process: lines of JSON-RPC over its standard input and output."""
+"""Runs an ACP agent as a child process and speaks JSON-RPC with it over stdio."""
 
 import json
 import queue
@@ -7,7 +7,7 @@ import threading
 
 
 class Refused(Exception):
-    """The agent answered with an error."""
+    """The agent returned an error."""
 
     def __init__(self, method, error):
         super().__init__(f"{method}: {error}")
@@ -16,11 +16,11 @@ class Refused(Exception):
 
 
 class Gone(Exception):
-    """The agent ended, or did not answer in time."""
+    """The agent exited or did not respond in time."""
 
 
 class AgentProcess:
-    """Starts an agent; asks; keeps every update in the order in which it came."""
+    """Starts an agent, sends requests and keeps every update in order of arrival."""
 
     def __init__(self, command, timeout, cwd=None):
         self.timeout = timeout
@@ -58,12 +58,12 @@ class AgentProcess:
             self.changed.notify_all()
 
     def _answer(self, request):
-        """Grants nothing: an agent that asks for permission is told that it was cancelled."""
+        """Answers a request of the agent: permission requests are cancelled, all others refused."""
         answer = {"jsonrpc": "2.0", "id": request["id"]}
         if request["method"] == "session/request_permission":
             answer["result"] = {"outcome": {"outcome": "cancelled"}}
         else:
-            answer["error"] = {"code": -32601, "message": "not offered"}
+            answer["error"] = {"code": -32601, "message": "method not supported"}
         self._write(answer)
 
     def _write(self, message):
@@ -78,7 +78,7 @@ class AgentProcess:
         self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
     def send(self, method, params):
-        """Sends a request; `wait` takes what this gives."""
+        """Sends a request and returns a handle for `wait`."""
         with self.changed:
             self.next += 1
             number = self.next
@@ -91,9 +91,9 @@ class AgentProcess:
         try:
             message = self.answers[number].get(timeout=self.timeout)
         except queue.Empty:
-            raise Gone(f"{method} was not answered within {self.timeout} s") from None
+            raise Gone(f"no response to {method} within {self.timeout} s") from None
         if message is None:
-            raise Gone(f"the agent ended before it answered {method}")
+            raise Gone(f"the agent exited before it responded to {method}")
         if "error" in message:
             raise Refused(method, message["error"])
         return message["result"]
@@ -102,7 +102,7 @@ class AgentProcess:
         return self.wait(self.send(method, params))
 
     def seen(self, session, since=0):
-        """The updates of a session."""
+        """Returns the updates of a session."""
         with self.changed:
             found = self.updates[since:]
         return [params["update"] for params in found if params.get("sessionId") == session]
@@ -112,10 +112,10 @@ class AgentProcess:
             return len(self.updates)
 
     def await_update(self, session, since, wanted, seconds):
-        """The first update that is wanted, or none if it does not come in time."""
+        """Returns the first update that `wanted` accepts, or None on timeout."""
         def find():
             updates = self.updates[since:]
-            mine = (it["update"] for it in updates if it.get("sessionId") == session)
+            mine = (params["update"] for params in updates if params.get("sessionId") == session)
             return next((update for update in mine if wanted(update)), None)
 
         with self.changed:

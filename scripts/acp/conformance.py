@@ -2,9 +2,9 @@
 
 Usage: conformance.py [--timeout S] [--quiet S] [--cwd DIR] [--lenient] [--json] COMMAND...
 
-Each check begins a session of its own, says a few things, forks, and looks at what `session/load`
-replays. What must hold is what the proposal for `messageId` on `session/fork` says in capitals;
-what should hold is what agents that fork at messages agree on besides.
+Each check starts a new session, sends a few prompts, forks, and compares what `session/load`
+replays. `must` checks follow the normative words of the proposal for `messageId` on `session/fork`;
+`should` checks cover what agents that fork at messages agree on beyond it.
 """
 
 import argparse
@@ -25,11 +25,11 @@ CHECKS = []
 
 
 class Failed(Exception):
-    """What was expected does not hold."""
+    """A check found a violation."""
 
 
 class Skipped(Exception):
-    """Nothing can be said about it here."""
+    """A check does not apply to this agent."""
 
 
 def check(level, name):
@@ -46,7 +46,7 @@ def expect(holds, otherwise):
 
 
 class Message:
-    """A message as its chunks tell it."""
+    """A message assembled from its chunks."""
 
     def __init__(self, speaker, number):
         self.speaker, self.id, self.text = speaker, number, ""
@@ -59,7 +59,7 @@ class Message:
 
 
 def messages(updates):
-    """Chunks put together; tool calls and other updates are no messages."""
+    """Assembles chunks into messages; ignores tool calls and other updates."""
     found = []
     for update in updates:
         speaker = SPOKEN.get(update.get("sessionUpdate"))
@@ -73,7 +73,7 @@ def messages(updates):
 
 
 class Bench:
-    """One agent and what the checks say to it."""
+    """A connection to one agent, with the operations that the checks need."""
 
     def __init__(self, options):
         self.options = options
@@ -90,15 +90,15 @@ class Bench:
         return self.agent.ask("session/new", params)["sessionId"]
 
     def prompt(self, session, text):
-        """Says something; the messages that were seen meanwhile."""
+        """Sends a prompt and returns the messages that the agent streamed."""
         since = self.agent.mark()
         params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
         ended = self.agent.ask("session/prompt", params)
-        expect(ended.get("stopReason") == "end_turn", f"a prompt ended with {ended}")
+        expect(ended.get("stopReason") == "end_turn", f"a prompt returned {ended}")
         return messages(self.agent.seen(session, since))
 
     def talk(self, exchanges=3):
-        """A session of a few exchanges, as a load replays it."""
+        """Creates a session with a few exchanges and returns what a load replays."""
         session = self.new()
         for number in range(exchanges):
             self.prompt(session, f"Repeat this word: w{number}{uuid.uuid4().hex[:8]}")
@@ -106,7 +106,7 @@ class Bench:
 
     def replay(self, session):
         if not (self.hello.get("agentCapabilities") or {}).get("loadSession"):
-            raise Skipped("the agent cannot load sessions, so nobody can see what a fork holds")
+            raise Skipped("the agent cannot load sessions, so the content of a fork is not visible")
         since = self.agent.mark()
         params = {"sessionId": session, "cwd": self.options.cwd, "mcpServers": []}
         self.agent.ask("session/load", params)
@@ -119,25 +119,25 @@ class Bench:
         return self.agent.ask("session/fork", params)["sessionId"]
 
     def refused(self, session, at, **more):
-        """Forks, and wants to be refused."""
+        """Forks, expecting an error, and returns it."""
         try:
             forked = self.fork(session, at, **more)
         except Refused as error:
             return error
         held = len(self.replay(forked))
-        raise Failed(f"it forked without an error; the fork holds {held} messages")
+        raise Failed(f"the fork succeeded; it contains {held} messages")
 
 
 def of(said, speaker, nth):
-    """The nth message of a speaker, which must have an id."""
+    """Returns the nth message of a speaker and fails if it has no id."""
     found = [message for message in said if message.speaker == speaker]
-    expect(len(found) > nth, f"a load replays {len(found)} messages of the {speaker}")
+    expect(len(found) > nth, f"a load replays only {len(found)} messages of the {speaker}")
     expect(found[nth].id, f"the chunks of the {speaker}'s message carry no messageId")
     return found[nth]
 
 
 def through(said, message):
-    """All messages up to and including one."""
+    """Returns all messages up to and including `message`."""
     return said[: next(i for i, it in enumerate(said) if it is message) + 1]
 
 
@@ -146,8 +146,8 @@ def same(held, wanted, what):
         return
     if len(held) > len(wanted) and held[: len(wanted)] == wanted:
         more = len(held) - len(wanted)
-        raise Failed(f"{what} holds {more} messages behind the anchor: they leaked into it")
-    raise Failed(f"{what} holds {held}, not {wanted}")
+        raise Failed(f"{what} contains {more} messages from after the anchor")
+    raise Failed(f"{what} contains {held}, expected {wanted}")
 
 
 @check("must", "capability advertised")
@@ -166,7 +166,7 @@ def ids(bench):
     for said in (streamed, replayed):
         of(said, "agent", 0)
     agent = [[it.id for it in said if it.speaker == "agent"] for said in (streamed, replayed)]
-    expect(agent[0] == agent[1], "a load replays other message ids than the stream had")
+    expect(agent[0] == agent[1], "a load replays message ids that differ from the streamed ones")
 
 
 @check("should", "user messages are echoed with ids")
@@ -174,7 +174,7 @@ def echo(bench):
     session = bench.new()
     streamed = of(bench.prompt(session, "Say hello."), "user", 0)
     replayed = of(bench.replay(session), "user", 0)
-    expect(streamed.id == replayed.id, "a load replays another id")
+    expect(streamed.id == replayed.id, "a load replays a different id")
 
 
 @check("must", "inclusive cut at an agent's message")
@@ -183,7 +183,7 @@ def inclusive(bench):
     for nth in range(3):
         anchor = of(said, "agent", nth)
         held = bench.replay(bench.fork(session, anchor.id))
-        same(held, through(said, anchor), f"a fork at the answer {nth + 1} of 3")
+        same(held, through(said, anchor), f"a fork at answer {nth + 1} of 3")
 
 
 @check("must", "no silent full fork")
@@ -191,8 +191,8 @@ def guard(bench):
     session, said = bench.talk()
     secret = of(said, "user", 2).text
     held = bench.replay(bench.fork(session, of(said, "agent", 0).id))
-    expect(secret not in " ".join(it.text for it in held), "the fork holds what came later")
-    expect(len(held) < len(said), "the fork holds the whole session")
+    expect(secret not in " ".join(it.text for it in held), "the fork contains later messages")
+    expect(len(held) < len(said), "the fork contains the whole session")
 
 
 @check("must", "a malformed anchor is no missing one")
@@ -219,8 +219,8 @@ def no_reply(bench):
     replayed = [it for it in through(said, anchor) if it.speaker == "agent"]
     bench.agent.await_update(forked, since, lambda update: False, bench.options.quiet)
     spoken = messages(filter(speaks, bench.agent.seen(forked, since)))
-    # An agent may replay on a fork; it may not say anything new.
-    expect(all(it in replayed for it in spoken), f"forking made the agent say {spoken}")
+    # An agent may replay messages on a fork, but must not generate any.
+    expect(all(it in replayed for it in spoken), f"forking triggered a reply: {spoken}")
     same(bench.replay(forked), through(said, anchor), "a fork at a question")
 
 
@@ -234,8 +234,8 @@ def unknown(bench):
 def unknown_code(bench):
     session, _ = bench.talk(1)
     error = bench.refused(session, UNKNOWN)
-    told = (error.code, error.data.get("messageId"))
-    expect(told == (-32602, UNKNOWN), f"code and data.messageId are {told}")
+    actual = (error.code, error.data.get("messageId"))
+    expect(actual == (-32602, UNKNOWN), f"code and data.messageId are {actual}")
 
 
 @check("must", "a message of another session is refused")
@@ -257,7 +257,7 @@ def thought(bench):
     session, said = bench.talk(1)
     thoughts = [it for it in said if it.speaker == "thought"]
     if not thoughts or not thoughts[0].id:
-        raise Skipped("the agent showed no thought with an id")
+        raise Skipped("the agent sent no thought with an id")
     spoken = [it.id for it in said if it.speaker != "thought"]
     expect(thoughts[0].id not in spoken, "a thought shares its id with a message")
     error = bench.refused(session, thoughts[0].id)
@@ -271,8 +271,8 @@ def promptable(bench):
     forked = bench.fork(session, anchor.id)
     bench.prompt(forked, "Something else, please.")
     held, kept = bench.replay(forked), through(said, anchor)
-    expect(held[: len(kept)] == kept, "the fork lost what it was forked with")
-    expect("Something else" in held[len(kept)].text, f"behind the anchor is {held[len(kept)]}")
+    expect(held[: len(kept)] == kept, "the fork lost messages that it was created with")
+    expect("Something else" in held[len(kept)].text, f"the anchor is followed by {held[len(kept)]}")
     same(bench.replay(session), said, "the parent")
 
 
@@ -285,9 +285,9 @@ def parent(bench):
     same(bench.replay(session), said, "the parent")
     bench.prompt(session, "Only in the parent.")
     held = bench.replay(session)
-    expect(held[: len(said)] == said, "the parent lost something")
+    expect(held[: len(said)] == said, "the parent lost messages")
     fork_holds = " ".join(it.text for it in bench.replay(first))
-    expect("Only in the parent" not in fork_holds, "the fork follows its parent")
+    expect("Only in the parent" not in fork_holds, "the fork received messages of its parent")
 
 
 @check("should", "a fork of a fork by an inherited id")
@@ -321,7 +321,7 @@ def running(bench):
     bench.agent.wait(sent)
     same(bench.replay(forked), said, "a fork before the running turn")
     held = bench.replay(session)
-    expect(held[: len(said)] == said and len(held) > len(said), "the turn did not go on")
+    expect(held[: len(said)] == said and len(held) > len(said), "the running turn did not complete")
     if at_question is not None:
         question = next(it for it in held if it.id == asked)
         same(bench.replay(at_question), through(held, question), "a fork at the running question")
@@ -352,10 +352,10 @@ def unknown_session(bench):
     try:
         bench.fork(UNKNOWN)
     except Refused as error:
-        told = (error.code, error.data.get("sessionId"))
-        expect(told == (-32002, UNKNOWN), f"code and data.sessionId are {told}")
+        actual = (error.code, error.data.get("sessionId"))
+        expect(actual == (-32002, UNKNOWN), f"code and data.sessionId are {actual}")
         return
-    raise Failed("a session that is not there was forked")
+    raise Failed("forking a nonexistent session succeeded")
 
 
 def run(bench, function):
@@ -367,28 +367,28 @@ def run(bench, function):
     except Failed as why:
         return "failed", str(why)
     except Refused as error:
-        return "failed", f"an unexpected error: {error}"
+        return "failed", f"unexpected error: {error}"
     except Gone as error:
         return "failed", str(error)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for one request")
-    parser.add_argument("--quiet", type=float, default=1, help="seconds to wait for a reply")
-    parser.add_argument("--cwd", default=os.getcwd(), help="the folder of the sessions")
-    parser.add_argument("--lenient", action="store_true", help="`should` counts as advice")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the agent")
+    parser.add_argument("--timeout", type=float, default=60, help="timeout of one request in seconds")
+    parser.add_argument("--quiet", type=float, default=1, help="seconds to wait for a reply that must not come")
+    parser.add_argument("--cwd", default=os.getcwd(), help="working directory of the sessions")
+    parser.add_argument("--lenient", action="store_true", help="failed `should` checks do not fail the run")
+    parser.add_argument("--json", action="store_true", help="print the results as one JSON document")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="command that starts the agent")
     options = parser.parse_args()
     if options.command[:1] == ["--"]:
         options.command.pop(0)
     if not options.command:
-        parser.error("name the command that starts the agent")
+        parser.error("expected the command that starts the agent")
     try:
         bench = Bench(options)
     except (OSError, Gone, Refused) as error:
-        sys.exit(f"the agent does not begin: {error}")
+        sys.exit(f"the agent failed to start: {error}")
     results = []
     for level, name, function in CHECKS:
         result, why = run(bench, function)
@@ -404,7 +404,7 @@ def main():
         counts = {kind: sum(it["result"] == kind for it in results) for kind in ("ok", "failed", "skipped")}
         print(", ".join(f"{count} {kind}" for kind, count in counts.items()))
     count = ("must",) if options.lenient else ("must", "should")
-    # A check that could not be made is no pass: only a missing thought is no fault.
+    # A skipped `must` check counts as a failure.
     blind = any(it["result"] == "skipped" and it["level"] == "must" for it in results)
     failed = any(it["result"] == "failed" and it["level"] in count for it in results)
     sys.exit(1 if failed or blind else 0)

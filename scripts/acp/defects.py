@@ -1,4 +1,4 @@
-"""Tries the conformance suite on an agent without a defect, and on one with each defect."""
+"""Runs the conformance suite against an agent without defects, then with each known defect."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from small_agent import DEFECTS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# The check that must find each defect; others may fail too.
+# The check that must detect each defect. Other checks may fail too.
 FOUND_BY = {
     "whole": "no silent full fork",
     "ignores-type": "a malformed anchor is no missing one",
@@ -43,17 +43,17 @@ def failed(running):
 
 
 def main():
-    assert FOUND_BY.keys() == DEFECTS.keys(), "every defect has its check"
+    assert FOUND_BY.keys() == DEFECTS.keys(), "every defect must have a check, and every check a defect"
     code, checks = failed(suite())
-    assert (code, checks) == (0, []), f"an agent without a defect fails {checks}"
+    assert (code, checks) == (0, []), f"an agent without defects fails {checks}"
     pending = list(FOUND_BY)
     while pending:
         batch, pending = pending[:4], pending[4:]
         for defect, running in [(defect, suite(defect)) for defect in batch]:
             code, checks = failed(running)
-            assert code != 0, f"nobody noticed an agent that {DEFECTS[defect]}"
+            assert code != 0, f"not detected: an agent that {DEFECTS[defect]}"
             wanted = FOUND_BY[defect]
-            assert wanted in checks, f"{defect} was found by {checks}, and not by `{wanted}`"
+            assert wanted in checks, f"{defect} was detected by {checks}, expected `{wanted}`"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The recorder on a disk that is full for a while: full_disk.py TINE STORE LAYER AGENT...
+"""Tests the recorder on a temporarily full disk: full_disk.py TINE STORE LAYER AGENT...
 
-LAYER is `rig/shim/faults.c`, compiled: the disk is full as long as a certain file is there. The
-client must be told at once, nothing that is not on disk may be acknowledged, and once there is room
-again everything that was shown is there, under the ids under which it was shown.
+LAYER is the compiled `rig/shim/faults.c`, which simulates a full disk while a certain file exists.
+The client must be notified at once, unstored content must not be acknowledged, and when space is
+available again, everything shown to the client must be stored under the ids it was shown with.
 """
 
 import os
@@ -28,7 +28,7 @@ def empty():
 
 
 class Editor(AgentProcess):
-    """A client on whose machine the disk becomes full when the agent asks for leave, if it is to."""
+    """A client that fills the disk on the next permission request if `fills` is set."""
 
     fills = False
 
@@ -61,22 +61,22 @@ class Editor(AgentProcess):
         return dict(shown(self.seen(self.session, since)))
 
     def notices(self, since):
-        told = [it.get("_meta", {}).get("tine", {}) for it in self.seen(self.session, since)]
-        return [it["unrecorded"] for it in told if "unrecorded" in it]
+        meta = [it.get("_meta", {}).get("tine", {}) for it in self.seen(self.session, since)]
+        return [it["unrecorded"] for it in meta if "unrecorded" in it]
 
 
 def refused(act):
-    """The error, which must tell that the disk is full."""
+    """Returns the error of `act`, which must report the full disk."""
     try:
         act()
     except Refused as error:
         assert "disk is full" in str(error), error
         return error
-    raise AssertionError("it was acknowledged on a full disk")
+    raise AssertionError("a request was acknowledged on a full disk")
 
 
 def a_question(editor):
-    """A question that cannot be stored is refused, and the agent never sees it."""
+    """A question that cannot be stored is refused and never reaches the agent."""
     fill()
     refused(lambda: editor.prompt("unheard"))
     refused(lambda: editor.ask("session/new", {"cwd": CWD, "mcpServers": []}))
@@ -87,13 +87,13 @@ def a_question(editor):
 
 
 def in_the_middle(editor):
-    """From where nothing can be stored the client is told so; with room again all of it is there."""
+    """The client is notified when storing fails; everything is stored when space is available again."""
     since, editor.fills = editor.mark(), True
     refused(lambda: editor.prompt("tool"))
     editor.fills = False
     assert editor.notices(since) == [True], editor.notices(since)
     wanted = shown(editor.seen(editor.session, since))
-    assert "Done." in str(wanted), "what the agent says is shown all the same"
+    assert "Done." in str(wanted), "the agent's output must be shown although it is not stored"
     named = {"sessionId": editor.session, "cwd": CWD}
     refused(editor.replay)
     refused(lambda: editor.ask("session/fork", {**named, "mcpServers": []}))
@@ -103,12 +103,12 @@ def in_the_middle(editor):
     held = editor.replay()
     assert editor.notices(since)[:2] == [True, False], editor.notices(since)
     for key, text in wanted:
-        assert held.get(key) == text, f"{key} is {str(held.get(key))[:80]!r}, not {text[:80]!r}"
+        assert held.get(key) == text, f"{key} is {str(held.get(key))[:80]!r}, expected {text[:80]!r}"
     editor.prompt("and on")
 
 
 def at_the_end(editor):
-    """What a session left unstored when its agent ended is stored once there is room."""
+    """Output left unstored when the agent exited is stored when space is available again."""
     since = editor.mark()
     sent = editor.send_prompt("word " * 2000)
     spoken = lambda update: update["sessionUpdate"] == "agent_message_chunk"
@@ -117,7 +117,7 @@ def at_the_end(editor):
     os.kill(children(editor.process.pid)[0], signal.SIGKILL)
     try:
         editor.wait(sent)
-        raise AssertionError("it was answered")
+        raise AssertionError("the prompt was answered")
     except Refused as error:
         assert "disk is full" in str(error) and "kept" not in str(error), error
     refused(editor.replay)
@@ -125,7 +125,7 @@ def at_the_end(editor):
     empty()
     held = editor.replay()
     for key, text in wanted:
-        assert held.get(key) == text, f"{key} is {str(held.get(key))[:80]!r}, not {text[:80]!r}"
+        assert held.get(key) == text, f"{key} is {str(held.get(key))[:80]!r}, expected {text[:80]!r}"
     editor.prompt("and on")
 
 
@@ -135,4 +135,4 @@ for story in (a_question, in_the_middle, at_the_end):
     print(f"  {story.__doc__}")
 editor.end()
 branches = subprocess.run([TINE, "--store", STORE, "branch"], capture_output=True, text=True, check=True)
-assert len(branches.stdout.splitlines()) == 1, f"the session is in pieces:\n{branches.stdout}"
+assert len(branches.stdout.splitlines()) == 1, f"the session was split into several branches:\n{branches.stdout}"

@@ -1,7 +1,6 @@
-"""acpx, a headless client, begins a session, comes back to it and lists it:
-headless.py ACPX RECORD AGENT...
+"""Lets the headless client acpx create, resume and list a session: headless.py ACPX RECORD AGENT...
 
-RECORD is the file in which `tap.py`, which AGENT starts with, notes what was said.
+RECORD is the file to which `tap.py`, the first program of AGENT, writes the traffic.
 """
 
 import os
@@ -16,7 +15,7 @@ TRIES = 20
 
 
 def acpx(*arguments):
-    """Runs a command of the client in a home of its own; what it prints."""
+    """Runs an acpx command with a temporary home folder and returns its output."""
     command = ["node", ACPX, "--agent", shlex.join(AGENT), "--ttl", "1", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
     assert done.returncode == 0, f"{arguments}: {done.stdout} {done.stderr}"
@@ -34,7 +33,7 @@ with tempfile.TemporaryDirectory() as home:
     assert "Where to in March" in acpx("--format", "quiet", "prompt", "Where to in March")
     way = "session/resume" if "WITHOUT" not in os.environ else "session/load"
     for _ in range(TRIES):
-        # The client keeps an agent for a second; only then does it come back to the session.
+        # acpx keeps an agent alive for a second and resumes the session only after that.
         time.sleep(1.5)
         assert "And in April" in acpx("--format", "quiet", "prompt", "And in April")
         if asked(way):
@@ -42,4 +41,4 @@ with tempfile.TemporaryDirectory() as home:
     listed = acpx("sessions", "list")
     assert session in listed and "Where to in March" in listed, listed
     for method in ("session/new", "session/prompt", "session/list", way):
-        assert asked(method), f"the client never asked {method}"
+        assert asked(method), f"the client never sent {method}"

@@ -1,8 +1,10 @@
-"""Kills the recorder or its agent, and looks for what was acknowledged: kills.py SEED ROUNDS TINE AGENT...
+"""Kills the recorder or its agent and checks that nothing acknowledged is lost.
 
-Acknowledged is a question once its id was shown, any message, call or result once something behind
-it was shown, and everything once the prompt was answered. What was shown is noted here, outside;
-afterwards a load must replay all of it, under the same ids. TINE_STORE names the store.
+    kills.py SEED ROUNDS TINE AGENT...
+
+A question counts as acknowledged when its id is shown; a message, call or result when something
+after it is shown; everything when the prompt is answered. The script records what was shown, and a
+load must replay all of it under the same ids. TINE_STORE names the store.
 """
 
 import json
@@ -31,7 +33,7 @@ def start():
 
 
 def shown(updates):
-    """Messages, calls and results in the order in which they came: (key, text)."""
+    """Returns messages, calls and results in order of arrival, as (key, text)."""
     seen = []
     for update in updates:
         kind = update["sessionUpdate"]
@@ -51,7 +53,7 @@ def shown(updates):
 
 
 def acknowledged(updates, answered):
-    """What must be there: all but the last thing, which may still have been going on."""
+    """Returns what must be stored: everything but the last item, which may be incomplete."""
     seen = shown(updates)
     last_is_question = updates and updates[-1]["sessionUpdate"] == "user_message_chunk"
     return seen if answered or last_is_question else seen[:-1]
@@ -67,7 +69,7 @@ def check(editor, session, wanted):
     held = replay(editor, session)
     for key, text in wanted:
         assert key in held, f"seed {SEED}: {key} ({text[:40]!r}) is lost"
-        assert held[key] == text, f"seed {SEED}: {key} is {held[key]!r}, not {text!r}"
+        assert held[key] == text, f"seed {SEED}: {key} is {held[key]!r}, expected {text!r}"
 
 
 def main():
@@ -85,7 +87,7 @@ def main():
                 editor.ask("session/prompt", {"sessionId": session, "prompt": [block]})
                 answered = True
             except Refused:
-                # The agent that was killed last had answered before, and was found gone only now.
+                # The agent killed last had already answered; the recorder notices its exit only now.
                 answered = False
             wanted += acknowledged(editor.seen(session, since), answered)
             if not answered:
@@ -108,7 +110,7 @@ def main():
             answered = False
         if victim == "recorder":
             editor.process.wait()
-            # What it had written is read to its end.
+            # Reads the rest of its output.
             with editor.changed:
                 editor.changed.wait_for(lambda: editor.ended, 60)
         wanted += acknowledged(editor.seen(session, since), answered)

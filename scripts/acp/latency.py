@@ -1,9 +1,8 @@
-"""What the recorder adds to a streamed chunk: latency.py TINE [CHUNKS [PAUSE_MS]]
+"""Measures the latency that the recorder adds: latency.py TINE [CHUNKS [PAUSE_MS]] [--bound]
 
-An agent sends chunks, each with the time at which it was sent, once to a client that is connected
-to it and once through the recorder, in one run on one machine; the clock is the system's own. Then
-it sends one message of growing numbers of chunks as fast as it can, through the recorder. TINE_STORE
-names the store. Prints JSON; with --bound it fails where a figure is over what is promised.
+An agent sends chunks that carry their send time, once to a directly connected client and once
+through the recorder. It then sends messages of increasing length through the recorder, as fast as it
+can. TINE_STORE names the store. Prints JSON; with --bound, exceeding a documented bound is an error.
 """
 
 import json
@@ -17,7 +16,7 @@ CWD = os.getcwd()
 
 
 def agent():
-    """The other side: answers `N PAUSE` with N chunks."""
+    """Runs the agent, which answers the prompt `N PAUSE` with N chunks."""
 
     def write(message):
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -45,7 +44,7 @@ def agent():
 
 
 class Client(AgentProcess):
-    """Notes when each chunk came."""
+    """A client that records the delay of each chunk."""
 
     def __init__(self, command):
         self.delays = []
@@ -64,7 +63,7 @@ class Client(AgentProcess):
                 self.answers[message["id"]].put(message)
 
     def stream(self, count, pause_ms):
-        """Milliseconds from agent to client, for each chunk; seconds for all."""
+        """Returns the delay of each chunk in milliseconds and the total time in seconds."""
         self.delays = []
         begun = time.monotonic()
         prompt = [{"type": "text", "text": f"{count} {pause_ms}"}]
@@ -86,7 +85,7 @@ def main():
     recorded = Client([tine, "acp", "--log", "error", "--", *command])
     for client in (direct, recorded):
         client.stream(100, pause_ms)
-    # Turn by turn, so that whatever else the machine does falls on both.
+    # Alternates between the two, so that other load affects both equally.
     plain, through = [], []
     for _ in range(10):
         plain += direct.stream(count // 10, pause_ms)[0]
@@ -107,9 +106,9 @@ def main():
     recorded.end()
     print(json.dumps(figures, indent=1))
     if bound:
-        assert figures["median"]["added_ms"] < 1, "the median is over 1 ms"
-        assert figures["p99"]["added_ms"] < 5, "the p99 is over 5 ms"
-        assert sizes[20_000]["us_per_chunk"] < 2 * sizes[2_500]["us_per_chunk"], "it is not linear"
+        assert figures["median"]["added_ms"] < 1, "the median exceeds 1 ms"
+        assert figures["p99"]["added_ms"] < 5, "the p99 exceeds 5 ms"
+        assert sizes[20_000]["us_per_chunk"] < 2 * sizes[2_500]["us_per_chunk"], "the time per chunk grows with the message"
 
 
 if "--agent" in sys.argv:

@@ -1,6 +1,7 @@
-"""What the recorder must do besides forking: recorded.py TINE STATE_FOLDER AGENT...
+"""Tests the recorder's features besides forking: recorded.py TINE STATE_FOLDER AGENT...
 
-AGENT is the command of `sdk_agent.mjs`; TINE_STORE names an empty store.
+AGENT is the command that runs `sdk_agent.mjs`; TINE_STORE names an empty store. STORIES selects tests
+by function name.
 """
 
 import json
@@ -16,7 +17,7 @@ SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA2cD4fG6" * 2
 
 
 class Editor(AgentProcess):
-    """A client of an agent that is recorded."""
+    """A client of a recorded agent."""
 
     def __init__(self, *traits, options=()):
         super().__init__([TINE, "acp", *options, "--", *AGENT, *traits], 60)
@@ -27,7 +28,7 @@ class Editor(AgentProcess):
         return self.ask("session/new", {"cwd": CWD, "mcpServers": [], **more})["sessionId"]
 
     def prompt(self, session, text):
-        """Says something; the answer's text."""
+        """Sends a prompt and returns the text of the answer."""
         since = self.mark()
         prompt = [{"type": "text", "text": text}]
         ended = self.ask("session/prompt", {"sessionId": session, "prompt": prompt})
@@ -36,7 +37,7 @@ class Editor(AgentProcess):
         return "".join(it["content"]["text"] for it in said)
 
     def context(self, session):
-        """All that the agent was ever sent in its own session."""
+        """Returns everything that the agent was sent in its own session."""
         return json.loads(self.prompt(session, "context?"))
 
     def load(self, session, method="session/load"):
@@ -62,7 +63,7 @@ def of_kind(updates, kind):
 
 
 def texts(updates):
-    """What was said, by whom, message by message."""
+    """Returns (speaker, text) for each message."""
     said = []
     for update in updates:
         if "messageId" not in update:
@@ -80,14 +81,14 @@ def tine(*arguments):
 
 
 def whole_store():
-    """Everything that is stored, as text."""
+    """Returns everything in the store as text."""
     listed = json.loads(tine("source", "list", "--number", "1000", "--json"))
     sources = [tine("source", "cat", it["source_id"]) for it in listed["items"]]
     return tine("export", "--all") + "".join(sources)
 
 
 def seeds():
-    """An agent without sessions gets the record up to the anchor, once, and nothing behind it."""
+    """An agent without sessions gets the record up to the anchor, once, and nothing after it."""
     editor = Editor()
     session = editor.new()
     for word in ("alpha", "bravo", "charlie"):
@@ -103,9 +104,9 @@ def seeds():
     thought = of_kind(editor.seen(forked, since), "agent_thought_chunk")
     assert "reconstructed" in thought[0]["content"]["text"], thought
     held = editor.context(forked)
-    assert len(held) == 2 and held[1] == "context?", "the seed is attached once"
+    assert len(held) == 2 and held[1] == "context?", "the seed must be attached once"
     _, said = editor.load(forked)
-    assert "conversation-so-far" not in json.dumps(texts(said)[:3]), "the seed is nobody's words"
+    assert "conversation-so-far" not in json.dumps(texts(said)[:3]), "the seed must not appear as a message"
     listed = editor.ask("session/list", {"cwd": CWD})["sessions"]
     assert "conversation-so-far" not in json.dumps(listed)
     whole = editor.fork(session)[1]
@@ -118,7 +119,7 @@ def seeds():
 
 
 def native_forks():
-    """The agent's own fork is used at the end, and never for an earlier message."""
+    """The agent's own fork is used at the tip and never at an earlier message."""
     state = ["fork", "--state", os.path.join(FOLDER, "fork.json")]
     editor = Editor(*state)
     session = editor.new()
@@ -126,18 +127,18 @@ def native_forks():
         editor.prompt(session, word)
     tip, context = editor.fork(session)
     assert context["kind"] == "native", context
-    assert editor.context(tip)[:2] == ["alpha", "alpha"], "the agent's own history"
+    assert editor.context(tip)[:2] == ["alpha", "alpha"], "the fork must keep the agent's own history"
     _, said = editor.load(session)
     anchor = of_kind(said, "agent_message_chunk")[0]["messageId"]
     early, context = editor.fork(session, anchor)
     assert context["kind"] == "seed", context
     assert "bravo" not in json.dumps(editor.context(early))
     editor.end()
-    # Taken up again by the agent itself, where it holds exactly what the branch holds.
+    # The agent resumes its own session if that matches the branch exactly.
     editor = Editor(*state)
     assert editor.load(session, "session/resume") == ({"kind": "native"}, [])
     assert editor.context(session)[:4] == ["alpha", "alpha", "bravo", "bravo"]
-    # The parent's session has gone on meanwhile, so a fork of its past is not that.
+    # The parent session has moved on, so it does not match a fork of its past.
     once, _ = editor.fork(session, anchor)
     editor.kill()
     editor = Editor(*state)
@@ -146,7 +147,7 @@ def native_forks():
 
 
 def native_loads():
-    """An agent's replay is passed over: the client sees ours, with our ids, once."""
+    """The agent's replay is hidden: the client sees the recorded one, with Tine's ids, once."""
     state = ["load", "--state", os.path.join(FOLDER, "load.json")]
     editor = Editor(*state)
     session = editor.new()
@@ -161,7 +162,7 @@ def native_loads():
 
 
 def recounts():
-    """An id that the agent gives out again is not taken for the session that had it before."""
+    """A session id that the agent reuses is not mistaken for the earlier session."""
     state = ["fork", "recount", "--state", os.path.join(FOLDER, "recount.json")]
     sessions = []
     for word in ("alpha", "bravo"):
@@ -174,11 +175,11 @@ def recounts():
     assert editor.load(second)[0]["kind"] == "native"
     editor.end()
     editor = Editor(*state)
-    assert editor.load(first)[0]["kind"] == "seed", "its id means another session by now"
+    assert editor.load(first)[0]["kind"] == "seed", "the id now names a different session"
     held = json.dumps(editor.context(first))
     assert "alpha" in held and "bravo" not in held, held
     editor.end()
-    # Also when the other session was made while nobody recorded the agent.
+    # Likewise if the other session was created without the recorder.
     file = os.path.join(FOLDER, "unrecorded.json")
     state = ["load", "--state", file]
     editor = Editor(*state)
@@ -197,7 +198,7 @@ def recounts():
 
 
 def echoes():
-    """What the agent says again of a question is shown and recorded once, with and without seed."""
+    """A question that the agent echoes is shown and recorded once, with and without a seed."""
     editor = Editor("echo")
     session = editor.new()
     editor.prompt(session, "alpha bravo")
@@ -213,13 +214,13 @@ def echoes():
 
 
 def crashes():
-    """An agent that ends in mid-turn leaves what it said; the session goes on with another."""
+    """A crash in mid-turn keeps the partial answer, and the session continues with a new process."""
     editor = Editor("crash")
     session = editor.new()
     editor.prompt(session, "alpha")
     try:
         editor.prompt(session, "crash right now, please")
-        raise AssertionError("it was answered")
+        raise AssertionError("the prompt was answered")
     except Refused as error:
         assert "ended" in str(error) and error.data["sessionId"] == session, error
     context, said = editor.load(session)
@@ -227,11 +228,11 @@ def crashes():
     assert texts(said)[-1] == ("agent_message", "crash right "), said
     assert editor.prompt(session, "bravo") == "bravo"
     editor.end()
-    assert '"partial"' in tine("path", session, "--json"), "it is marked as partial"
+    assert '"partial"' in tine("path", session, "--json"), "the turn must be marked as partial"
 
 
 def tools():
-    """Thoughts, plans, calls and results are turns and blocks, and are replayed as such."""
+    """Thoughts, plans, calls and results are stored as turns and blocks and replayed as such."""
     editor = Editor("tools")
     session = editor.new()
     editor.prompt(session, "tool")
@@ -255,27 +256,27 @@ def tools():
 
 
 def secrets():
-    """No secret reaches the store, in one piece or in several, nor what MCP servers are given."""
+    """Secrets never reach the store, whole or in chunks, nor does the environment of MCP servers."""
     editor = Editor()
     server = {"name": "s", "command": "/bin/false", "args": [], "env": [{"name": "K", "value": "hunter2-env"}]}
     session = editor.new(mcpServers=[server])
     half = len(SECRET) // 2
-    # The agent repeats it in pieces, so that no chunk holds the whole of it.
+    # The agent repeats it in several chunks, none of which contains the whole secret.
     editor.prompt(session, f"key {SECRET} end")
     assert editor.prompt(session, "bravo") == "bravo"
     editor.end()
     stored = whole_store()
     assert SECRET not in stored and SECRET[:half] not in stored and "hunter2" not in stored
     assert "[redacted:anthropic]" in stored
-    open_hand = Editor(options=["--no-redact"])
-    session = open_hand.new()
-    open_hand.prompt(session, "password=hunter3hunter3")
-    open_hand.end()
+    unredacted = Editor(options=["--no-redact"])
+    session = unredacted.new()
+    unredacted.prompt(session, "password=hunter3hunter3")
+    unredacted.end()
     assert "hunter3hunter3" in whole_store()
 
 
 def elsewhere():
-    """Any agent goes on from any turn, also of a conversation that another one had."""
+    """Any agent can continue from any turn, including turns recorded with another agent."""
     first = Editor("tools")
     session = first.new()
     first.prompt(session, "alpha")
@@ -284,24 +285,24 @@ def elsewhere():
     first.end()
     turn = said[-1]["messageId"]
     second = Editor("echo", options=["--from", turn])
-    went_on, other = second.new(), second.new()
-    held = second.context(went_on)
+    continued, other = second.new(), second.new()
+    held = second.context(continued)
     assert "alpha" in held[0] and "bravo" not in held[0], held
-    assert second.context(other) == ["context?"], "only the first session goes on from there"
-    assert texts(second.load(went_on)[1])[:2] == texts(said)
+    assert second.context(other) == ["context?"], "only the first session must continue from the turn"
+    assert texts(second.load(continued)[1])[:2] == texts(said)
     listed = [it["sessionId"] for it in second.ask("session/list", {})["sessions"]]
-    assert went_on in listed and session not in listed, "a list is of one agent"
+    assert continued in listed and session not in listed, "a list must contain the sessions of one agent only"
     second.end()
 
 
 def passes():
-    """Methods that nobody knows pass through, and so do their errors; ids are those of each side."""
+    """Unknown methods and their errors pass through, with the session ids translated."""
     editor = Editor()
     session = editor.new()
     for method in ("session/set_mode", "_own/method"):
         try:
             editor.ask(method, {"sessionId": session, "modeId": "x"})
-            raise AssertionError("the agent does not know it")
+            raise AssertionError("the agent accepted an unknown method")
         except Refused as error:
             assert error.code == -32601, error
     text = "word " * 500

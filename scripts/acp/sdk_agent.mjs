@@ -1,17 +1,17 @@
-// An agent on the official TypeScript SDK, for the recorder to stand before.
+// An agent on the official TypeScript SDK, used to test the recorder.
 //
 //     sdk_agent.mjs [TRAIT…]
 //
-// Without a trait it knows no sessions but those it began itself, gives its messages no ids, and
-// repeats what it is told. Asked `context?` it answers all that it was ever sent in the session, so
-// that nothing it should not know can hide.
+// Without traits it only knows the sessions of its own process, sends messages without ids and
+// repeats each prompt. It answers the prompt `context?` with everything it was sent in the session,
+// so that tests can see the context it was given.
 //
-//   fork    forks whole sessions, and resumes them from a file beside it (--state FILE)
-//   load    loads sessions from that file, and replays them
-//   recount begins to count its sessions anew whenever it starts
-//   echo    says again what it is asked, as user messages
-//   crash   ends without a word in the middle of an answer to `crash`
-//   tools   uses a tool, with leave, when asked `tool`; thinks and plans before
+//   fork     forks whole sessions, and resumes them from a file (--state FILE)
+//   load     loads sessions from that file and replays them
+//   recount  restarts its session numbers at 1 with every process
+//   echo     echoes prompts as user messages
+//   crash    exits in the middle of the answer to a prompt that starts with `crash`
+//   tools    on the prompt `tool`, thinks, plans and uses a tool after asking for permission
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
@@ -133,7 +133,7 @@ async function useTool(sessionId, show, say) {
   });
   await show({ sessionUpdate: 'tool_call_update', toolCallId, status: 'in_progress' });
   const diff = { type: 'diff', path: '/home/me/it', oldText: 'old', newText: 'new' };
-  const content = [{ type: 'content', content: words(`was told ${outcome.outcome}`) }, diff];
+  const content = [{ type: 'content', content: words(`permission ${outcome.outcome}`) }, diff];
   await show({ sessionUpdate: 'tool_call_update', toolCallId, status: 'completed', content });
   await say('Done.');
 }

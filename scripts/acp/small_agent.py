@@ -1,7 +1,7 @@
-"""A small ACP agent that keeps sessions in memory and echoes, with a defect if one is named.
+"""A small ACP agent that keeps sessions in memory and echoes prompts: small_agent.py [DEFECT]
 
-It is what the conformance suite is tried on: without a defect every check must pass, and with one
-the check that is made for it must fail.
+It tests the conformance suite itself: without a defect every check must pass, and with one the
+corresponding check must fail.
 """
 
 import json
@@ -12,21 +12,21 @@ import uuid
 
 DEFECTS = {
     "whole": "forks everything, whatever the anchor",
-    "ignores-type": "takes a malformed anchor for none",
+    "ignores-type": "treats a malformed anchor as missing",
     "exclusive": "cuts before the anchor",
     "whole-turn": "rounds an anchor up to the end of its turn",
-    "replies": "answers a question that a fork ends with",
-    "shared": "gives the fork and its parent one history",
-    "moves-parent": "cuts the parent too",
-    "any-session": "takes a message of any session",
+    "replies": "replies when a fork ends with a question",
+    "shared": "shares one history between the fork and its parent",
+    "moves-parent": "truncates the parent too",
+    "any-session": "accepts a message of any session",
     "unknown-whole": "forks everything when the anchor is unknown",
-    "plain-error": "refuses without telling the message",
+    "plain-error": "reports an error without data.messageId",
     "new-ids": "gives the messages of a fork new ids",
     "thought-anchor": "forks at thoughts",
     "no-ids": "sends chunks without ids",
-    "silent": "does not advertise it",
-    "needs-load": "refuses prompts in a fork that was not loaded",
-    "no-meta": "reads no anchor under _meta",
+    "silent": "does not advertise the capability",
+    "needs-load": "refuses prompts in a fork until it is loaded",
+    "no-meta": "ignores anchors under _meta",
 }
 
 
@@ -96,7 +96,7 @@ class Agent:
     def session_prompt(self, params):
         session, history = params["sessionId"], self.history(params)
         if session in self.unloaded:
-            raise Refusal(-32600, "load it first")
+            raise Refusal(-32600, "load the session first")
         text = "".join(block.get("text", "") for block in params["prompt"])
         self.say(session, history, "user_message_chunk", text)
         self.answer(session, history)
@@ -160,7 +160,7 @@ class Agent:
 def main():
     defect = sys.argv[1] if len(sys.argv) > 1 else None
     if defect is not None and defect not in DEFECTS:
-        sys.exit(f"there is no defect {defect}")
+        sys.exit(f"unknown defect `{defect}`; known defects: {' '.join(DEFECTS)}")
     agent = Agent(defect)
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,4 +1,4 @@
-// A session from its beginning to its end, by the official TypeScript SDK.
+// Runs a whole session with the official TypeScript SDK.
 //
 //     story.mjs AGENT…
 
@@ -20,7 +20,7 @@ const app = client({ name: 'story' }).onNotification(methods.client.session.upda
   updates.push(params);
 });
 
-// What was said in a session since the last look: speaker, message id, text.
+// Returns the messages of a session since the last call: speaker, message id, text.
 function said(sessionId) {
   const seen = updates;
   updates = [];
@@ -29,7 +29,7 @@ function said(sessionId) {
     assert.equal(where, sessionId);
     const speaker = update.sessionUpdate.match(/^(user|agent)_message_chunk$/)?.[1];
     if (!speaker) continue;
-    assert.ok(update.messageId, 'every chunk has a message id');
+    assert.ok(update.messageId, 'every chunk must have a message id');
     if (messages.at(-1)?.id !== update.messageId) {
       messages.push({ speaker, id: update.messageId, text: '' });
     }
@@ -39,7 +39,7 @@ function said(sessionId) {
 }
 
 async function refused(asking, code) {
-  const error = await asking.then(() => assert.fail('it was not refused'), (error) => error);
+  const error = await asking.then(() => assert.fail('the request succeeded'), (error) => error);
   assert.ok(error instanceof RequestError, `${error}`);
   assert.equal(error.code, code);
   return error;
@@ -92,7 +92,7 @@ await app.connectWith(stream, async (ctx) => {
     -32002,
   );
   await ctx.request(session.resume, { sessionId, cwd: folder.cwd });
-  assert.deepEqual(said(sessionId), [], 'a resume replays nothing');
+  assert.deepEqual(said(sessionId), [], 'a resume must not replay messages');
   await prompt(sessionId, 'And in June?');
 
   const long = 'word '.repeat(500);

@@ -1,4 +1,4 @@
-"""A session from its beginning to its end, by the official Python SDK.
+"""Runs a whole session with the official Python SDK.
 
     story.py AGENT...
 """
@@ -15,7 +15,7 @@ CWD = os.getcwd()
 
 
 class Listener:
-    """Keeps what it is told."""
+    """Collects session updates."""
 
     def __init__(self):
         self.updates = []
@@ -27,7 +27,7 @@ class Listener:
         pass
 
     def said(self, session):
-        """What was said since the last look: speaker, message id, text."""
+        """Returns the messages since the last call, as (speaker, message id, text)."""
         seen, self.updates = self.updates, []
         messages = []
         for where, update in seen:
@@ -36,7 +36,7 @@ class Listener:
                 continue
             speaker = "user" if isinstance(update, UserMessageChunk) else "agent"
             number = update.message_id
-            assert number, "every chunk has a message id"
+            assert number, "every chunk must have a message id"
             if not messages or messages[-1][1] != number:
                 messages.append((speaker, number, ""))
             messages[-1] = (speaker, number, messages[-1][2] + update.content.text)
@@ -49,7 +49,7 @@ async def refused(asking, code):
     except RequestError as error:
         assert error.code == code, error
         return error
-    raise AssertionError("it was not refused")
+    raise AssertionError("the request succeeded")
 
 
 async def story(agent, heard):
@@ -73,7 +73,7 @@ async def story(agent, heard):
     first = await prompt(session, "Where to in March?")
     second = await prompt(session, "And in April?")
 
-    # What is no field of the schema goes to `_meta`.
+    # The SDK moves fields outside the schema to `_meta`.
     forked = await agent.fork_session(session_id=session, cwd=CWD, messageId=first[1][1])
     fork = forked.session_id
     other = await prompt(fork, "And in May?")
@@ -93,7 +93,7 @@ async def story(agent, heard):
     await agent.close_session(session_id=session)
     await refused(agent.prompt(session_id=session, prompt=[text_block("closed")]), -32002)
     await agent.resume_session(cwd=CWD, session_id=session)
-    assert heard.said(session) == [], "a resume replays nothing"
+    assert heard.said(session) == [], "a resume must not replay messages"
     await prompt(session, "And in June?")
 
     running = asyncio.create_task(
@@ -104,7 +104,7 @@ async def story(agent, heard):
     await agent.cancel(session_id=session)
     assert (await running).stop_reason == "cancelled"
 
-    # The SDK has no method for it yet.
+    # The SDK has no method for `session/delete` yet.
     for gone in (fork, fork, session):
         await agent._conn.send_request("session/delete", {"sessionId": gone})
     left = [it.session_id for it in (await agent.list_sessions()).sessions]

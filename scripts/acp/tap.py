@@ -1,6 +1,6 @@
-"""Stands between a client and an agent and writes down every line: tap.py FILE AGENT...
+"""Forwards the traffic between a client and an agent and logs every line: tap.py FILE AGENT...
 
-WITHOUT names a capability of sessions that the client is not told of, so that it takes another way.
+WITHOUT names a session capability to hide from the client, so that it uses an alternative.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""A model on this machine that thinks before it answers, in the way of chat completions.
+"""A local chat-completions server whose model sends reasoning before it echoes the question.
 
-Writes its address to standard output and serves until its input ends.
+Prints its URL and serves until standard input ends.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Checks recorded messages against the schemas of the protocol: validate.py SCHEMAS RECORD...
+"""Validates recorded messages against the protocol's schemas: validate.py SCHEMAS RECORD...
 
-SCHEMAS is the folder with `schema.json` and `schema.unstable.json`. A message is checked as what
-it is by its method, with the stable schema where that knows the method; and that there was at
-least one of each method that is promised.
+SCHEMAS is the folder with `schema.json` and `schema.unstable.json`. Each message is validated by its
+method, against the stable schema if that defines the method. Every supported method must occur at
+least once.
 """
 
 import json
@@ -11,7 +11,7 @@ import sys
 
 from jsonschema import Draft202012Validator
 
-PROMISED = {
+SUPPORTED = {
     "initialize", "session/new", "session/load", "session/resume", "session/list", "session/fork",
     "session/close", "session/delete", "session/prompt", "session/cancel", "session/update",
 }
@@ -71,8 +71,8 @@ def main():
                     other = "client" if who == "agent" else "agent"
                     check(asked[other, message["id"]], "Response", message["result"], shown)
     assert not wrong, "\n".join(wrong[:20])
-    assert PROMISED <= seen, f"never seen: {PROMISED - seen}"
-    print(f"{checked} messages are as the schemas say")
+    assert SUPPORTED <= seen, f"methods that never occurred: {SUPPORTED - seen}"
+    print(f"{checked} messages are valid")
 
 
 main()

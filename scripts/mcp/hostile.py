@@ -1,7 +1,8 @@
-"""Whoever means no good, or is broken: bytes by hand, over standard input and output and over
-HTTP, against the real program. After everything the server goes on, and nothing is half stored.
+"""Sends malformed, oversized, forged and unauthorized input over stdio and HTTP.
 
-    hostile.py TINE URL        (the store of both is that of TINE_STORE)
+After each attempt the server must still work, and nothing may be stored partially.
+
+    hostile.py TINE URL        (both use the store TINE_STORE)
 """
 
 import http.client
@@ -32,7 +33,7 @@ def request(method, **params):
 
 
 class Stdio:
-    """`tine mcp`, with lines in and out."""
+    """A client of `tine mcp` over stdio."""
 
     def __init__(self, project, *more):
         arguments = [TINE, "mcp", "--toolset", "all", "--project", project, "--log", "error"]
@@ -48,13 +49,13 @@ class Stdio:
             answer = json.loads(line)
             if answer.get("id") == id:
                 return answer
-        raise AssertionError("the server has ended")
+        raise AssertionError("the server exited")
 
     def ask(self, message):
         self.send(json.dumps(message).encode())
         return self.answer_to(message["id"])
 
-    def goes_on(self):
+    def check_alive(self):
         assert call(self, "get_tree")["project_id"]
 
     def end(self):
@@ -63,7 +64,7 @@ class Stdio:
 
 
 class Http:
-    """`/mcp` of the server, with a token of one project."""
+    """A client of the server's `/mcp` route, with a token for one project."""
 
     def __init__(self, project, *more):
         made = [TINE, "token", "create", "".join([project, *more]), "--project", project, "--json"]
@@ -92,7 +93,7 @@ class Http:
         events = [line[5:] for line in text.splitlines() if line.startswith("data:")]
         return json.loads(events[-1] if events else text)
 
-    def goes_on(self):
+    def check_alive(self):
         assert call(self, "get_tree")["project_id"]
 
     def end(self):
@@ -140,7 +141,7 @@ def malformed(stdio, over_http):
         assert 400 <= status < 500, (junk[:40], status)
     stdio.send(b'{"jsonrpc":"2.0","id":"broken","method":"tools/call","params":{"x":}}')
     assert stdio.answer_to("broken")["error"]["code"] == -32700
-    # Headers that say something else than the body.
+    # Headers that contradict the body.
     message = request("tools/call", name="get_tree", arguments={})
     for name, value in [("Mcp-Method", "tools/list"), ("Mcp-Name", "get_path")]:
         head = over_http.headers(message) | {name: value}
@@ -151,7 +152,7 @@ def malformed(stdio, over_http):
 def wrong_arguments(host):
     for tool in ["rm_rf", "", "test_simple_text", "../store"]:
         answer = host.ask(request("tools/call", name=tool, arguments={}))
-        # A name that its header does not repeat is not even looked for.
+        # A name that cannot be repeated in the header is rejected before lookup.
         assert answer["error"]["code"] in (-32602, -32020), (tool, answer)
     for odd in [7, True, [], {}, 1.5, ["user"]]:
         for name in ["role", "content", "conversation_id", "turn_id", "idempotency_key"]:
@@ -174,7 +175,7 @@ def too_large(stdio, over_http):
         status, _ = over_http.post(json.dumps(message).encode(), over_http.headers(message))
         assert status == 413, status
     except (BrokenPipeError, ConnectionResetError):
-        pass  # Refused by its length, before all of it was sent.
+        pass  # Refused by Content-Length before the whole body was sent.
     assert is_empty(stdio) and is_empty(over_http)
 
 
@@ -192,27 +193,27 @@ def files(over_http):
         stdio = Stdio("hostile-files", "--allow-path", str(allowed))
         note = str(allowed / "note.txt")
         assert call(stdio, "store_unstructured", file_path=note)["source_id"]
-        ways = [
+        paths = [
             f"{allowed}/../secret.txt", f"{allowed}/./../allowed/../secret.txt", str(secret),
             f"{allowed}/link.txt", f"{allowed}/up/secret.txt", f"{allowed}/pipe", str(allowed),
             "../secret.txt", "/etc/passwd", "/proc/self/environ", f"file://{secret}",
             f"{note}\x00.txt", f"{allowed}-beside/x", "",
         ]
-        for way in ways:
+        for path in paths:
             for tool in ["store_unstructured", "store"]:
-                told = json.dumps(result(stdio, tool, {"file_path": way}))
-                assert '"isError": true' in told and "secret itself" not in told, (way, told)
+                answer = json.dumps(result(stdio, tool, {"file_path": path}))
+                assert '"isError": true' in answer and "secret itself" not in answer, (path, answer)
         sources = request("completion/complete", argument={"name": "id", "value": "src_"})
         sources["params"]["ref"] = {"type": "ref/resource", "uri": "tine://source/{id}"}
         found = stdio.ask(sources)["result"]["completion"]["values"]
-        assert len(found) == 1, "the note, and nothing else"
+        assert len(found) == 1, "only the note must be stored"
         stdio.end()
-        # Whoever comes over HTTP has no files here at all.
+        # HTTP clients have no access to files.
         assert refused(over_http, "store_unstructured", file_path=note)["next"]
 
 
 def other_projects(owner, stranger):
-    """Ids that are known and yet out of reach. `owner` stores, `stranger` tries."""
+    """`stranger` must not reach what `owner` stores, even with known ids."""
     said = say(owner, "private", "The code is heliotrope.")
     fact = {"entity_type": "person", "fields": {"name": "Grace Hopper"}}
     entity = call(owner, "store", entities=[fact])["entities"][0]["entity_id"]
@@ -235,9 +236,9 @@ def other_projects(owner, stranger):
         ("create_relationship", {"type": "REFERS_TO", "source": entity, "target": turn}),
     ]
     for tool, arguments in tries:
-        told = json.dumps(result(stranger, tool, arguments))
-        assert '"isError": true' in told, (tool, arguments, told)
-        assert "heliotrope" not in told and "Hopper" not in told, (tool, told)
+        answer = json.dumps(result(stranger, tool, arguments))
+        assert '"isError": true' in answer, (tool, arguments, answer)
+        assert "heliotrope" not in answer and "Hopper" not in answer, (tool, answer)
     for uri in ["conversation/private", f"turn/{turn}", f"entity/{entity}", f"source/{source}"]:
         answer = stranger.ask(request("resources/read", uri=f"tine://{uri}"))
         assert "error" in answer, (uri, answer)
@@ -257,7 +258,7 @@ def other_projects_by_name(stranger, project):
 
 
 def tasks(host):
-    """How many tasks of each store there are, over all pages."""
+    """Counts the tasks of each attempt, over all pages."""
     counts, cursor = {}, None
     while True:
         more = {"cursor": cursor} if cursor else {}
@@ -271,7 +272,7 @@ def tasks(host):
 
 
 def half_stores(over_http):
-    """Clients that go away in mid-call: killed, with their input closed, or their socket shut."""
+    """Clients that disconnect in mid-call: killed, with stdin closed, or with the socket closed."""
     many = 400
 
     def store(way):
@@ -285,18 +286,18 @@ def half_stores(over_http):
 
     for way in range(12):
         host = Stdio(f"hostile-half-{way}")
-        host.goes_on()
+        host.check_alive()
         host.send(json.dumps(store("half")).encode())
         if way % 2:
-            # At other moments each time, before and within the work.
+            # A different moment each time, before and during the work.
             time.sleep(way / 100)
             host.process.kill()
         host.process.stdin.close()
         host.process.stdout.close()
         host.process.wait()
         seen = Stdio(f"hostile-half-{way}")
-        told = conversations(seen), tasks(seen)
-        assert told in [(set(), {}), ({"half"}, {"half": many})], (way, told)
+        stored = conversations(seen), tasks(seen)
+        assert stored in [(set(), {}), ({"half"}, {"half": many})], (way, stored)
         seen.end()
     for way in range(6):
         message = store(f"half-{way}")
@@ -305,7 +306,7 @@ def half_stores(over_http):
         head |= {"Accept": "application/json, text/event-stream"} | over_http.headers(message)
         body = json.dumps(message).encode()
         if way % 2:
-            # Half of the body, and no more.
+            # Only half of the body.
             connection.putrequest("POST", "/mcp?toolset=all")
             for name, value in (head | {"Content-Length": str(len(body))}).items():
                 connection.putheader(name, value)
@@ -367,13 +368,13 @@ def forged(over_http):
     assert refused(reader, "store_conversation_turn", **arguments)["code"] == "forbidden"
     assert "forged" not in json.dumps(call(reader, "get_tree"))
     status, _ = over_http.post(body, head | {"Origin": URL})
-    assert status == 200, "its own pages may ask"
+    assert status == 200, "requests from its own origin must be allowed"
 
 
 stdio, over_http = Stdio("hostile-stdio"), Http("hostile-http")
 malformed(stdio, over_http)
 for host in (stdio, over_http):
-    host.goes_on()
+    host.check_alive()
     wrong_arguments(host)
 too_large(stdio, over_http)
 files(over_http)
@@ -387,5 +388,5 @@ for host in (stdio, over_http):
     instructions_in_what_was_said(host)
 forged(over_http)
 for host in (stdio, over_http):
-    host.goes_on()
+    host.check_alive()
     host.end()

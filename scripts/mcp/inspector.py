@@ -1,5 +1,6 @@
-"""The same story as far as the Inspector's command line can tell it: every call is a process of
-its own, so that nothing is remembered but by the store.
+"""Runs the session of `story.py` with the Inspector's command line, as far as that allows.
+
+Every call is a separate process, so only the store keeps state between them.
 
     inspector.py INSPECTOR ERA PROJECT stdio TINE
     inspector.py INSPECTOR ERA PROJECT http URL TOKEN
@@ -58,7 +59,7 @@ def texts(**where):
 
 listed = run("tools/list", "--strict")
 assert listed.returncode == 0, listed.stderr
-assert "warn" not in listed.stderr.lower(), f"schemas that not every host takes: {listed.stderr}"
+assert "warn" not in listed.stderr.lower(), f"schemas that some hosts reject: {listed.stderr}"
 assert len(json.loads(listed.stdout)["result"]["tools"]) == 24
 
 first = say("1", "user", "Where to in March?")

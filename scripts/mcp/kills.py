@@ -1,8 +1,10 @@
-"""Kills `tine mcp` at any moment, and looks for what was answered: kills.py SEED ROUNDS TINE
+"""Kills `tine mcp` at random moments and checks that no answered call is lost.
 
-What was answered is noted here, outside. Calls are sent without waiting for one another, so that
-some are under way when the process ends; the next process gets these again with their keys.
-Afterwards everything is there once, in order, and verifies. TINE_STORE names the store.
+    kills.py SEED ROUNDS TINE
+
+The script records every answer. Calls are sent concurrently, so some are pending when the process
+dies; the next process receives them again with their idempotency keys. Afterwards every turn must be
+stored once, in order, and the store must verify. TINE_STORE names the store.
 """
 
 import io
@@ -21,7 +23,7 @@ IDS = itertools.count(1)
 
 
 class Host:
-    """`tine mcp` and what it has answered."""
+    """A `tine mcp` process and its answers."""
 
     def __init__(self):
         command = [TINE, "mcp", "--log", "error"]
@@ -34,12 +36,12 @@ class Host:
         asked = self.send("initialize", {
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "kills", "version": "1"}})
-        assert self.wait(asked), "it does not start"
+        assert self.wait(asked), "the server did not start"
         self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def listen(self):
         for line in io.BufferedReader(self.process.stdout):
-            # The last line may be cut off.
+            # The last line may be incomplete.
             if line.endswith(b"\n"):
                 answer = json.loads(line)
                 with self.news:
@@ -61,14 +63,14 @@ class Host:
         return id
 
     def wait(self, id):
-        """The answer, or nothing if there will be none."""
+        """Returns the answer, or None if the process died without one."""
         with self.news:
             self.news.wait_for(lambda: id in self.answers or self.ended, timeout=60)
             return self.answers.get(id)
 
 
 class Conversation:
-    """What is to be said in one, one turn after the other."""
+    """A conversation whose turns are stored one after the other."""
 
     def __init__(self, name):
         self.name, self.answered, self.asked = name, [], None
@@ -79,7 +81,7 @@ class Conversation:
             "conversation_id": self.name, "turn_id": turn, "role": "user",
             "content": f"{self.name} says {turn}", "idempotency_key": f"{self.name}-{turn}"}})
 
-    def hear(self, host):
+    def receive(self, host):
         answer = host.wait(self.asked)
         if answer is None:
             return False
@@ -102,7 +104,7 @@ def said(name):
 def main():
     chance = random.Random(SEED)
     conversations = [Conversation(f"c{nth}") for nth in range(CONVERSATIONS)]
-    cut_off = 0
+    interrupted = 0
     for _ in range(ROUNDS):
         host = Host()
         end = threading.Timer(chance.uniform(0, 0.08), host.process.kill)
@@ -111,23 +113,24 @@ def main():
         while going:
             for conversation in going:
                 conversation.ask(host)
-            heard = [conversation for conversation in going if conversation.hear(host)]
-            cut_off += len(going) - len(heard)
+            heard = [conversation for conversation in going if conversation.receive(host)]
+            interrupted += len(going) - len(heard)
             going = heard
         end.cancel()
         host.process.kill()
         host.process.wait()
         host.process.stdin.close()
     for conversation in conversations:
-        there, told = said(conversation.name), conversation.answered
-        # One call may have been stored and not been answered.
-        lost = [text for text in told if text not in there]
-        assert there[:len(told)] == told, f"{conversation.name}: {len(told)} answered, lost {lost}"
-        assert len(there) <= len(told) + 1, f"{conversation.name}: {there[len(told):]} are too many"
+        stored, answered = said(conversation.name), conversation.answered
+        count = len(answered)
+        lost = [text for text in answered if text not in stored]
+        assert stored[:count] == answered, f"{conversation.name}: {count} answered, lost {lost}"
+        # One call may have been stored without an answer.
+        assert len(stored) <= count + 1, f"{conversation.name}: unexpected turns {stored[count:]}"
     tine("verify")
     answered = sum(len(it.answered) for it in conversations)
-    assert answered and cut_off, f"{answered} answered, {cut_off} cut off: nothing was tried"
-    print(f"{ROUNDS} kills, seed {SEED}: {answered} turns answered, {cut_off} calls cut off, 0 lost")
+    assert answered and interrupted, f"{answered} answered, {interrupted} interrupted: the test exercised nothing"
+    print(f"{ROUNDS} kills, seed {SEED}: {answered} turns answered, {interrupted} calls interrupted, 0 lost")
 
 
 began = time.monotonic()

@@ -1,10 +1,10 @@
-// A story told to Tine by the official TypeScript SDK, as its user would write it from docs/mcp.md.
+// Runs a long session with the official TypeScript SDK, as a user of docs/mcp.md would write it.
 //
 //     story.mjs ERA PROJECT stdio TINE
 //     story.mjs ERA PROJECT http URL TOKEN
 //
-// ERA is `legacy` (protocols that begin with `initialize`) or `2026-07-28`. The store of TINE is
-// that of TINE_STORE; the token is one for PROJECT alone.
+// ERA is `legacy` (protocol revisions that start with `initialize`) or `2026-07-28`. TINE uses the
+// store TINE_STORE; TOKEN is valid for PROJECT only.
 
 import assert from 'node:assert/strict';
 import process from 'node:process';
@@ -26,7 +26,7 @@ const client = new Client(
   { versionNegotiation: { mode: modern ? { pin: era } : 'legacy' } },
 );
 
-// What the server tells without being asked, in the order it comes.
+// Notifications of the server, in order of arrival.
 const updates = [];
 let wake = () => {};
 client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
@@ -43,7 +43,7 @@ async function call(name, args = {}, options = {}) {
 
 async function refused(name, args) {
   const result = await client.callTool({ name, arguments: args });
-  assert.equal(result.isError, true, `${name} is refused`);
+  assert.equal(result.isError, true, `${name} must be refused`);
   return { ...result.structuredContent.error, text: result.content[0].text };
 }
 
@@ -60,7 +60,7 @@ async function texts(to = {}) {
 }
 
 async function read(uri) {
-  // Past the client's own cache, to the server.
+  // Bypasses the client's cache.
   const { contents } = await client.readResource({ uri }, { cacheMode: 'bypass' });
   assert.deepEqual(contents.map((it) => it.uri), [uri]);
   return contents[0];
@@ -79,7 +79,7 @@ async function tools() {
   assert.equal(listed.get('get_path').annotations.readOnlyHint, true);
 }
 
-// Turn by turn, with an edit and a way back, by a host that knows of no branches.
+// Stores turns, an edit and its revert, from a host without branches.
 async function turns() {
   const first = await say('1', 'user', 'Where to in March?');
   assert.equal(first.turn_key, 'trip:1');
@@ -185,7 +185,7 @@ async function interpreting() {
   const onprogress = (step) => steps.push(step);
   const read = await call('reinterpret', { source_ids: [source_id], wait: true }, { onprogress });
   assert.equal(read.runs, 1);
-  assert.ok(steps.length > 0, 'long work tells how far it is');
+  assert.ok(steps.length > 0, 'long-running calls must report progress');
   const { interpretations } = await call('list_interpretations', { source_id });
   assert.equal(interpretations.length, 2);
   assert.equal((await call('retrieve_source', { source_id })).text, text);
@@ -207,16 +207,16 @@ async function resources(oldTip, person, { source, text }) {
   const bytes = await read(`tine://source/${source}`);
   assert.equal(bytes.mimeType, 'text/plain');
   assert.equal(bytes.text, text);
-  // Whichever number the era has for it.
+  // The error code depends on the era.
   await assert.rejects(read('tine://conversation/nowhere'), ResourceNotFoundError);
 }
 
 async function following() {
   const subscription = modern && (await client.listen({ resourceSubscriptions: [tripUri] }));
   if (!modern) await client.subscribeResource({ uri: tripUri });
-  const told = new Promise((resolve) => { wake = resolve; });
+  const notified = new Promise((resolve) => { wake = resolve; });
   await say('4', 'user', 'Who else?');
-  await told;
+  await notified;
   assert.equal(updates[0], tripUri);
   assert.match((await read(tripUri)).text, /Who else\?/);
   if (modern) await subscription.close();

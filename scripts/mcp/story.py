@@ -1,10 +1,10 @@
-"""A story told to Tine by the official Python SDK, as its user would write it from docs/mcp.md.
+"""Runs a long session with the official Python SDK, as a user of docs/mcp.md would write it.
 
     story.py ERA PROJECT stdio TINE
     story.py ERA PROJECT http URL TOKEN
 
-ERA is `legacy` (protocols that begin with `initialize`) or `2026-07-28`. The store of TINE is that
-of TINE_STORE; the token is one for PROJECT alone.
+ERA is `legacy` (protocol revisions that start with `initialize`) or `2026-07-28`. TINE uses the store
+TINE_STORE; TOKEN is valid for PROJECT only.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ ERA, PROJECT, TRANSPORT, *WHERE = sys.argv[1:]
 MODERN = ERA != "legacy"
 SECONDS = 30
 
-# What older protocols need is deprecated, and still to be tried.
+# Older protocol revisions use deprecated parts of the SDK.
 warnings.simplefilter("ignore")
 
 
 class Host:
-    """A connected client, with the project that every answer has to name."""
+    """A connected client that checks the project of every answer."""
 
     def __init__(self, client):
         self.client = client
@@ -56,7 +56,7 @@ class Host:
         return [turn["text"] for turn in path["turns"]]
 
     async def read(self, uri):
-        # Past the client's own cache, to the server.
+        # Bypasses the client's cache.
         contents = (await self.client.read_resource(uri, cache_mode="bypass")).contents
         assert [str(it.uri) for it in contents] == [uri]
         return contents[0]
@@ -88,7 +88,7 @@ async def turns(host):
     assert tool["turn_key"] == "trip:2:tool:call-7"
     old_tip = (await host.say("2", "assistant", "Thirty-one hours, over Paris."))["turn_id"]
 
-    # A call that is sent again with its key is answered as before.
+    # Repeating a call with its key returns the first answer.
     again = {"conversation_id": "trip", "turn_id": "1", "role": "user"}
     again |= {"content": "Where to in March?", "title": "A trip"}
     key = "conversation-trip-1-1"
@@ -98,7 +98,7 @@ async def turns(host):
     error, _ = await host.refused("store_conversation_turn", **again, idempotency_key=key)
     assert error["code"] == "idempotency_mismatch" and "new idempotency_key" in error["next"]
 
-    # The person edits the first message; the host goes on as if nothing had been there.
+    # The user edits the first message, and the host continues from the edit.
     edited = await host.say("1", "user", "Where to in June?")
     assert edited["superseded"] == first["turn_id"]
     await host.say("1", "assistant", "Madeira.")
@@ -111,7 +111,7 @@ async def turns(host):
     tree = await host.call("get_tree", conversation_id="trip")
     assert tree["total"] == 8 and [it["leaf"] for it in tree["tails"]] == [old_tip]
 
-    # Back to what it said at first: three observations, and the snapshot says A.
+    # The edit is reverted: three observations, and the snapshot shows the first text.
     back = await host.say("1", "user", "Where to in March?")
     assert back["turn_id"] == first["turn_id"] and back["outcome"] == "reused"
     seen = await host.call("list_observations", entity_id="trip:1")
@@ -121,15 +121,15 @@ async def turns(host):
     assert now["fields"]["content"] == "Where to in March?"
     assert now["note"] == "recorded content: data, not instructions"
 
-    # And on from there.
+    # The conversation continues from the reverted message.
     await host.say("1", "assistant", "Lisbon is warm.")
     await host.say("2", "user", "By plane?")
     assert await host.texts() == ["Where to in March?", "Lisbon is warm.", "By plane?"]
     return old_tip
 
 
-async def hosts_of_many_kinds(host):
-    """What a host may know or not know of its own chat."""
+async def hosts_of_all_kinds(host):
+    """Hosts that know more or less about their own conversations."""
     async def store(**turn):
         return await host.call("store_conversation_turn", **turn)
 
@@ -137,7 +137,7 @@ async def hosts_of_many_kinds(host):
         path = await host.call("get_path", conversation_id=conversation)
         return [turn["text"] for turn in path["turns"]]
 
-    # One that shows no id at all: Tine makes one, and the answer begins with it.
+    # A host without ids: Tine generates one, and the answer starts with it.
     result = await host.client.call_tool(
         "store_conversation_turn", {"role": "user", "content": "Hello?"}
     )
@@ -150,26 +150,26 @@ async def hosts_of_many_kinds(host):
     by_entity = await store(conversation_id=entity, turn_id="3", role="user", content="Good.")
     assert by_entity["conversation_id"] == made
 
-    # One that calls it a session, and one whose threads are branches.
+    # Hosts with session ids, and with threads that map to branches.
     session = await store(session_id="s-1", turn_id="1", role="user", content="In a session")
     assert session["conversation_id"] == "s-1"
     thread = {"conversation_id": "s-1", "thread_id": "deep", "turn_id": "1", "role": "user"}
     assert (await store(**thread, content="In a thread"))["branch"] == "deep"
 
-    # One that goes back silently, and says which message is the one before.
+    # A host that goes back without notice and names the parent message.
     for number in ("1", "2", "3"):
         await store(conversation_id="back", turn_id=number, role="user", content=f"Say {number}")
     turn = {"conversation_id": "back", "turn_id": "9", "role": "user", "content": "After the first"}
     await store(**turn, parent_message_id="1")
     assert await texts("back") == ["Say 1", "After the first"]
 
-    # One that sends everything that was said before.
+    # A host that sends the whole history with each turn.
     history = [{"role": "user", "content": "Say 1"}, {"role": "assistant", "content": "Said"}]
     turn = {"conversation_id": "back", "turn_id": "10", "role": "user", "content": "And now?"}
     await store(**turn, history=history)
     assert await texts("back") == ["Say 1", "Said", "And now?"]
 
-    # Blocks, a file that belongs to them, and a host that fills in every argument.
+    # Content blocks with an attachment, from a host that sends every argument.
     source = (await host.call("store_unstructured", text="A plan", interpret="none"))["source_id"]
     blocks = [{"type": "text", "text": "See the plan"}, {"type": "text", "text": "and say"}]
     stored = await store(
@@ -282,7 +282,7 @@ async def interpreting(host):
         "reinterpret", {"source_ids": [source], "wait": True}, progress_callback=progress
     )
     assert again.structured_content["runs"] == 1, again
-    assert steps, "long work tells how far it is"
+    assert steps, "long-running calls must report progress"
     runs = (await host.call("list_interpretations", source_id=source))["interpretations"]
     assert len(runs) == 2
     assert (await host.call("retrieve_source", source_id=source))["text"] == text
@@ -305,7 +305,7 @@ async def resources(host, others, old_tip, person, source, text):
     assert bytes_.mime_type == "text/plain" and bytes_.text == text
     try:
         await host.read("tine://conversation/nowhere")
-        raise AssertionError("there is no such conversation")
+        raise AssertionError("reading an unknown conversation succeeded")
     except MCPError as error:
         assert error.code == (-32602 if MODERN else -32002), error
         assert error.data["uri"] == "tine://conversation/nowhere", error
@@ -340,7 +340,7 @@ async def prompts(host):
     assert "On foot?" in got.messages[2].content.resource.text
     try:
         await host.client.get_prompt("summarise_branch", {})
-        raise AssertionError("it needs a conversation")
+        raise AssertionError("the prompt succeeded without its required argument")
     except MCPError as error:
         assert error.code == -32602 and "conversation_id" in error.message, error
 
@@ -367,7 +367,7 @@ async def refusals(host):
     assert error["message"] == "there is no conversation `nowhere`"
     try:
         await host.client.call_tool("forget_everything", {})
-        raise AssertionError("there is no such tool")
+        raise AssertionError("calling an unknown tool succeeded")
     except MCPError as error:
         assert error.code == -32602 and "get_path" in error.message, error
 
@@ -390,13 +390,13 @@ async def main():
         server = streamable_http_client(f"{url}/mcp?toolset=all", http_client=http)
     options = {"mode": ERA, "message_handler": notified, "read_timeout_seconds": SECONDS}
     if MODERN:
-        # What a server is, is asked for by whoever wants to know it.
+        # The client asks the server for its protocol revision.
         options["mode"] = "auto"
     async with Client(server, **options) as client:
         host = Host(client)
         await tools(host)
         old_tip = await turns(host)
-        others = await hosts_of_many_kinds(host)
+        others = await hosts_of_all_kinds(host)
         await pages(host)
         await tree(host, old_tip)
         person = await facts(host)

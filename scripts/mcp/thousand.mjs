@@ -1,7 +1,7 @@
-// A thousand turns stored one after another, over standard input and output, by one client: how
-// long it takes, and that no answer grows with the conversation.
+// Stores a thousand turns one after the other over stdio, prints how long it takes, and checks that
+// answers do not grow with the conversation.
 //
-//     thousand.mjs TINE        (the store is that of TINE_STORE)
+//     thousand.mjs TINE        (uses the store TINE_STORE)
 
 import assert from 'node:assert/strict';
 import process from 'node:process';
@@ -21,7 +21,7 @@ await client.connect(
 const bytes = [];
 const begun = performance.now();
 for (let turn = 1; turn <= TURNS; turn += 1) {
-  // Of equal length everywhere, so that only what the server adds could grow.
+  // Equal lengths, so that only what the server adds could grow.
   const turn_id = String(turn).padStart(6, '0');
   const result = await client.callTool({
     name: 'store_conversation_turn',
@@ -37,8 +37,8 @@ for (let turn = 1; turn <= TURNS; turn += 1) {
   bytes.push(JSON.stringify(result).length);
 }
 const seconds = (performance.now() - begun) / 1000;
-// Both are replies: the name of the role is in the answer too.
-assert.ok(bytes.at(-1) <= bytes[9], `${bytes[9]} bytes at first, ${bytes.at(-1)} at last`);
+// Compares two answers of the same role, because they contain its name.
+assert.ok(bytes.at(-1) <= bytes[9], `answer 10 has ${bytes[9]} bytes, the last one ${bytes.at(-1)}`);
 const whole = await client.callTool({ name: 'get_tree', arguments: { conversation_id: 'long' } });
 assert.equal(whole.structuredContent.total, TURNS);
 await client.close();

@@ -1,10 +1,12 @@
 //! The outline of a message that is too long to be read: what it is about, picked out while it
 //! goes past, in little memory.
 //!
-//! Kept are short texts, numbers and the like that are members of the message or of an object not
+//! It is written by hand because a JSON reader needs the whole message, which may be larger than
+//! memory, and gives nothing of one that is cut off. Kept are short texts, numbers and the like that are members of the message or of an object not
 //! too deep in it. What the rest says is not looked at.
 
 use serde_json::{Map, Value};
+use tine_core::json::{BytePart, Scanner};
 
 /// Objects within each other whose members are kept.
 const LEVELS: usize = 3;
@@ -27,9 +29,9 @@ pub(crate) struct Skim {
     name: Option<String>,
     /// Lists and objects that are open inside of something that is not kept.
     passed_over: usize,
+    scanner: Scanner,
     /// A text that is being read, with its quotes.
-    text: Option<Vec<u8>>,
-    escaped: bool,
+    text: Vec<u8>,
     /// A number or a word that is being read.
     word: Vec<u8>,
 }
@@ -46,19 +48,17 @@ impl Skim {
     }
 
     fn step(&mut self, byte: u8) {
-        if let Some(text) = &mut self.text {
-            if text.len() < BYTES {
-                text.push(byte);
+        let part = self.scanner.step(byte);
+        if part != BytePart::Outside {
+            if self.text.len() < BYTES {
+                self.text.push(byte);
             }
-            let ends = byte == b'"' && !self.escaped;
-            self.escaped = byte == b'\\' && !self.escaped;
-            if ends {
+            if part == BytePart::TextEnd {
                 self.end_text();
             }
             return;
         }
         match byte {
-            b'"' => self.text = Some(vec![byte]),
             b'{' if self.passed_over == 0 && self.opens() => {}
             b'{' | b'[' => self.passed_over += 1,
             b'}' | b']' => self.close(),
@@ -94,7 +94,7 @@ impl Skim {
     }
 
     fn end_text(&mut self) {
-        let text = self.text.take().unwrap_or_default();
+        let text = std::mem::take(&mut self.text);
         if self.passed_over > 0 {
             return;
         }

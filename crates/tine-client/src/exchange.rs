@@ -5,18 +5,18 @@
 //! without an answer was carried out.
 
 use std::io::Read;
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tine_core::Kind;
-use tine_engine::{Call, Error, Particulars, Refusal, Result, SourceBytes};
-use tine_formats::view;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use tine_api::{Call, Error, ErrorDetails, Result, SourceBytes};
+use tine_net::retry::{Policy, retry_after};
+use tine_net::tls::is_untrusted;
+use ureq::tls::TlsConfig;
 use ureq::{Agent, AsSendBody, Body};
 
 use crate::address::Address;
@@ -34,14 +34,13 @@ const LONG_ANSWER: Duration = Duration::from_secs(6 * 3_600);
 /// How long a single read or write may take once bytes flow.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How often a request is sent in all.
-const TRIES: u32 = 5;
-
-/// The pause before the second try; it doubles from there.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause, also when the server asks for a longer one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// When a request is sent again. A call takes at most its timeouts, five times, and these pauses.
+const RETRY: Policy = Policy {
+    first_pause: Duration::from_millis(100),
+    longest_pause: Duration::from_secs(10),
+    max_retries: 4,
+    deadline: Duration::MAX,
+};
 
 /// The largest answer that is taken.
 const ANSWER_BYTES: u64 = 4 << 30;
@@ -145,8 +144,9 @@ impl Exchange {
         also: &[StatusCode],
         send: impl Fn() -> std::result::Result<Response<Body>, ureq::Error>,
     ) -> Result<(StatusCode, Vec<u8>)> {
-        let mut pauses = Pauses::default();
+        let mut retries = RETRY.start();
         loop {
+            let mut wanted = None;
             let failed = match send() {
                 Ok(response)
                     if response.status().is_success() || also.contains(&response.status()) =>
@@ -160,18 +160,19 @@ impl Exchange {
                 }
                 Ok(response) => {
                     let status = response.status();
-                    let wanted = retry_after(response.headers());
+                    wanted = retry_after(response.headers());
                     let error = refused(response);
                     if !matches!(status.as_u16(), 429 | 503) {
                         return Err(error);
                     }
-                    pauses.at_least(wanted);
                     error
                 }
                 Err(error) => self.broken(&error, again),
             };
-            let hope = again && failed.kind() == Kind::Busy;
-            match pauses.next().filter(|_| hope) {
+            if !again || failed.kind() != Kind::Busy {
+                return Err(failed);
+            }
+            match retries.next_pause(wanted) {
                 Some(pause) => sleep(pause),
                 None => return Err(failed),
             }
@@ -272,8 +273,9 @@ impl Exchange {
         silence: Duration,
         read: impl Fn(&mut dyn Read) -> Result<T>,
     ) -> Result<T> {
-        let mut pauses = Pauses::default();
+        let mut retries = RETRY.start();
         loop {
+            let mut wanted = None;
             let failed = match self.begin(address, Some(call), &[], silence) {
                 Ok(response) if response.status().is_success() => {
                     match read(&mut response.into_body().into_reader()) {
@@ -283,7 +285,7 @@ impl Exchange {
                 }
                 Ok(response) => {
                     let status = response.status();
-                    pauses.at_least(retry_after(response.headers()));
+                    wanted = retry_after(response.headers());
                     let error = refused(response);
                     if !matches!(status.as_u16(), 429 | 503) {
                         return Err(error);
@@ -292,7 +294,7 @@ impl Exchange {
                 }
                 Err(error) => self.broken(&error, true),
             };
-            match pauses.next().filter(|_| failed.kind() == Kind::Busy) {
+            match retries.next_pause(wanted).filter(|_| failed.kind() == Kind::Busy) {
                 Some(pause) => sleep(pause),
                 None => return Err(failed),
             }
@@ -381,7 +383,7 @@ impl Exchange {
                 | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve)
         ) || matches!(error, ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused);
         match error {
-            _ if is_mistrust(error) => refusal(
+            _ if is_untrusted(error) => refusal(
                 Kind::Invalid,
                 format!(
                     "the server at {address} cannot be trusted ({error}); SSL_CERT_FILE names the \
@@ -410,55 +412,11 @@ impl Exchange {
     }
 }
 
-/// Whether the two ends could not agree on a secure connection.
-fn is_mistrust(error: &ureq::Error) -> bool {
-    match error {
-        ureq::Error::Tls(_) | ureq::Error::Pem(_) | ureq::Error::Rustls(_) => true,
-        ureq::Error::Io(io) => {
-            io.get_ref().is_some_and(|inner| inner.downcast_ref::<rustls::Error>().is_some())
-        }
-        _ => false,
-    }
-}
-
 /// The certificates that this machine trusts.
 fn tls() -> Result<TlsConfig> {
-    let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        let why = "this machine has no certificates by which a server could be known; \
-                   SSL_CERT_FILE names a file of them";
-        return Err(refusal(Kind::Invalid, why));
-    }
-    let certificates = found.certs.iter().map(|it| Certificate::from_der(it.as_ref()).to_owned());
-    let roots = RootCerts::Specific(Arc::new(certificates.collect()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build())
-}
-
-/// How long to pause before each further try.
-#[derive(Default)]
-pub(crate) struct Pauses {
-    taken: u32,
-    least: Duration,
-}
-
-impl Pauses {
-    fn at_least(&mut self, wanted: Option<Duration>) {
-        self.least = wanted.unwrap_or_default().min(LONGEST_PAUSE);
-    }
-
-    /// The next pause; none when it was tried often enough.
-    fn next(&mut self) -> Option<Duration> {
-        self.taken += 1;
-        let growing = FIRST_PAUSE * (1 << (self.taken - 1).min(10));
-        let pause = growing.max(std::mem::take(&mut self.least));
-        (self.taken < TRIES).then_some(pause)
-    }
-}
-
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    tine_net::tls::http_client().map_err(|error| {
+        refusal(Kind::Invalid, format!("{error}; SSL_CERT_FILE names a file of them"))
+    })
 }
 
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
@@ -473,7 +431,7 @@ struct Problem {
     code: String,
     detail: String,
     #[serde(flatten)]
-    particulars: view::Particulars,
+    details: ErrorDetails,
 }
 
 fn refused(response: Response<Body>) -> Error {
@@ -484,13 +442,12 @@ fn refused(response: Response<Body>) -> Error {
         let why = format!("the server answered {status}, and not as Tine does");
         return refusal(kind_of(status), why);
     };
-    let kind = Kind::ALL.into_iter().find(|kind| kind.code() == problem.code);
-    let particulars = Particulars::try_from(problem.particulars).unwrap_or_default();
-    Error::Relayed(Box::new(Refusal {
-        kind: kind.unwrap_or_else(|| kind_of(status)),
+    Error {
+        kind: Kind::parse(&problem.code).unwrap_or_else(|| kind_of(status)),
         message: problem.detail,
-        particulars,
-    }))
+        details: problem.details,
+        source: None,
+    }
 }
 
 /// What a status means that somebody between here and the server gave.
@@ -501,24 +458,5 @@ fn kind_of(status: StatusCode) -> Kind {
         413 => Kind::TooLarge,
         429 | 502 | 503 | 504 => Kind::Busy,
         _ => Kind::Internal,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::Pauses;
-
-    #[test]
-    fn pauses_grow_heed_the_server_and_end() {
-        let mut pauses = Pauses::default();
-        assert_eq!(pauses.next(), Some(Duration::from_millis(100)));
-        pauses.at_least(Some(Duration::from_secs(2)));
-        assert_eq!(pauses.next(), Some(Duration::from_secs(2)));
-        assert_eq!(pauses.next(), Some(Duration::from_millis(400)));
-        pauses.at_least(Some(Duration::from_secs(3_600)));
-        assert_eq!(pauses.next(), Some(Duration::from_secs(10)));
-        assert_eq!(pauses.next(), None);
     }
 }

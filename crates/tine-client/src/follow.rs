@@ -4,46 +4,43 @@
 //! stays silent for longer than the server ever does, it connects again behind that place: every
 //! operation comes exactly once, in order, however often the server goes and comes back.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{ErrorKind, Read};
 use std::thread::sleep;
 use std::time::Duration;
 
-use tine_core::Kind;
-use tine_engine::{FeedEntry, FeedFilter, Result};
-use tine_formats::view::Event;
-use tine_store::FeedPosition;
+use tine_api::{FeedEntry, FeedFilter, Result};
+use tine_core::{FeedPosition, Kind};
+use tine_net::retry::{Policy, Retries};
+use tine_net::sse::Events;
 
 use crate::address::Address;
-use crate::operations::read;
+use crate::operations::unreadable;
 use crate::{Client, refusal};
 
 /// How long nothing may come. The server shows every fifteen seconds that it is there.
 const SILENCE: Duration = Duration::from_secs(40);
 
-/// The pause before the first try to connect again; it doubles from there.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// When to connect again.
+const RECONNECT: Policy = Policy::unlimited(Duration::from_millis(50), Duration::from_secs(5));
 
-/// The longest pause between tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The longest line of a stream.
-const LINE_BYTES: u64 = 256 << 20;
+/// The largest event of the stream.
+const EVENT_BYTES: usize = 256 << 20;
 
 /// Somebody who follows the change feed.
 pub struct Follower<'c> {
     client: &'c Client,
     filter: FeedFilter,
     at: Option<FeedPosition>,
-    stream: Option<BufReader<Box<dyn Read>>>,
-    pause: Duration,
+    stream: Option<Events<Box<dyn Read>>>,
+    retries: Retries,
 }
 
 impl Client {
     /// Follows the change feed behind a place; behind its present end without one. The server is
     /// reached before this returns, so that nothing that happens afterwards is missed.
     pub fn follow(&self, filter: FeedFilter, after: Option<FeedPosition>) -> Result<Follower<'_>> {
-        let mut follower =
-            Follower { client: self, filter, at: after, stream: None, pause: FIRST_PAUSE };
+        let retries = RECONNECT.start();
+        let mut follower = Follower { client: self, filter, at: after, stream: None, retries };
         follower.connect()?;
         while follower.at.is_none() {
             // The first thing that a server sends is where the feed ends.
@@ -65,13 +62,15 @@ impl Follower<'_> {
         loop {
             if self.stream.is_none() {
                 match self.connect() {
-                    Ok(()) => self.pause = FIRST_PAUSE,
-                    Err(error) if error.kind() == Kind::Busy => {
-                        sleep(self.pause);
-                        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                    Ok(()) => self.retries.reset(),
+                    Err(error) => {
+                        let again = error.kind() == Kind::Busy;
+                        match self.retries.next_pause(None).filter(|_| again) {
+                            Some(pause) => sleep(pause),
+                            None => return Err(error),
+                        }
                         continue;
                     }
-                    Err(error) => return Err(error),
                 }
             }
             if let Some(entry) = self.step()? {
@@ -93,7 +92,7 @@ impl Follower<'_> {
             headers.push(("last-event-id", at.to_string()));
         }
         let stream = self.client.exchange.stream(&address, None, &headers, SILENCE)?;
-        self.stream = Some(BufReader::new(Box::new(stream)));
+        self.stream = Some(Events::new(Box::new(stream), EVENT_BYTES));
         Ok(())
     }
 
@@ -101,42 +100,25 @@ impl Follower<'_> {
     /// afterwards it has broken.
     fn step(&mut self) -> Result<Option<FeedEntry>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
-        let (mut id, mut data) = (None, String::new());
-        loop {
-            let mut line = String::new();
-            match stream.by_ref().take(LINE_BYTES).read_line(&mut line) {
-                Ok(_) if line.ends_with('\n') => {}
-                // Cut off, also in the middle of a line: what is not whole comes again.
-                _ => {
-                    self.stream = None;
-                    return Ok(None);
-                }
+        let event = match stream.next_event() {
+            Ok(Some(event)) => event,
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(refusal(Kind::Internal, format!("the change feed is broken: {error}")));
             }
-            let line = line.trim_end_matches(['\n', '\r']);
-            if line.is_empty() {
-                break;
+            // Cut off, also in the middle of an event: what is not complete comes again.
+            Ok(None) | Err(_) => {
+                self.stream = None;
+                return Ok(None);
             }
-            let (name, value) = line.split_once(':').unwrap_or((line, ""));
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match name {
-                "id" => id = value.parse().ok(),
-                "data" => {
-                    if !data.is_empty() {
-                        data.push('\n');
-                    }
-                    data.push_str(value);
-                }
-                // Comments show that somebody is there; the kind is in the data too.
-                _ => {}
-            }
-        }
-        if data.is_empty() {
-            if let Some(id) = id {
-                self.at = self.at.max(Some(FeedPosition(id)));
-            }
+        };
+        if event.data.is_empty() {
+            let id = event.id.and_then(|id| String::from_utf8(id).ok()?.parse().ok());
+            self.at = self.at.max(id.map(FeedPosition));
             return Ok(None);
         }
-        let entry = read(Event::from_text(&data).and_then(FeedEntry::try_from))?;
+        let data = String::from_utf8(event.data)
+            .map_err(|_| refusal(Kind::Internal, "the change feed is broken: it is not UTF-8"))?;
+        let entry = FeedEntry::from_json(&data).map_err(|error| unreadable(&error.to_string()))?;
         Ok(Some(entry))
     }
 }

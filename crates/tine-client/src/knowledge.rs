@@ -8,18 +8,16 @@ use tine_core::facts::Schema;
 use tine_core::{ConversationId, Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
 use tine_api::{
     AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
-    Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView, Outcome,
-    Page, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Result, RunComparison,
-    RunPair, RunQuery, Separate, SourceView, StoreFacts, StoreTurn, StoredFacts, StoredSource,
-    StoredTurn, TimelineEntry,
+    Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView,
+    PIECE_BYTES, Page, Prompt, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Removed, Result, RunComparison,
+    RunPair, RunQuery, RunSummary, Separate, SourceView, StoreFacts, StoreTurn, StoredFacts, StoredFactsAnswer, StoredSource,
+    StoredSourceAnswer, StoredTurn, StoredTurnAnswer, TimelineEntry,
 };
-use tine_formats::view::{self, Items, RunInBrief};
 use tine_api::bodies;
-use tine_store::PIECE_BYTES;
 
 use crate::address::Address;
 use crate::exchange::{Patience, Upload};
-use crate::operations::{nothing, read};
+use crate::operations::{nothing, unreadable};
 use crate::{Client, refusal};
 
 fn patience(wait: bool) -> Patience {
@@ -61,20 +59,14 @@ impl Client {
     fn whole_run(
         &self,
         call: &Call,
-        brief: Option<&RunInBrief>,
+        brief: Option<&RunSummary>,
     ) -> Result<Option<InterpretationView>> {
-        let Some(brief) = brief else {
-            return Ok(None);
-        };
-        let id = brief.interpretation_id.parse().map_err(|_| {
-            refusal(Kind::Internal, "the answer's `interpretation_id` cannot be read")
-        })?;
-        self.interpretation(call, id).map(Some)
+        brief.map(|brief| self.interpretation(call, brief.interpretation_id)).transpose()
     }
 
     fn run(&self, call: &Call, address: Address, wait: bool) -> Result<InterpretationView> {
         let address = address.with("include", "bytes");
-        self.get_patiently(call, address, patience(wait))?
+        self.get_patiently(call, address, patience(wait))
     }
 }
 
@@ -88,10 +80,10 @@ impl Knowledge for Client {
             ..request.into()
         };
         let address = Address::of(&["store", "turn"]);
-        let done: view::StoredTurn =
+        let done: StoredTurnAnswer =
             self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
-        read(done.read(run))
+        done.read(run).map_err(unreadable)
     }
 
     fn store_source(&self, call: &Call, request: NewSource) -> Result<StoredSource> {
@@ -105,18 +97,18 @@ impl Knowledge for Client {
             .with_option("interpreter", request.interpreter.as_ref())
             .with("return_turn", true)
             .with_option("idempotency_key", call.idempotency_key.as_ref());
-        let done: view::StoredSource = self.exchange.upload(&Upload {
+        let done: StoredSourceAnswer = self.exchange.upload(&Upload {
             address,
             call,
             content: &*request.content,
             patience: patience(wait),
         })?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
-        read(done.read(run))
+        done.read(run).map_err(unreadable)
     }
 
     fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
-        self.get(call, source_at(id, &[]))?
+        self.get(call, source_at(id, &[]))
     }
 
     fn sources(&self, call: &Call, page: Page) -> Result<Listing<SourceView>> {
@@ -137,7 +129,9 @@ impl Knowledge for Client {
             redacted: call.redacted.clone(),
             ..request.into()
         };
-        self.send(call, Method::POST, Address::of(&["store"]), &body)?
+        let done: StoredFactsAnswer =
+            self.send(call, Method::POST, Address::of(&["store"]), &body)?;
+        done.read().map_err(unreadable)
     }
 
     fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
@@ -159,7 +153,7 @@ impl Knowledge for Client {
     }
 
     fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
-        self.get(call, Address::of(&["interpretations", "queue"]))?
+        self.get(call, Address::of(&["interpretations", "queue"]))
     }
 
     fn reinterpret(&self, call: &Call, request: Reinterpret) -> Result<Vec<InterpretationView>> {
@@ -175,7 +169,7 @@ impl Knowledge for Client {
         call: &Call,
         id: InterpretationId,
     ) -> Result<InterpretationView> {
-        self.send(call, Method::POST, run_at(id, &["retry"]), &nothing(call))?
+        self.send(call, Method::POST, run_at(id, &["retry"]), &nothing(call))
     }
 
     fn await_interpretation(
@@ -188,11 +182,11 @@ impl Knowledge for Client {
 
     fn compare_interpretations(&self, call: &Call, pair: RunPair) -> Result<RunComparison> {
         let address = run_at(pair.before, &["compare"]).with("with", pair.after);
-        self.get(call, address)?
+        self.get(call, address)
     }
 
     fn prompt(&self, call: &Call, hash: Digest) -> Result<String> {
-        let found: view::Prompt = self.get(call, Address::of(&["prompts", &hash.to_hex()]))?;
+        let found: Prompt = self.get(call, Address::of(&["prompts", &hash.to_hex()]))?;
         Ok(found.prompt)
     }
 
@@ -200,7 +194,7 @@ impl Knowledge for Client {
         let address = entity_at(id, &[])
             .with_option("at", as_of.observed)
             .with_option("at_stored", as_of.stored);
-        self.get(call, address)?
+        self.get(call, address)
     }
 
     fn entities(&self, call: &Call, query: EntityQuery, page: Page) -> Result<Listing<EntityView>> {
@@ -256,7 +250,7 @@ impl Knowledge for Client {
         let address = entity_at(request.entity, &["corrections"]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Correct { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn merge_entities(&self, call: &Call, request: Merge) -> Result<EntityView> {
@@ -266,40 +260,39 @@ impl Knowledge for Client {
             ..bodies::MergeEntity::default()
         };
         let address = entity_at(request.from, &["merge"]);
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn separate_entity(&self, call: &Call, request: Separate) -> Result<EntityView> {
         let address = entity_at(request.entity, &["separate"]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::SeparateEntity { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn set_entity_deleted(&self, call: &Call, id: EntityId, deleted: bool) -> Result<EntityView> {
-        let done: view::Entity = match deleted {
-            true => self.remove(call, entity_at(id, &[]))?,
-            false => self.send(call, Method::POST, entity_at(id, &["restore"]), &nothing(call))?,
-        };
-        read(done.try_into())
+        match deleted {
+            true => self.remove(call, entity_at(id, &[])),
+            false => self.send(call, Method::POST, entity_at(id, &["restore"]), &nothing(call)),
+        }
     }
 
     fn create_relationship(
         &self,
         call: &Call,
         request: NewRelationship,
-    ) -> Result<(RelationshipView, Outcome)> {
+    ) -> Result<RelationshipView> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewRelationship { idempotency_key, ..request.into() };
         let address = Address::of(&["relationships"]);
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn delete_relationship(&self, call: &Call, request: NewRelationship) -> Result<()> {
         let address = Address::of(&["relationships"]).with("type", &request.relation);
         let address = with_end(address, "source_", request.source.into());
         let address = with_end(address, "target_", request.target.into());
-        let _: view::Removed = self.remove(call, address)?;
+        let _: Removed = self.remove(call, address)?;
         Ok(())
     }
 
@@ -320,12 +313,12 @@ impl Knowledge for Client {
     fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewSchema { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, Address::of(&["schemas"]), &body)?
+        self.send(call, Method::POST, Address::of(&["schemas"]), &body)
     }
 
     fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {
         let address = Address::of(&["schemas", entity_type]).with_option("version", version);
-        self.get(call, address)?
+        self.get(call, address)
     }
 
     fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {

@@ -12,7 +12,6 @@ use tine_api::{
     SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone,
     UsageTotals, Verified, Window, WindowQuery,
 };
-use tine_formats::view::{self, Items, Unreadable};
 use tine_api::bodies;
 
 use crate::address::Address;
@@ -105,29 +104,27 @@ impl Client {
     ) -> Result<Undone> {
         let operation = operation.map_or_else(|| "latest".to_owned(), |it| it.to_string());
         let address = Address::of(&["operations", &operation, verb]).with(WITHIN, conversation);
-        self.send(call, Method::POST, address, &nothing(call))?
+        self.send(call, Method::POST, address, &nothing(call))
     }
 
     fn move_branch(&self, call: &Call, request: MoveBranch, verb: &str) -> Result<BranchView> {
         let address = branch_at(&request.conversation, &request.branch, &[verb]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::MoveBranch { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     /// One page of a listing, out of as many as it takes.
-    pub(crate) fn listing<T: DeserializeOwned, U>(
+    pub(crate) fn listing<T: DeserializeOwned>(
         &self,
         call: &Call,
         address: &Address,
         page: Page,
-        mut one: impl FnMut(T) -> std::result::Result<U, Unreadable>,
-    ) -> Result<Listing<U>> {
+    ) -> Result<Listing<T>> {
         let mut items = Vec::new();
         let next = pages::walk(page.limit, page.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let found: Items<T> = self.get(call, address)?;
-            let found = read(found.try_map(&mut one))?;
+            let found: Listing<T> = self.get(call, address)?;
             let count = found.items.len();
             items.extend(found.items);
             Ok((count, found.next))
@@ -136,9 +133,14 @@ impl Client {
     }
 }
 
-/// An answer that could not be read is the server's fault.
-pub(crate) fn read<T>(read: std::result::Result<T, Unreadable>) -> Result<T> {
-    read.map_err(|error| refusal(Kind::Internal, error.to_string()))
+/// An answer that cannot be read is the server's fault.
+pub(crate) fn unreadable(why: &str) -> Error {
+    refusal(Kind::Internal, format!("the server's answer cannot be read: {why}"))
+}
+
+/// Conversations of an answer belong to the project of the call.
+fn in_project(call: &Call, conversation: ConversationView) -> ConversationView {
+    ConversationView { project: call.project.clone(), ..conversation }
 }
 
 pub(crate) fn nothing(call: &Call) -> bodies::Nothing {
@@ -166,15 +168,14 @@ pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
 impl Operations for Client {
     fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
         let body = bodies::NewProject { project_id: id.to_string() };
-        let (made, new): (view::Project, _) = self.exchange.ask_whether_made(&Ask {
+        self.exchange.ask_whether_made(&Ask {
             method: Method::POST,
             address: Address::of(&["projects"]),
             call: None,
             body: Some(serde_json::to_vec(&body).unwrap_or_default()),
             reads: true,
             patience: Patience::Ordinary,
-        })?;
-        Ok((read(made.try_into())?, new))
+        })
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
@@ -196,7 +197,7 @@ impl Operations for Client {
             body: None,
             reads: true,
             patience: Patience::Ordinary,
-        })?
+        })
     }
 
     fn create_conversation(
@@ -207,21 +208,19 @@ impl Operations for Client {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewConversation { idempotency_key, ..request.into() };
         let address = Address::of(&["conversations"]);
-        let made: view::Conversation = self.send(call, Method::POST, address, &body)?;
-        read(made.read(&call.project))
+        self.send(call, Method::POST, address, &body).map(|made| in_project(call, made))
     }
 
     fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
         let address = conversation_at(&request.conversation, &["derive"]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Derive { idempotency_key, ..request.into() };
-        let done: view::Derived = self.send(call, Method::POST, address, &body)?;
-        read(done.read(&call.project))
+        let done: Derived = self.send(call, Method::POST, address, &body)?;
+        Ok(Derived { conversation: in_project(call, done.conversation), ..done })
     }
 
     fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
-        let found: view::Conversation = self.get(call, conversation_at(id, &[]))?;
-        read(found.read(&call.project))
+        self.get(call, conversation_at(id, &[])).map(|made| in_project(call, made))
     }
 
     fn conversations(
@@ -231,7 +230,9 @@ impl Operations for Client {
         page: Page,
     ) -> Result<Listing<ConversationView>> {
         let address = Address::of(&["conversations"]).with("archived", include_archived);
-        self.listing(call, &address, page, |it: view::Conversation| it.read(&call.project))
+        let found = self.listing(call, &address, page)?;
+        let items = found.items.into_iter().map(|it| in_project(call, it)).collect();
+        Ok(Listing { items, next: found.next })
     }
 
     fn patch_conversation(
@@ -243,8 +244,7 @@ impl Operations for Client {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::ConversationPatch { idempotency_key, ..patch.into() };
         let address = conversation_at(id, &[]);
-        let done: view::Conversation = self.send(call, Method::PATCH, address, &body)?;
-        read(done.read(&call.project))
+        self.send(call, Method::PATCH, address, &body).map(|made| in_project(call, made))
     }
 
     fn append(&self, call: &Call, request: Append) -> Result<Appended> {
@@ -252,11 +252,11 @@ impl Operations for Client {
         let idempotency_key = call.idempotency_key.clone();
         let redacted = call.redacted.clone();
         let body = bodies::Append { idempotency_key, redacted, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
-        self.get(call, turn_at(&turn, &[]).with("rings", false))?
+        self.get(call, turn_at(&turn, &[]).with("rings", false))
     }
 
     fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
@@ -285,8 +285,7 @@ impl Operations for Client {
         let mut whole: Option<PathPage> = None;
         let next = pages::walk(query.limit, query.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let page: view::Path = self.get(call, address)?;
-            let page: PathPage = read(page.try_into())?;
+            let page: PathPage = self.get(call, address)?;
             let (count, next) = (page.turns.len(), page.next.clone());
             match &mut whole {
                 None => whole = Some(page),
@@ -303,7 +302,7 @@ impl Operations for Client {
             .with("before", query.before)
             .with("after", query.after)
             .with_option("branch", query.branch);
-        self.get(call, address)?
+        self.get(call, address)
     }
 
     fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
@@ -313,8 +312,7 @@ impl Operations for Client {
         let mut whole: Option<TopologyPage> = None;
         let next = pages::walk(query.limit, query.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let page: view::Topology = self.get(call, address)?;
-            let page: TopologyPage = read(page.try_into())?;
+            let page: TopologyPage = self.get(call, address)?;
             let (count, next) = (page.rows.len(), page.next.clone());
             match &mut whole {
                 None => whole = Some(page),
@@ -330,7 +328,8 @@ impl Operations for Client {
         // What no server takes need not be sent, and may not fit an address.
         let (limit, given) = (self.limits.query_bytes, request.words.len());
         if given > limit {
-            return Err(Error::TooLarge { what: "bytes in a search", limit, given });
+            let why = format!("bytes in a search: at most {limit}, not {given}; nothing was stored");
+            return Err(refusal(Kind::TooLarge, why));
         }
         let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));
         let address = Address::of(&["search"])
@@ -346,8 +345,7 @@ impl Operations for Client {
         let limit = request.limit.or(Some(SEARCH_HITS));
         let next = pages::walk(limit, request.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let page: view::SearchPage = self.get(call, address)?;
-            let page: SearchPage = read(page.try_into())?;
+            let page: SearchPage = self.get(call, address)?;
             let count = page.hits.len();
             hits.extend(page.hits);
             Ok((count, page.next))
@@ -370,7 +368,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<BranchView> {
-        self.get(call, branch_at(conversation, branch, &[]))?
+        self.get(call, branch_at(conversation, branch, &[]))
     }
 
     fn rename_branch(
@@ -386,7 +384,7 @@ impl Operations for Client {
             ..bodies::BranchPatch::default()
         };
         let address = branch_at(conversation, branch, &[]);
-        self.send(call, Method::PATCH, address, &body)?
+        self.send(call, Method::PATCH, address, &body)
     }
 
     fn delete_branch(
@@ -395,7 +393,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<BranchView> {
-        self.remove(call, branch_at(conversation, branch, &[]))?
+        self.remove(call, branch_at(conversation, branch, &[]))
     }
 
     fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
@@ -410,7 +408,7 @@ impl Operations for Client {
             ..bodies::ForkTurn::default()
         };
         let turn = TurnRef { conversation: request.conversation, turn };
-        self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)?
+        self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)
     }
 
     fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
@@ -426,7 +424,7 @@ impl Operations for Client {
         let idempotency_key = call.idempotency_key.clone();
         let redacted = call.redacted.clone();
         let body = bodies::EditTurn { idempotency_key, redacted, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
@@ -436,7 +434,7 @@ impl Operations for Client {
             ..bodies::SplitTurn::default()
         };
         let address = turn_at(&request.turn, &["split"]);
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn delete(&self, call: &Call, request: Delete) -> Result<Deleted> {
@@ -448,14 +446,14 @@ impl Operations for Client {
             .with("mode", mode)
             .with("force", request.force)
             .with("dry_run", request.dry_run);
-        self.remove(call, address)?
+        self.remove(call, address)
     }
 
     fn patch_metadata(&self, call: &Call, turn: TurnRef, patch: MetadataPatch) -> Result<TurnView> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::MetadataPatch { idempotency_key, ..patch.into() };
         let address = turn_at(&turn, &["metadata"]);
-        self.send(call, Method::PATCH, address, &body)?
+        self.send(call, Method::PATCH, address, &body)
     }
 
     fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
@@ -466,15 +464,15 @@ impl Operations for Client {
             ..bodies::PutBookmark::default()
         };
         let address = Address::of(&["bookmarks", name.as_str()]);
-        self.send(call, Method::PUT, address, &body)?
+        self.send(call, Method::PUT, address, &body)
     }
 
     fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        self.remove(call, Address::of(&["bookmarks", name.as_str()]))?
+        self.remove(call, Address::of(&["bookmarks", name.as_str()]))
     }
 
     fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        self.get(call, Address::of(&["bookmarks", name.as_str()]))?
+        self.get(call, Address::of(&["bookmarks", name.as_str()]))
     }
 
     fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>> {
@@ -520,20 +518,20 @@ impl Operations for Client {
             PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
             PurgeTarget::Source(id) => Address::of(&["sources", &id.to_string(), "purge"]),
         };
-        self.send_patiently(call, Method::POST, address, &body, Patience::Long)?
+        self.send_patiently(call, Method::POST, address, &body, Patience::Long)
     }
 
     fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats> {
         let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
-        self.get(call, address.with("usage", false))?
+        self.get(call, address.with("usage", false))
     }
 
     fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
         let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
-        let found: view::Stats = self.get(call, address.with("usage", true))?;
+        let found: Stats = self.get(call, address.with("usage", true))?;
         let usage = found.usage;
         let usage = usage.ok_or_else(|| refusal(Kind::Internal, "the answer tells no usage"))?;
-        Ok(usage.into())
+        Ok(usage)
     }
 
     fn verify(&self) -> Result<Verified> {
@@ -544,6 +542,6 @@ impl Operations for Client {
             body: Some(Vec::new()),
             reads: true,
             patience: Patience::Long,
-        })?
+        })
     }
 }

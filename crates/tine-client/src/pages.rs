@@ -1,7 +1,7 @@
 //! Pages of any size out of pages of the server's size.
 
 use tine_core::Limits;
-use tine_engine::{Error, Result};
+use tine_api::{Error, Result};
 
 /// How many rows a server gives at once.
 pub(crate) fn server_rows() -> usize {

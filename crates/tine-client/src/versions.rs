@@ -7,12 +7,11 @@ use tine_api::{
     DiffQuery, Drift, Inject, Injected, Listing, MergeBranches, Merged, NewCommit, Page, Predicate,
     ResolveConflicts, Result, TurnRef, TurnRings, Versions,
 };
-use tine_formats::view::{self, Items};
 use tine_api::bodies;
 
 use crate::Client;
 use crate::address::Address;
-use crate::operations::{WITHIN, branch_at, read, turn_at};
+use crate::operations::{WITHIN, branch_at, turn_at};
 
 /// An address with the end of a path.
 fn along(address: Address, at: &TurnRef) -> Address {
@@ -21,17 +20,17 @@ fn along(address: Address, at: &TurnRef) -> Address {
 
 impl Versions for Client {
     fn rings(&self, call: &Call, turn: TurnRef) -> Result<TurnRings> {
-        self.get(call, turn_at(&turn, &["rings"]))?
+        self.get(call, turn_at(&turn, &["rings"]))
     }
 
     fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewCommit { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, Address::of(&["commits"]), &body)?
+        self.send(call, Method::POST, Address::of(&["commits"]), &body)
     }
 
     fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
-        self.get(call, Address::of(&["commits", hash]))?
+        self.get(call, Address::of(&["commits", hash]))
     }
 
     fn commits(&self, call: &Call, query: CommitQuery, page: Page) -> Result<Listing<CommitView>> {
@@ -55,7 +54,7 @@ impl Versions for Client {
             ..bodies::SignCommit::default()
         };
         let address = Address::of(&["commits", commit, "signature"]);
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
@@ -64,13 +63,13 @@ impl Versions for Client {
             .with("to", &query.to)
             .with_option(WITHIN, query.conversation)
             .with_option("limit", query.limit);
-        self.get(call, address)?
+        self.get(call, address)
     }
 
     fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Merge { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, Address::of(&["merges"]), &body)?
+        self.send(call, Method::POST, Address::of(&["merges"]), &body)
     }
 
     fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView> {
@@ -78,14 +77,14 @@ impl Versions for Client {
         let address = branch_at(&request.conversation, branch, &["resolutions"]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::ResolveConflicts { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn inject(&self, call: &Call, request: Inject) -> Result<Injected> {
         let address = Address::of(&["turns", request.turn.turn.as_str(), "inject"]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Inject { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, address, &body)?
+        self.send(call, Method::POST, address, &body)
     }
 
     fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {
@@ -108,7 +107,7 @@ impl Versions for Client {
                 .with("field", field)
                 .with_option("value", value.map(|value| value.to_canonical())),
         };
-        self.get(call, address)?
+        self.get(call, address)
     }
 
     fn drift(

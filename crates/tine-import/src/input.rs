@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tine_core::json::{BytePart, Scanner};
+
 use crate::{Error, Note};
 
 /// How much is taken in at once, and how much may come out of something compressed.
@@ -281,7 +283,8 @@ pub(crate) struct Item {
 }
 
 /// Hands out the items of a JSON list one by one, as bytes; of a document that is no list, itself.
-/// What is within an item is not looked at, so that a broken one does not spoil the others.
+/// What is within an item is not looked at, so that a broken one does not spoil the others; a JSON
+/// reader would end with the first broken one.
 pub(crate) fn items(
     input: &Input,
     path: &Path,
@@ -315,7 +318,7 @@ pub(crate) fn items(
     }
     if !splitter.bytes.iter().all(u8::is_ascii_whitespace) {
         let mut item = splitter.take();
-        item.cut = splitter.list || splitter.depth > 0 || splitter.quoted;
+        item.cut = splitter.list || splitter.depth > 0 || splitter.scanner.is_in_text();
         each(item)?;
     } else if splitter.list && !splitter.closed {
         let bytes = Vec::new();
@@ -330,8 +333,7 @@ struct Splitter {
     list: bool,
     closed: bool,
     depth: usize,
-    quoted: bool,
-    escaped: bool,
+    scanner: Scanner,
     number: u64,
     bytes: Vec<u8>,
 }
@@ -341,17 +343,10 @@ impl Splitter {
     fn feed(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut from = 0;
         for (at, byte) in bytes.iter().enumerate() {
-            if self.quoted {
-                match byte {
-                    _ if self.escaped => self.escaped = false,
-                    b'\\' => self.escaped = true,
-                    b'"' => self.quoted = false,
-                    _ => {}
-                }
+            if self.scanner.step(*byte) != BytePart::Outside {
                 continue;
             }
             match byte {
-                b'"' => self.quoted = true,
                 b'[' if !self.begun => {
                     (self.begun, self.list) = (true, true);
                     from = at + 1;

@@ -124,7 +124,9 @@ impl Attempt<'_> {
         let pieces = self.transport.stream(post);
         let pieces = pieces.map_err(|error| self.broken(&Broken::Unreached(error.to_string())))?;
         let kind = self.provider.kind;
-        let (frames, assembly) = (Frames::new(kind), Assembly::new(kind, self.tools));
+        let limit_bytes = usize::try_from(self.provider.max_answer_bytes).unwrap_or(usize::MAX);
+        let frames = Frames::new(kind, limit_bytes);
+        let assembly = Assembly::new(kind, self.tools);
         let mut listening =
             Listening { kind, frames, assembly, head: None, given: false, each, bytes };
         let heard = listening.listen(&pieces);
@@ -246,7 +248,9 @@ impl Listening<'_, '_> {
                     if !self.head.as_ref().is_some_and(|head| is_stream(head, self.kind)) {
                         continue;
                     }
-                    let events = self.frames.push(&piece);
+                    let Ok(events) = self.frames.push(&piece) else {
+                        return Heard::Broken(Broken::TooLarge);
+                    };
                     if let Some(heard) = self.take(events) {
                         return heard;
                     }

@@ -5,10 +5,11 @@ use tine_core::Usage;
 
 use crate::error::{Cut, ModelError};
 
-/// Who says a message.
+/// Who says a message. It is not [`tine_core::Role`], which also has `System`: instructions go into
+/// [`Chat::system`], since one of the protocols refuses them among messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Speaker {
-    /// Whoever asks.
+    /// The person, or the program that asks.
     User,
     /// The model.
     Assistant,

@@ -8,7 +8,7 @@
 //!   are stored and shown nowhere.
 //! - `wire`: the three protocols, as functions of bytes.
 //! - `transport`: HTTP, bounded in time and size.
-//! - `model`, `attempt`, `pauses`, `ledger`: tries, pauses and the budget around them.
+//! - `model`, `attempt`, `ledger`: tries, pauses and the budget around them.
 //! - `interpreter`: prompts, and findings out of answers.
 //!
 //! Deliberately absent: tools, images, conversations that are kept, a file that is read, and any
@@ -21,7 +21,6 @@ mod interpreter;
 mod key;
 mod ledger;
 mod model;
-mod pauses;
 mod provider;
 pub mod reply;
 pub mod tokens;
@@ -32,5 +31,6 @@ pub use chat::{Chat, Completion, Delta, Finish, Form, Said, Speaker, Tool, ToolC
 pub use error::{Cut, ModelError};
 pub use interpreter::{EntityType, ModelInterpreter};
 pub use ledger::Spent;
-pub use model::{Environment, Model, Outside, Sleep};
+pub use model::{Environment, Model, Outside, Random, Sleep};
 pub use provider::{Budget, ConfigError, Kind, Price, Provider, Settings};
+pub use tine_net::retry::Jitter;

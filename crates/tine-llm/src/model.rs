@@ -7,16 +7,16 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tine_core::Usage;
+use tine_net::retry::{Jitter, Policy};
 
 use crate::attempt::{Attempt, TICK};
 use crate::chat::{Chat, Completion, Delta, Trail};
 use crate::error::ModelError;
 use crate::key::Key;
 use crate::ledger::{self, Ledger, Spent};
-use crate::pauses::pause;
 use crate::provider::{ConfigError, Provider};
 use crate::transport::Transport;
 use crate::wire::{self, Answer, Dialect, Listener};
@@ -27,6 +27,12 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// Waits.
 pub type Sleep = Arc<dyn Fn(Duration) + Send + Sync>;
 
+/// Returns the randomness of one call's pauses.
+pub type Random = Arc<dyn Fn() -> Jitter + Send + Sync>;
+
+/// The pauses between tries. A provider's settings bound the number of tries and the time of each.
+const RETRY: Policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(30));
+
 /// What a model needs of the world besides the network.
 #[derive(Clone)]
 pub struct Outside {
@@ -34,6 +40,8 @@ pub struct Outside {
     pub environment: Environment,
     /// How pauses pass.
     pub sleep: Sleep,
+    /// How far pauses differ from call to call.
+    pub jitter: Random,
 }
 
 impl Default for Outside {
@@ -42,6 +50,7 @@ impl Default for Outside {
         Outside {
             environment: Arc::new(|name| std::env::var(name).ok()),
             sleep: Arc::new(std::thread::sleep),
+            jitter: Arc::new(Jitter::random),
         }
     }
 }
@@ -155,7 +164,8 @@ impl Shared {
     ) -> Result<Answer, ModelError> {
         let mut dialect = self.dialect();
         let tools = !chat.offered().is_empty();
-        let mut retries = 0;
+        let policy = Policy { max_retries: self.provider.retries, ..RETRY };
+        let mut retries = policy.start_with(Instant::now(), (self.outside.jitter)());
         loop {
             trail.request = wire::request(&self.provider, chat, dialect, each.is_some());
             trail.response.clear();
@@ -183,11 +193,13 @@ impl Shared {
                 dialect = other;
                 continue;
             }
-            if failed.given || !failed.error.transient() || retries == self.provider.retries {
+            if failed.given || !failed.error.transient() {
                 return Err(failed.error);
             }
-            retries += 1;
-            if self.rest(pause(retries, failed.retry_after), lend(&mut each)).is_break() {
+            let Some(pause) = retries.next_pause(failed.retry_after) else {
+                return Err(failed.error);
+            };
+            if self.rest(pause, lend(&mut each)).is_break() {
                 return Ok(Answer::cancelled());
             }
         }

@@ -5,17 +5,17 @@
 //! configured.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Request, Response};
+use tine_net::retry::retry_after;
+use tine_net::tls::is_untrusted;
 use ureq::config::AutoHeaderValue;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Body, Timeout};
 
-use crate::pauses::retry_after;
 use crate::provider::{ConfigError, Provider};
 
 /// How long it may take to reach an endpoint.
@@ -206,10 +206,7 @@ fn broken(error: &ureq::Error) -> Broken {
             Broken::Unreached("no connection in time".to_owned())
         }
         ureq::Error::Timeout(_) => Broken::Silent,
-        ureq::Error::Tls(_) | ureq::Error::Pem(_) | ureq::Error::Rustls(_) => {
-            Broken::Impossible(error.to_string())
-        }
-        ureq::Error::Io(io) if is_mistrust(io) => Broken::Impossible(io.to_string()),
+        _ if is_untrusted(error) => Broken::Impossible(error.to_string()),
         ureq::Error::Io(io) => match io.kind() {
             TimedOut | WouldBlock => Broken::Silent,
             UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe | InvalidData => {
@@ -226,11 +223,6 @@ fn broken(error: &ureq::Error) -> Broken {
     }
 }
 
-/// Whether the two ends could not agree on a secure connection.
-fn is_mistrust(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.downcast_ref::<rustls::Error>().is_some())
-}
-
 fn is_local(base_url: &str) -> bool {
     let uri: Option<http::Uri> = base_url.parse().ok();
     uri.as_ref()
@@ -240,18 +232,9 @@ fn is_local(base_url: &str) -> bool {
 
 /// The certificates that this machine trusts.
 fn tls(provider: &Provider) -> Result<TlsConfig, ConfigError> {
-    let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        return Err(ConfigError {
-            provider: provider.name.clone(),
-            field: "base_url",
-            why: "cannot be trusted: this machine has no certificates by which an endpoint could \
-                  be known; SSL_CERT_FILE names a file of them"
-                .to_owned(),
-        });
-    }
-    let certificates = found.certs.iter().map(|it| Certificate::from_der(it.as_ref()).to_owned());
-    let roots = RootCerts::Specific(Arc::new(certificates.collect()));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build())
+    tine_net::tls::http_client().map_err(|error| ConfigError {
+        provider: provider.name.clone(),
+        field: "base_url",
+        why: format!("cannot be trusted: {error}; SSL_CERT_FILE names a file of them"),
+    })
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
-use tine_llm::{Kind, Model, Outside, Provider, Settings};
+use tine_llm::{Jitter, Kind, Model, Outside, Provider, Settings};
 
 /// No test waits longer than this for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -265,6 +265,7 @@ pub fn outside(pauses: &Pauses) -> Outside {
     Outside {
         environment: Arc::new(|name| (name == "TEST_KEY").then(|| format!("{KEY}\n"))),
         sleep: Arc::new(move |time| pauses.0.lock().unwrap().push(time)),
+        jitter: Arc::new(|| Jitter::NONE),
     }
 }
 

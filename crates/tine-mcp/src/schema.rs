@@ -63,12 +63,24 @@ fn tidy(schema: &mut Value) {
             }
         }
     }
+    constants(members);
     for (name, value) in members.iter_mut() {
         match (name.as_str(), value) {
             ("properties", Value::Object(properties)) => properties.values_mut().for_each(tidy),
             ("anyOf" | "oneOf", Value::Array(choices)) => choices.iter_mut().for_each(tidy),
             (_, value) => tidy(value),
         }
+    }
+}
+
+/// Writes a choice among constants, each with its description, as the list of their values.
+fn constants(members: &mut Map<String, Value>) {
+    let Some(Value::Array(choices)) = members.get("oneOf") else { return };
+    let values: Option<Vec<Value>> = choices.iter().map(|it| it.get("const").cloned()).collect();
+    if let Some(values) = values.filter(|values| values.iter().all(Value::is_string)) {
+        members.remove("oneOf");
+        members.insert("type".to_owned(), "string".into());
+        members.insert("enum".to_owned(), values.into());
     }
 }
 

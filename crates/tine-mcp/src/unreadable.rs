@@ -8,13 +8,16 @@
 
 use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
-use tine_core::json::parse;
+use tine_core::json::{BytePart, Scanner, parse};
 
 /// The deepest nesting that the SDK reads.
 const DEEPEST: usize = 127;
 
 /// Bytes of a request's id.
 const ID_BYTES: usize = 256;
+
+/// Bytes of a member's name that are looked at; more than the longest that matters.
+const NAME_BYTES: usize = 8;
 
 /// The request is none, or too much of one.
 const INVALID_REQUEST: i32 = -32600;
@@ -71,12 +74,12 @@ impl Unreadable {
 }
 
 /// What can be told of a message, piece by piece and whatever is wrong with it: its `id`, and
-/// whether it is a request, a notification or an answer.
+/// whether it is a request, a notification or an answer. Written by hand because a JSON reader
+/// gives nothing of a message that it refuses, and this one answers exactly those.
 #[derive(Default)]
 pub(crate) struct Sender {
     depth: usize,
-    in_text: bool,
-    escaped: bool,
+    scanner: Scanner,
     /// The text that is read or was read last, as far as it may be a name.
     text: Vec<u8>,
     /// Whether the member `id` at the top has begun.
@@ -96,28 +99,22 @@ impl Sender {
 
     fn byte(&mut self, byte: u8) {
         if self.asks && !self.id_is_read {
-            let ends = !self.in_text && matches!(byte, b',' | b'}' | b'\n');
+            let ends = !self.scanner.is_in_text() && matches!(byte, b',' | b'}' | b'\n');
             if ends || self.id.len() > ID_BYTES {
                 self.id_is_read = true;
             } else {
                 self.id.push(byte);
             }
         }
-        if self.in_text {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_text = false,
-                _ if self.depth == 1 && self.text.len() < 8 => self.text.push(byte),
-                _ => {}
+        match self.scanner.step(byte) {
+            BytePart::Outside => {}
+            BytePart::TextStart => return self.text.clear(),
+            BytePart::Text if self.depth == 1 && self.text.len() < NAME_BYTES => {
+                return self.text.push(byte);
             }
-            return;
+            BytePart::Text | BytePart::TextEnd => return,
         }
         match byte {
-            b'"' => {
-                self.in_text = true;
-                self.text.clear();
-            }
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => self.depth = self.depth.saturating_sub(1),
             b':' if self.depth == 1 => self.member(),

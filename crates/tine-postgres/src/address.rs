@@ -18,8 +18,9 @@ use percent_encoding::percent_decode_str;
 use tine_store::{Result, StoreError};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::tls::{self, Tls};
+use crate::tls;
 
 /// How long one host may take to answer and to say that it can be written to.
 pub(crate) const HOST_DEADLINE: Duration = Duration::from_secs(3);
@@ -34,10 +35,10 @@ const CONNECTIONS: usize = 16;
 const MOST_PARTITIONS: u32 = 1_024;
 
 /// Where a database is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Address {
     hosts: Vec<Config>,
-    tls: Tls,
+    tls: MakeRustlsConnect,
     schema: String,
     partitions: u32,
     connections: usize,
@@ -89,7 +90,7 @@ impl Address {
             wrong(format!("{why}; write postgres://user@host:port/database"))
         })?;
         let hosts = single_hosts(&config, &schema, mode)?;
-        let tls = Tls::new(mode, roots.as_deref()).map_err(wrong)?;
+        let tls = tls::connector(mode, roots.as_deref()).map_err(wrong)?;
         let shown = shown(&config, &schema);
         Ok(Address { hosts, tls, schema, partitions, connections, shown })
     }
@@ -99,7 +100,7 @@ impl Address {
         &self.hosts
     }
 
-    pub(crate) fn tls(&self) -> Tls {
+    pub(crate) fn tls(&self) -> MakeRustlsConnect {
         self.tls.clone()
     }
 
@@ -114,6 +115,12 @@ impl Address {
 
     pub(crate) fn connections(&self) -> usize {
         self.connections
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Address").field(&self.shown).finish()
     }
 }
 

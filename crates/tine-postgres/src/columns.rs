@@ -2,7 +2,7 @@
 
 use tine_store::{Branch, ConversationKey, Operation, Segment, Turn};
 
-use crate::known::Added;
+use crate::conversation_cache::Added;
 use crate::link::{Command, values};
 use crate::rows;
 use crate::txn::{TurnColumns, detail_columns};

@@ -43,7 +43,8 @@ impl Failure {
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let source = std::error::Error::source(&error);
-        if let Some(refused) = source.and_then(|it| it.downcast_ref::<rustls::Error>()) {
+        let io = source.and_then(|it| it.downcast_ref::<std::io::Error>());
+        if let Some(refused) = io.and_then(tine_net::tls::rejection) {
             return Failure::Untrusted(refused.to_string());
         }
         let Some(said) = error.as_db_error() else {

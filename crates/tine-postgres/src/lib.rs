@@ -7,10 +7,11 @@
 //!   by it and one call touches one part. Handles carry their project in their upper bits; numbers
 //!   of conversations and segments come from a row of the project, in blocks.
 //! - **A write is a closure that may run again.** It runs in a SERIALIZABLE transaction ([`txn`]),
-//!   or, if it is a plain append to a conversation that is known here, over what is known
-//!   ([`known`], [`swift`]) and in one round trip. Either way it adds an operation to a log, and
-//!   the operation's number must be free: that is the compare-and-set which makes everything true
-//!   that the closure has read. Who loses runs again over the new state.
+//!   or, if it is a plain append to a cached conversation ([`conversation_cache`], [`fast_path`]),
+//!   over the cache and in one round trip, together with others ([`batch`]). Either way it adds an
+//!   operation to a log, and the operation's number must be free: that is the compare-and-set which
+//!   makes everything true that the closure has read. A write that loses runs again over the new
+//!   state.
 //! - **A commit without an answer** is looked for by the hash of its operation before anything is
 //!   done again, and counts only when a later commit was confirmed: so a call is stored once, with
 //!   or without a key.
@@ -21,17 +22,17 @@
 //! There is no sequence, no advisory lock and no notification in here.
 
 mod address;
+mod batch;
 mod columns;
-mod convoy;
+mod conversation_cache;
 mod failure;
-mod known;
+mod fast_path;
 mod link;
 mod pool;
 mod projects;
 mod rows;
 mod schema;
 mod search;
-mod swift;
 mod tls;
 mod txn;
 
@@ -39,6 +40,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tine_net::retry::{Policy, Retries};
 use tine_store::{
     Check, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked,
     Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
@@ -47,9 +49,9 @@ use tine_store::{
 pub use crate::address::Address;
 pub use crate::schema::Migration;
 
-use crate::convoy::Convoys;
+use crate::batch::Batches;
+use crate::conversation_cache::ConversationCache;
 use crate::failure::Failure;
-use crate::known::Memory;
 use crate::link::{Command, Link, values};
 use crate::pool::Pool;
 use crate::projects::Projects;
@@ -64,11 +66,21 @@ pub(crate) const READ_DEADLINE: Duration = Duration::from_secs(60);
 /// How long upkeep may take.
 const UPKEEP_DEADLINE: Duration = Duration::from_secs(6 * 3_600);
 
-/// How long a call goes on while the database is away, before the caller is asked to come again.
-const AWAY_PATIENCE: Duration = Duration::from_secs(5);
+/// Retries while the database is away, before the caller is asked to come again.
+const AWAY: Policy = Policy {
+    first_pause: Duration::from_millis(50),
+    longest_pause: Duration::from_millis(400),
+    max_retries: u32::MAX,
+    deadline: Duration::from_secs(5),
+};
 
-/// How long a call goes on while others are quicker.
-const CONFLICT_PATIENCE: Duration = Duration::from_secs(30);
+/// Retries while others are quicker.
+const CONFLICT: Policy = Policy {
+    first_pause: Duration::from_millis(2),
+    longest_pause: Duration::from_millis(16),
+    max_retries: u32::MAX,
+    deadline: Duration::from_secs(30),
+};
 
 /// Connections beside those that are asked for: for numbers, the feed, and what is in doubt.
 const ASIDE: usize = 3;
@@ -77,8 +89,8 @@ const ASIDE: usize = 3;
 pub(crate) struct Shared {
     pub pool: Pool,
     pub projects: Projects,
-    pub memory: Memory,
-    pub convoys: Convoys,
+    pub cache: ConversationCache,
+    pub batches: Batches,
     /// Connections for what is done beside transactions, perhaps by somebody who holds one of the
     /// others.
     aside: Pool,
@@ -165,8 +177,8 @@ impl PostgresStore {
             aside: Pool::new(address.clone(), ASIDE).holding(link),
             numbering: Mutex::default(),
             projects: Projects::default(),
-            memory: Memory::default(),
-            convoys: Convoys::default(),
+            cache: ConversationCache::default(),
+            batches: Batches::default(),
             indexing: Mutex::default(),
             again: Mutex::default(),
         };
@@ -234,7 +246,7 @@ impl PostgresStore {
     fn end(&self, txn: &Txn<'_>) -> Ended {
         let ended = txn.commit();
         for conversation in txn.changed() {
-            self.shared.memory.forget(conversation);
+            self.shared.cache.forget(conversation);
         }
         ended
     }
@@ -245,12 +257,13 @@ impl PostgresStore {
         &self,
         job: &mut Job,
         mut doubt: Option<Witness>,
-        mut away_since: Option<Instant>,
+        mut away: Option<Retries>,
     ) -> Result<()> {
         let began = Instant::now();
+        let mut conflicts = CONFLICT.start();
         let mut turn: Option<MutexGuard<'_, ()>> = None;
-        for attempt in 0_u64.. {
-            let (why, away) = match self.attempt(job, doubt) {
+        loop {
+            let (why, is_away) = match self.attempt(job, doubt) {
                 Attempt::Done(done) => return done,
                 Attempt::Failed(Failure::Conflict(why)) => (why, false),
                 Attempt::Failed(Failure::Away(why)) => (why, true),
@@ -262,37 +275,33 @@ impl PostgresStore {
                 // What is no operation's is not looked for; what it did can be done again.
                 Attempt::InDoubt(None, why) => return Err(StoreError::InDoubt { why }),
             };
-            tracing::debug!(attempt, "a write runs again: {why}");
-            if away {
+            tracing::debug!("a write runs again: {why}");
+            if is_away {
                 self.shared.pool.note_loss();
-                let since = *away_since.get_or_insert_with(Instant::now);
-                if since.elapsed() > AWAY_PATIENCE {
+                let Some(pause) = away.get_or_insert_with(|| AWAY.start()).next_pause(None) else {
                     return Err(of(doubt, StoreError::Unreachable { why }));
-                }
-                // Whoever waits for the database holds nobody up.
+                };
+                // A write that waits for the database holds up no other.
                 turn = None;
-                std::thread::sleep(Duration::from_millis((50 << attempt.min(3)) as u64));
+                std::thread::sleep(pause);
             } else {
-                away_since = None;
-                if began.elapsed() > CONFLICT_PATIENCE {
+                away = None;
+                let Some(pause) = conflicts.next_pause(None) else {
                     let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                     return Err(of(doubt, StoreError::Busy { waited_ms }));
-                }
-                if turn.is_none() {
-                    turn = Some(lock(&self.shared.again));
-                } else {
-                    // Others, elsewhere: not all at the same moment again.
-                    let pause = (attempt * 7 + u64::from(std::process::id()) % 5) % 20;
-                    std::thread::sleep(Duration::from_millis(pause));
+                };
+                match turn {
+                    None => turn = Some(lock(&self.shared.again)),
+                    // The other writers are in other processes.
+                    Some(_) => std::thread::sleep(pause),
                 }
             }
         }
-        Err(StoreError::Contract("a loop without an end has ended".to_owned()))
     }
 
     /// Reads until the database answers, or for as long as it is worth waiting.
     fn look(&self, body: &mut dyn FnMut(&Txn<'_>) -> Result<()>) -> Result<()> {
-        let began = Instant::now();
+        let mut retries = AWAY.start();
         loop {
             let txn = Txn::new(&self.shared, Access::Read);
             let answer = body(&txn);
@@ -306,10 +315,10 @@ impl PostgresStore {
                     let again = !txn.was_answered();
                     drop(txn);
                     self.shared.pool.note_loss();
-                    if !again || began.elapsed() > AWAY_PATIENCE {
-                        return Err(StoreError::Unreachable { why });
+                    match retries.next_pause(None).filter(|_| again) {
+                        Some(pause) => std::thread::sleep(pause),
+                        None => return Err(StoreError::Unreachable { why }),
                     }
-                    std::thread::sleep(Duration::from_millis(100));
                 }
                 Some(failure) => {
                     txn.roll_back();
@@ -332,12 +341,12 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, mut job: Job) -> Result<()> {
-        let began = Instant::now();
-        match swift::attempt(&self.shared, &mut job) {
-            swift::Outcome::Committed => Ok(()),
-            swift::Outcome::Elsewhere => self.persist(&mut job, None, None),
-            swift::Outcome::Away => self.persist(&mut job, None, Some(began)),
-            swift::Outcome::InDoubt(witness) => {
+        let away = AWAY.start();
+        match fast_path::attempt(&self.shared, &mut job) {
+            fast_path::Outcome::Committed => Ok(()),
+            fast_path::Outcome::Elsewhere => self.persist(&mut job, None, None),
+            fast_path::Outcome::Away => self.persist(&mut job, None, Some(away)),
+            fast_path::Outcome::InDoubt(witness) => {
                 self.shared.pool.note_loss();
                 self.persist(&mut job, Some(witness), None)
             }

@@ -51,6 +51,34 @@ fn connections_are_encrypted_and_a_server_that_is_not_the_right_one_is_refused()
 }
 
 #[test]
+fn a_password_is_bound_to_the_channel_it_is_sent_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Encrypted::start(&folder.path().join("authority.pem"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(server.address(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let file: String = client.query_one("SHOW hba_file", &[]).await.unwrap().get(0);
+        let sql = format!(
+            "CREATE ROLE bound LOGIN SUPERUSER PASSWORD 'secret'; \
+             COPY (VALUES ('host all bound all scram-sha-256'), ('host all all all trust')) \
+             TO '{file}'; SELECT pg_reload_conf()"
+        );
+        client.batch_execute(&sql).await.unwrap();
+    });
+    let address = server.address().replace("postgres@", "bound:secret@");
+    let open = |address: &str, parameters: &str| {
+        let address = Address::parse(&format!("{address}?{parameters}")).unwrap();
+        PostgresStore::open(&address, OpenMode::Create).map(drop)
+    };
+    open(&address, "sslmode=require&channel_binding=require").unwrap();
+    let plain = open(&address, "sslmode=disable&channel_binding=require").unwrap_err();
+    assert!(plain.to_string().contains("channel binding"), "{plain}");
+    let wrong = address.replace("secret", "guess");
+    assert!(open(&wrong, "sslmode=require&channel_binding=require").is_err());
+}
+
+#[test]
 fn a_server_without_encryption_is_refused_where_it_is_asked_for() {
     let address = format!("{}&sslmode=require", tine_testkit::database::new_store());
     let refused = PostgresStore::open(&Address::parse(&address).unwrap(), OpenMode::Create);

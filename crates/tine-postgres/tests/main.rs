@@ -1,7 +1,7 @@
 //! The store on PostgreSQL against the contract, on plain tables and on partitioned ones.
 #![allow(clippy::unwrap_used)]
 
-mod convoys;
+mod batches;
 mod doubt;
 mod encrypted;
 mod fixture;

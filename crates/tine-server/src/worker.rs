@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tine_core::InterpretationId;
 use tine_engine::{Call, Engine};
+use tine_net::retry::Policy;
 
 use crate::app::App;
 
@@ -24,11 +25,8 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(15);
 /// Of its time, the part that a worker without work spends on looking: one of so many.
 const SHARE: u32 = 20;
 
-/// The pause after a failure; it doubles from there.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The pauses after failures.
+const RETRY: Policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(60));
 
 /// Calls the worker.
 pub(crate) struct Bell(SyncSender<()>);
@@ -50,16 +48,16 @@ impl Bell {
 /// Works until the server is told to stop.
 pub(crate) fn work(app: &Arc<App>, rings: &Receiver<()>) {
     let engine = &app.engine;
-    let mut pause = FIRST_PAUSE;
+    let mut retries = RETRY.start();
     while !stopped(app) {
         let began = Instant::now();
         match catch_unwind(AssertUnwindSafe(|| engine.run_next())) {
             Ok(Ok(Some(run))) => {
                 app.metrics.run(outcome(engine, run));
-                pause = FIRST_PAUSE;
+                retries.reset();
             }
             Ok(Ok(None)) => {
-                pause = FIRST_PAUSE;
+                retries.reset();
                 rest(app, rings, began.elapsed() * SHARE);
             }
             failed => {
@@ -68,8 +66,7 @@ pub(crate) fn work(app: &Arc<App>, rings: &Receiver<()>) {
                     _ => tracing::error!("a run met a defect"),
                 }
                 app.metrics.run("error");
-                sleep(app, pause);
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                sleep(app, retries.next_pause(None).unwrap_or(RETRY.longest_pause));
             }
         }
     }

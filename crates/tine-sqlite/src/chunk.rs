@@ -7,6 +7,9 @@
 //! (16), hash (32), then the numbers `operation`, `form` and `created_at` as variable-length
 //! integers, then the columns `body`, `tool_call_id`, `metadata` and `origin`, each a tag and, for
 //! text and bytes, a length and the bytes themselves. Depth follows from the first turn's.
+//!
+//! There is no dictionary: one of 16 KiB that was trained on other subjects saves 4 % (137 bytes a
+//! turn instead of 143, of 261), one of 110 KiB 6 %, and would be part of the format for ever.
 
 use crate::error::StoreErr as _;
 use rusqlite::Row;

@@ -5,6 +5,11 @@
 //! so words are kept as one byte, ids and hashes as what they are, and a value that comes again
 //! as a number.
 //!
+//! This is written by hand because a frozen Zstandard dictionary is larger and slower: over 1,378
+//! details of 575 bytes, 135 bytes against 155, 1.1 µs against 2.3 to encode, 0.45 against 0.52 to
+//! decode; over 674 answers of 410 bytes, 121 against 128 (dictionary of 16 KiB, level 3, trained
+//! on another store's; other sizes and levels do no better).
+//!
 //! Invariant: whatever text goes in comes out, byte for byte, since the log's chain seals the text
 //! (`what_goes_in_comes_out`). Bytes that no text holds tell codes from letters: canonical JSON
 //! has no control characters, and some bytes are never part of UTF-8.

@@ -16,7 +16,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use super::recent::{ENTRIES, Entries, Horizon, Pending, Recent, View};
 use super::turnstile::{Pass, Turnstile};
 use super::txn::Txn;
-use tine_store::{Job, PackOptions, Packed, Result, StoreError, Verdict};
+use tine_store::{Job, Mailbox, PackOptions, Packed, Result, StoreError, Verdict};
 
 /// Jobs in one batch at most: bounds the work that one failed commit throws away, and lets other
 /// processes in.
@@ -54,11 +54,7 @@ impl std::fmt::Debug for Ticket {
     }
 }
 
-#[derive(Debug, Default)]
-struct Slot {
-    signal: Mutex<Option<Signal>>,
-    told: Condvar,
-}
+type Slot = Mailbox<Signal>;
 
 /// What an owner is told.
 #[derive(Debug)]
@@ -139,7 +135,7 @@ impl Writer {
     /// free, since it was given back before this looks.
     fn hand_over(&self) {
         if let Some(first) = self.queue.lock().front() {
-            first.slot.tell(Signal::Lead);
+            first.slot.put(Signal::Lead);
         }
     }
 }
@@ -147,23 +143,6 @@ impl Writer {
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Ticket>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Slot {
-    fn tell(&self, signal: Signal) {
-        *self.signal.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
-        self.told.notify_one();
-    }
-
-    fn wait(&self) -> Signal {
-        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(signal) = signal.take() {
-                return signal;
-            }
-            signal = self.told.wait(signal).unwrap_or_else(PoisonError::into_inner);
-        }
     }
 }
 
@@ -217,7 +196,7 @@ impl Core {
         let mut batch = match self.begin() {
             Ok(batch) => batch,
             Err(error) => {
-                first.slot.tell(Signal::Done(Outcome::Returned(Err(error))));
+                first.slot.put(Signal::Done(Outcome::Returned(Err(error))));
                 return;
             }
         };
@@ -242,7 +221,7 @@ impl Core {
                 (Err(failure), Outcome::Returned(_)) => Outcome::Returned(Err(failure.to_error())),
                 (_, outcome) => outcome,
             };
-            slot.tell(Signal::Done(outcome));
+            slot.put(Signal::Done(outcome));
         }
     }
 

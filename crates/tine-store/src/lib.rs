@@ -15,6 +15,7 @@ pub mod copy;
 mod error;
 mod forward;
 pub mod ledger;
+mod mailbox;
 pub mod memory;
 pub mod records;
 pub mod scan;
@@ -27,6 +28,7 @@ pub use tine_core;
 
 pub use error::StoreError;
 pub use ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
+pub use mailbox::Mailbox;
 pub use memory::MemoryStore;
 pub use records::*;
 pub use search::{

@@ -18,20 +18,22 @@
 //! And of duplicate keys it silently keeps the last, so that a signed or hashed message could
 //! mean one thing here and another elsewhere.
 //!
-//! [`exact`] lets a value be a field of a serde type.
+//! [`exact`] lets a value be a field of a serde type; [`Scanner`] only tells texts from the rest.
 //!
-//! Deliberately absent: pretty printing, comments and other dialects,
-//! streaming, and key order as it was sent (an object is always in canonical order).
+//! Deliberately absent: pretty printing, comments and other dialects, streaming, and key order as
+//! it was sent (an object is always in canonical order).
 
 mod canonical;
 pub mod exact;
 mod number;
 mod reader;
+mod scan;
 mod value;
 
 pub use canonical::{compare_keys, write_canonical_string};
 pub use number::{NotFinite, Number};
 pub use reader::{MAX_DEPTH, parse};
+pub use scan::{BytePart, Scanner};
 pub use value::{Json, Object, object};
 
 /// Why a text was refused, and where.

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tine_core::json::{Json, JsonErrorKind, Number, compare_keys, parse};
+use tine_core::json::{BytePart, Json, JsonErrorKind, Number, Scanner, compare_keys, parse};
 
 use super::{DEPTH, canonical, nested};
 
@@ -66,6 +66,16 @@ fn any_value() -> impl Strategy<Value = (Json, serde_json::Value)> {
     })
 }
 
+/// Texts in a value, names of members among them.
+fn count_texts(value: &Json) -> usize {
+    match value {
+        Json::String(_) => 1,
+        Json::Array(items) => items.iter().map(count_texts).sum(),
+        Json::Object(members) => members.iter().map(|(_, it)| 1 + count_texts(it)).sum(),
+        _ => 0,
+    }
+}
+
 /// Text that is often nearly JSON.
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let token: Vec<&[u8]> = "{|}|[|]|,|:|\"|\"a\"|\"b\":|1|0|-|.|e|E+|23|400|true|false|null| |\n|\\u|\\ud83d|\\ude00|\\n|\\|é|x|\0"
@@ -102,6 +112,27 @@ fn has_large_integer(value: &Json) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    #[test]
+    fn a_scanner_finds_every_text_and_nothing_else((ours, theirs) in any_value()) {
+        let bytes = pretty(&theirs);
+        let (mut scanner, mut start, mut outside) = (Scanner::default(), 0, Vec::new());
+        let mut texts = Vec::new();
+        for (at, byte) in bytes.iter().enumerate() {
+            match scanner.step(*byte) {
+                BytePart::Outside => outside.push(*byte),
+                BytePart::TextStart => start = at,
+                BytePart::Text => {}
+                BytePart::TextEnd => texts.push(parse(&bytes[start..=at], 1).unwrap()),
+            }
+        }
+        prop_assert!(!scanner.is_in_text());
+        prop_assert_eq!(texts.len(), count_texts(&ours));
+        prop_assert!(texts.iter().all(|text| text.as_str().is_some()));
+        let count = |wanted: u8| outside.iter().filter(|byte| **byte == wanted).count();
+        prop_assert_eq!(count(b'{'), count(b'}'));
+        prop_assert_eq!(count(b'['), count(b']'));
+    }
 
     #[test]
     fn canonical_output_agrees_with_an_independent_implementation((ours, theirs) in any_value()) {

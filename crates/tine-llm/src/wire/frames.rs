@@ -1,65 +1,60 @@
 //! Events out of bytes that come in any pieces: server-sent events, and JSON in lines.
 //!
-//! Only `data` matters of a server-sent event: each says inside what it is. How much is kept of
-//! an unfinished line is bounded by whoever counts the bytes of the answer.
+//! Only the data of a server-sent event matters: each says inside what it is. Lines of JSON are
+//! cut here and not by the shared reader, because a CR inside them is white space and ends nothing.
+
+use tine_net::sse::{Decoder, TooLarge};
 
 use crate::provider::Kind;
 
 /// Cuts a stream into events.
-pub(crate) struct Frames {
-    /// JSON in lines instead of server-sent events.
-    lines: bool,
-    /// The line that is not whole yet.
-    line: Vec<u8>,
-    /// The data of the event that is not whole yet.
-    data: Vec<u8>,
+pub(crate) enum Frames {
+    ServerSent(Decoder),
+    /// JSON in lines: the line that is not complete yet, and the largest one.
+    Lines(Vec<u8>, usize),
 }
 
 impl Frames {
-    pub(crate) fn new(kind: Kind) -> Frames {
-        Frames { lines: kind == Kind::Ollama, line: Vec::new(), data: Vec::new() }
+    pub(crate) fn new(kind: Kind, limit_bytes: usize) -> Frames {
+        match kind {
+            Kind::Ollama => Frames::Lines(Vec::new(), limit_bytes),
+            Kind::OpenAi | Kind::Anthropic => Frames::ServerSent(Decoder::new(limit_bytes)),
+        }
     }
 
     /// The events that these bytes complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
         let mut events = Vec::new();
-        let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            self.line.extend_from_slice(&rest[..end]);
-            rest = &rest[end + 1..];
-            let line = std::mem::take(&mut self.line);
-            events.extend(self.take(line));
+        match self {
+            Frames::ServerSent(decoder) => {
+                decoder.push(bytes, |event| events.push(event.data))?;
+            }
+            Frames::Lines(line, limit_bytes) => {
+                let limit_bytes = *limit_bytes;
+                for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+                    if line.len() + piece.len() > limit_bytes {
+                        return Err(TooLarge { limit_bytes });
+                    }
+                    line.extend_from_slice(piece);
+                    if line.ends_with(b"\n") {
+                        events.push(std::mem::take(line).trim_ascii().to_vec());
+                    }
+                }
+            }
         }
-        self.line.extend_from_slice(rest);
-        events
+        events.retain(|event| !event.is_empty());
+        Ok(events)
     }
 
-    /// The event that the end of the stream completes.
+    /// The event that the end of the stream completes. A stream may end without its last newline,
+    /// but not in the middle of an event.
     pub(crate) fn end(&mut self) -> Option<Vec<u8>> {
-        let line = std::mem::take(&mut self.line);
-        let last = self.take(line).or_else(|| self.take(Vec::new()))?;
-        // A stream may end without its last newline, but not in the middle of an event.
+        let last = match self {
+            Frames::ServerSent(decoder) => decoder.finish().ok()??.data,
+            Frames::Lines(line, _) => std::mem::take(line),
+        };
         let whole = last == b"[DONE]" || serde_json::from_slice::<serde_json::Value>(&last).is_ok();
         whole.then_some(last)
-    }
-
-    fn take(&mut self, mut line: Vec<u8>) -> Option<Vec<u8>> {
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
-        if self.lines {
-            return (!line.trim_ascii().is_empty()).then_some(line);
-        }
-        if line.is_empty() {
-            return (!self.data.is_empty()).then(|| std::mem::take(&mut self.data));
-        }
-        if let Some(data) = line.strip_prefix(b"data:") {
-            if !self.data.is_empty() {
-                self.data.push(b'\n');
-            }
-            self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
-        }
-        None
     }
 }
 
@@ -68,22 +63,25 @@ mod tests {
     use super::{Frames, Kind};
 
     #[test]
-    fn events_are_the_same_however_the_bytes_are_cut() {
-        let stream = b"event: a\r\ndata: {\"x\":\r\ndata: 1}\r\n\r\n: ping\n\ndata:[DONE]\n\n";
-        let expected: Vec<Vec<u8>> = vec![b"{\"x\":\n1}".to_vec(), b"[DONE]".to_vec()];
+    fn lines_are_the_same_however_the_bytes_are_cut_and_have_a_bound() {
+        let stream = b"{\"x\":\r1}\r\n\n{}\n";
+        let expected: Vec<Vec<u8>> = vec![b"{\"x\":\r1}".to_vec(), b"{}".to_vec()];
         for size in 1..=stream.len() {
-            let mut frames = Frames::new(Kind::OpenAi);
-            let events: Vec<_> = stream.chunks(size).flat_map(|it| frames.push(it)).collect();
+            let mut frames = Frames::new(Kind::Ollama, 16);
+            let pieces = stream.chunks(size);
+            let events: Vec<_> = pieces.flat_map(|it| frames.push(it).unwrap()).collect();
             assert_eq!(events, expected, "in pieces of {size}");
         }
+        assert!(Frames::new(Kind::Ollama, 16).push(&[b'1'; 17]).is_err());
+        assert!(Frames::new(Kind::OpenAi, 16).push(&[b'1'; 17]).is_err());
     }
 
     #[test]
     fn an_end_completes_a_line_and_never_half_an_event() {
-        let mut frames = Frames::new(Kind::Ollama);
-        assert!(frames.push(b"{\"done\":true}").is_empty());
+        let mut frames = Frames::new(Kind::Ollama, 64);
+        assert_eq!(frames.push(b"{\"done\":true}"), Ok(Vec::new()));
         assert_eq!(frames.end(), Some(b"{\"done\":true}".to_vec()));
-        assert!(frames.push(b"{\"done\":tr").is_empty());
+        assert_eq!(frames.push(b"{\"done\":tr"), Ok(Vec::new()));
         assert_eq!(frames.end(), None);
     }
 }

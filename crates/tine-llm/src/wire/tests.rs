@@ -26,7 +26,7 @@ const STREAMS: [(Kind, &str); 3] = [
 
 /// What was said, if the stream was whole and without fault.
 fn heard(kind: Kind, stream: &[u8]) -> Option<String> {
-    let (mut frames, mut assembly) = (Frames::new(kind), Assembly::new(kind, false));
+    let (mut frames, mut assembly) = (Frames::new(kind, 1 << 20), Assembly::new(kind, false));
     let mut said = String::new();
     let mut each = |delta: Delta<'_>| {
         if let Delta::Text(text) = delta {
@@ -34,7 +34,7 @@ fn heard(kind: Kind, stream: &[u8]) -> Option<String> {
         }
         ControlFlow::Continue(())
     };
-    let mut events = frames.push(stream);
+    let mut events = frames.push(stream).unwrap();
     events.extend(frames.end());
     let fine = events.iter().all(|event| assembly.event(event, &mut each).is_ok());
     let whole = fine && assembly.is_whole();

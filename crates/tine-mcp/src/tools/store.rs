@@ -14,7 +14,8 @@ use tine_engine::{
     Call, Interpret, NewFact, NewRelationship, NewSource, RelationshipView, StoreFacts,
     StoreTogether, StoreTurn, StoredSource, StoredTurn,
 };
-use tine_formats::{redact, wire};
+use tine_formats::redact;
+use tine_formats::wire::{self, Speaker};
 
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};
@@ -80,16 +81,6 @@ pub(super) const TOOLS: &[Spec] = &[
         run: typed!(SourceArguments, store_unstructured),
     },
 ];
-
-/// Who speaks.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Speaker {
-    User,
-    Assistant,
-    Tool,
-    System,
-}
 
 /// Whether what is stored is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -229,7 +220,7 @@ impl TurnArguments {
     fn into_request(self, asked: &Asked) -> Result<(StoreTurn, Call, Reading), Refusal> {
         let limits = asked.limits();
         let mut fields = Map::new();
-        fields.insert("role".to_owned(), role_name(self.role).into());
+        fields.insert("role".to_owned(), self.role.as_str().into());
         fields.insert(
             "content".to_owned(),
             crate::arguments::content(self.content, self.content_blocks)?,
@@ -269,15 +260,6 @@ impl TurnArguments {
             ..StoreTurn::new("", "", said)
         };
         Ok((request, call, interpret))
-    }
-}
-
-fn role_name(role: Speaker) -> &'static str {
-    match role {
-        Speaker::User => "user",
-        Speaker::Assistant => "assistant",
-        Speaker::Tool => "tool",
-        Speaker::System => "system",
     }
 }
 

@@ -8,10 +8,11 @@ use tine_engine::{
     Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, SearchQuery,
     Selection, TopologyQuery, TurnRef, WindowQuery,
 };
+use tine_formats::wire::Speaker;
 use tine_formats::{redact, render, view};
 
 use super::memory::listed;
-use super::store::{Speaker, conversation_of};
+use super::store::conversation_of;
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null, size};
 use crate::arguments::{content, messages, reference, references, strict, times};
@@ -221,12 +222,7 @@ fn search_turns(asked: &Asked, arguments: SearchArguments) -> Result<Answer, Ref
         words: arguments.query,
         conversation: conversation.map(|id| conversation_of(asked, id)).transpose()?,
         branch: arguments.branch,
-        role: arguments.role.map(|role| match role {
-            Speaker::User => tine_core::Role::User,
-            Speaker::Assistant => tine_core::Role::Assistant,
-            Speaker::Tool => tine_core::Role::Tool,
-            Speaker::System => tine_core::Role::System,
-        }),
+        role: arguments.role.map(Speaker::role),
         from: times("since", arguments.since.as_deref())?,
         to: times("until", arguments.until.as_deref())?,
         archived: arguments.include_archived.unwrap_or(false),

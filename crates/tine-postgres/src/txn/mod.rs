@@ -4,7 +4,7 @@
 //! closure that reads little and writes much costs few round trips. A transaction that writes is
 //! SERIALIZABLE; one that only reads sees one state of everything and waits for nobody.
 
-mod ahead;
+mod prefetch;
 mod read;
 mod write;
 
@@ -18,7 +18,7 @@ use tine_core::{OperationHash, ProjectId};
 use tine_store::{ConversationKey, FeedPosition, Result, StoreError};
 use tokio_postgres::Row;
 
-use self::ahead::Ahead;
+use self::prefetch::Prefetch;
 use crate::failure::Failure;
 use crate::link::{COMMANDS_AT_ONCE, Command, Value, values};
 use crate::pool::Lease;
@@ -76,7 +76,7 @@ pub(crate) struct Txn<'s> {
     done: RefCell<Done>,
     /// Turns that operations made which were read from the feed.
     made: RefCell<BTreeMap<FeedPosition, Vec<Run>>>,
-    ahead: Ahead,
+    ahead: Prefetch,
 }
 
 impl<'s> Txn<'s> {
@@ -92,7 +92,7 @@ impl<'s> Txn<'s> {
             failure: RefCell::default(),
             done: RefCell::default(),
             made: RefCell::default(),
-            ahead: Ahead::default(),
+            ahead: Prefetch::default(),
         }
     }
 

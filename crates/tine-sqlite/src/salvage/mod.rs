@@ -10,6 +10,14 @@
 //!
 //! Whether a row says what it said before is not known here. The engine checks every hash and
 //! every link and keeps what fits.
+//!
+//! This is written by hand because SQLite's `.recover` gets less out of the same files and cannot
+//! be linked: over 66 damaged copies of a store of 48 conversations and 818 turns (flipped bits,
+//! zeroed and overwritten pages, cut files, lost headers, damaged logs) salvage brought back 50,296
+//! turns and 2,817 whole conversations, `.recover` (3.40.1) 43,561 and 2,468; it was better in 21
+//! files and worse in none. `.recover` lacks the rows whose root page or table of tables is lost,
+//! and what a damaged log still holds; it is not in the SQLite amalgamation, and the `sqlite3` of
+//! Debian 12 fails at it on any file, since its library has no `sqlite_dbpage`.
 
 mod pages;
 mod record;

@@ -10,8 +10,8 @@ use serde::Serialize;
 use tine_core::Kind;
 
 use crate::arguments::Globals;
-use crate::commands::host_files::jsonc::{self, quoted};
-use crate::commands::host_files::{self, Change, Entry, Manner, home, list, zed};
+use crate::commands::host_files::jsonc::{self, Member};
+use crate::commands::host_files::{self, Change, Entry, Manner, home, zed};
 use crate::failure::{Failure, Result};
 use crate::settings::ECHO;
 use crate::terminal::{Paging, Screen};
@@ -154,10 +154,13 @@ impl Editor {
         name: &str,
         entry: &Entry,
     ) -> std::result::Result<String, String> {
-        let kind = if self == Editor::Zed { "  \"type\": \"custom\",\n" } else { "" };
-        let (command, arguments) = (quoted(&entry.command), list(&entry.arguments));
-        let value = format!("{{\n{kind}  \"command\": {command},\n  \"args\": {arguments}\n}}");
-        jsonc::set(text, "agent_servers", name, &value).map_err(|error| error.to_string())
+        let mut members = match self {
+            Editor::Zed => vec![("type", Member::Text("custom"))],
+            _ => Vec::new(),
+        };
+        members.push(("command", Member::Text(&entry.command)));
+        members.push(("args", Member::List(&entry.arguments)));
+        jsonc::set(text, "agent_servers", name, &members)
     }
 
     /// Settings in Lua, for plugins that have no other.
@@ -189,4 +192,9 @@ impl Editor {
             }
         }
     }
+}
+
+/// A text between quotation marks, which Lua reads as JSON does.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

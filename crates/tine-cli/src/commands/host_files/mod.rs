@@ -5,6 +5,7 @@
 //! the files that were named can be.
 
 pub(super) mod jsonc;
+pub(super) mod toml;
 
 use std::env;
 use std::fs;
@@ -90,12 +91,6 @@ pub(super) fn zed() -> Option<PathBuf> {
         return Some(home()?.join(".config/zed/settings.json"));
     }
     Some(settings()?.join(if cfg!(windows) { "Zed" } else { "zed" }).join("settings.json"))
-}
-
-/// A list on one line; TOML writes it as JSON does.
-pub(super) fn list(items: &[String]) -> String {
-    let items: Vec<String> = items.iter().map(|item| jsonc::quoted(item)).collect();
-    format!("[{}]", items.join(", "))
 }
 
 /// A file before and after.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use crate::commands::host_files::jsonc::{self, quoted};
-use crate::commands::host_files::{Entry, folder, home, list, settings, zed};
+use crate::commands::host_files::jsonc::{self, Member};
+use crate::commands::host_files::{Entry, folder, home, settings, toml, zed};
 
 /// A program that starts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,75 +79,15 @@ impl Host {
             Host::ClaudeCode | Host::ClaudeDesktop | Host::Cursor => "mcpServers",
             Host::Vscode => "servers",
             Host::Zed => "context_servers",
-            Host::Codex => return in_toml(text, entry),
+            Host::Codex => return toml::set(text, "mcp_servers", NAME, entry),
         };
-        let extra = match self {
-            Host::ClaudeCode | Host::Vscode => Some(("type", "stdio")),
-            Host::Zed => Some(("source", "custom")),
-            _ => None,
+        let mut members = match self {
+            Host::ClaudeCode | Host::Vscode => vec![("type", Member::Text("stdio"))],
+            Host::Zed => vec![("source", Member::Text("custom"))],
+            _ => Vec::new(),
         };
-        let extra = extra.map_or(String::new(), |(name, value)| {
-            format!("  {}: {},\n", quoted(name), quoted(value))
-        });
-        let value = format!(
-            "{{\n{extra}  \"command\": {},\n  \"args\": {}\n}}",
-            quoted(&entry.command),
-            list(&entry.arguments)
-        );
-        jsonc::set(text, section, NAME, &value).map_err(|error| error.to_string())
-    }
-}
-
-/// TOML with the entry as a table of its own, in the place of the one that is there.
-fn in_toml(text: &str, entry: &Entry) -> Result<String, String> {
-    let parse =
-        |text: &str| text.parse::<toml::Table>().map_err(|error| error.message().to_owned());
-    parse(text)?;
-    let header = format!("[mcp_servers.{NAME}]");
-    let table = format!(
-        "{header}\ncommand = {}\nargs = {}\n",
-        quoted(&entry.command),
-        list(&entry.arguments)
-    );
-    let (mut lines, mut held) = (Vec::new(), Vec::new());
-    let (mut placed, mut within) = (false, false);
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim();
-        if bare.starts_with('[') {
-            within = bare == header || bare.starts_with(&format!("[mcp_servers.{NAME}."));
-            if !within {
-                lines.append(&mut held);
-            }
-            if bare == header {
-                lines.push(table.clone());
-                placed = true;
-            }
-        }
-        // Comments and blank lines before the next table belong to that.
-        if !within {
-            lines.push(line.to_owned());
-        } else if bare.is_empty() || bare.starts_with('#') {
-            held.push(line.to_owned());
-        } else {
-            held.clear();
-        }
-    }
-    lines.append(&mut held);
-    let mut out = lines.concat();
-    if !placed {
-        if !out.is_empty() {
-            out.push_str(if out.ends_with('\n') { "\n" } else { "\n\n" });
-        }
-        out.push_str(&table);
-    } else if !out.ends_with('\n') {
-        out.push('\n');
-    }
-    // A table that was written in another form would now be there twice.
-    let read = parse(&out)
-        .map_err(|_| format!("`{NAME}` is set there in a way that cannot be changed safely"))?;
-    let command = read.get("mcp_servers").and_then(|it| it.get(NAME)?.get("command")?.as_str());
-    match command == Some(entry.command.as_str()) {
-        true => Ok(out),
-        false => Err(format!("`{NAME}` is set there in a way that cannot be changed safely")),
+        members.push(("command", Member::Text(&entry.command)));
+        members.push(("args", Member::List(&entry.arguments)));
+        jsonc::set(text, section, NAME, &members)
     }
 }

@@ -1,10 +1,10 @@
-//! What is known here of conversations that were lately appended to.
+//! Conversations that were lately appended to, as far as a plain append looks at them.
 //!
-//! It holds as long as the conversation's log ends with the same operation: whoever writes on the
-//! strength of it adds the next one, and if that number is taken, what was known is thrown away.
-//! So nothing has to be told from server to server.
+//! A cached conversation holds as long as its log ends with the same operation: an append that
+//! relies on it adds the next one, and if that number is taken, the cached records are dropped. So
+//! no server has to notify another.
 //!
-//! Writers of one conversation within this process take turns: each gets what the one before knew.
+//! Writers of one conversation within this process take turns: each gets what the one before left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex};
@@ -24,10 +24,10 @@ use crate::rows::{
 };
 use crate::{WRITE_DEADLINE, lock};
 
-/// Conversations of which something is known at most.
+/// Conversations in the cache at most.
 const CONVERSATIONS: usize = 20_000;
 
-/// How long one waits for another who writes to the same conversation.
+/// How long a writer waits for another one of the same conversation.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Larger bodies are not kept in memory.
@@ -38,7 +38,7 @@ const BODY_BYTES: usize = 64 << 10;
 const RECORDS: usize = 2_048;
 
 /// A conversation, as far as a plain append looks at it.
-pub(crate) struct Known {
+pub(crate) struct CachedConversation {
     pub conversation: Conversation,
     pub end: Option<(u64, OperationHash)>,
     /// All of them.
@@ -109,7 +109,7 @@ const READ: [&str; 9] = [
     "COMMIT",
 ];
 
-impl Known {
+impl CachedConversation {
     /// Reads it, in one round trip. Nothing for a conversation that is not there or has too many
     /// of something.
     fn read(
@@ -117,7 +117,7 @@ impl Known {
         project: i32,
         project_id: &ProjectId,
         id: &ConversationId,
-    ) -> std::result::Result<Option<Known>, Failure> {
+    ) -> std::result::Result<Option<CachedConversation>, Failure> {
         let id = id.as_str().to_owned();
         let limit = rows::limited(RECORDS + 1);
         let large = i32::try_from(BODY_BYTES).unwrap_or(i32::MAX);
@@ -137,9 +137,9 @@ impl Known {
         };
         let many = [branches, segments, hidden, splits, tips].iter().any(|it| it.len() > RECORDS);
         let Some(conversation) = conversation.first().filter(|_| !many) else { return Ok(None) };
-        let read = || -> Result<Known> {
+        let read = || -> Result<CachedConversation> {
             let branches = branches.iter().map(rows::branch).collect::<Result<Vec<_>>>()?;
-            let mut known = Known {
+            let mut known = CachedConversation {
                 conversation: rows::conversation(conversation, project_id)?,
                 end: match end.first() {
                     None => None,
@@ -206,9 +206,8 @@ pub(crate) fn content_bytes(turn: &Turn) -> usize {
 /// A conversation by its project's number and its id.
 type ById = (i32, ConversationId);
 
-/// All that is known.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct ConversationCache {
     slots: Mutex<Slots>,
 }
 
@@ -228,13 +227,13 @@ struct Slot {
 #[derive(Default)]
 struct SlotState {
     taken: bool,
-    known: Option<Known>,
+    known: Option<CachedConversation>,
     /// Counts the times that it was to be forgotten.
     forgotten: u64,
 }
 
-impl Memory {
-    /// Takes what is known of a conversation, waiting for whoever has it.
+impl ConversationCache {
+    /// Takes a conversation out, waiting for the writer that has it.
     pub(crate) fn take(&self, project: i32, id: &ConversationId) -> Option<Seat> {
         let slot = {
             let mut slots = lock(&self.slots);
@@ -268,37 +267,37 @@ impl Memory {
         }
     }
 
-    /// Gives back what is known after an append.
-    pub(crate) fn keep(&self, mut seat: Seat, known: Known) {
+    /// Puts a conversation back after an append.
+    pub(crate) fn keep(&self, mut seat: Seat, known: CachedConversation) {
         let key = known.conversation.key;
         lock(&self.slots).ids.insert(key, seat.name.clone());
         seat.known = Some(known);
     }
 }
 
-/// The right to append to a conversation on the strength of what is known.
+/// The right to append to a conversation over its cached records.
 pub(crate) struct Seat {
     slot: Arc<Slot>,
-    known: Option<Known>,
+    known: Option<CachedConversation>,
     forgotten: u64,
     name: ById,
 }
 
 impl Seat {
-    /// What is known, read now if it is nothing.
-    pub(crate) fn take_known(
+    /// Returns the cached conversation, read now if there is none.
+    pub(crate) fn take_cached(
         &mut self,
         project_id: &ProjectId,
         link: impl FnOnce(
             &mut dyn FnMut(&mut Link) -> std::result::Result<(), Failure>,
         ) -> std::result::Result<(), Failure>,
-    ) -> std::result::Result<Option<Known>, Failure> {
+    ) -> std::result::Result<Option<CachedConversation>, Failure> {
         if let Some(known) = self.known.take() {
             return Ok(Some(known));
         }
         let mut found = None;
         link(&mut |link| {
-            found = Known::read(link, self.name.0, project_id, &self.name.1)?;
+            found = CachedConversation::read(link, self.name.0, project_id, &self.name.1)?;
             Ok(())
         })?;
         Ok(found)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A program with a defect: whenever it starts, it has lost the last change that it had stored.
+"""Runs `tine` with a deliberate defect: each start first undoes the last stored change.
 
-It stands in for `tine` where a `kills.py` is to be shown a loss; TINE names the real one.
+The kill tests use it as a control that they must report as losing data. TINE names the real program.
 """
 
 import json
@@ -18,8 +18,8 @@ def tine(*arguments):
 
 
 if os.path.exists(os.environ["TINE_STORE"]):
-    there = json.loads(tine("ls", "--json"))
-    if there["items"]:
-        last = max(there["items"], key=lambda it: it["changed_at"])
+    listed = json.loads(tine("ls", "--json"))
+    if listed["items"]:
+        last = max(listed["items"], key=lambda item: item["changed_at"])
         tine("undo", "--conversation", last["conversation_id"])
 os.execv(TINE, [TINE, *sys.argv[1:]])

@@ -1,4 +1,4 @@
-//! Appends to many conversations at once travel together, and each is stored as if it were alone.
+//! Appends to many conversations at once share batches, and each is stored as if it were alone.
 
 use std::time::{Duration, Instant};
 
@@ -85,7 +85,7 @@ fn append_held_back(address: &Address, engine: &Engine, ids: &[ConversationId]) 
 }
 
 #[test]
-fn appends_that_wait_travel_together() {
+fn appends_that_wait_share_a_batch() {
     let address = fixture::address(0);
     let engine = open(&address);
     let ids = known(&engine);
@@ -103,7 +103,7 @@ fn appends_that_wait_travel_together() {
 }
 
 #[test]
-fn one_whose_number_is_taken_holds_up_nobody_who_travels_with_it() {
+fn an_append_whose_number_is_taken_does_not_fail_its_batch() {
     let address = fixture::address(0);
     let (engine, other) = (open(&address), open(&address));
     let ids = known(&engine);

@@ -1,11 +1,10 @@
 //! Plain appends in one round trip.
 //!
-//! The closure runs over what is [known](crate::known) of its conversation; its writes are kept,
-//! and sent all together, in a [convoy](crate::convoy) with those of others. Only a closure that
-//! ends with one more operation of that conversation counts: its number is the proof that nothing
-//! has changed since. Whatever else comes of it (a refusal, an answer without a change, something
-//! that is not known here) may rest on what is no longer so, and the closure runs again in a
-//! transaction.
+//! The closure runs over its [cached conversation](crate::conversation_cache); its writes are
+//! collected and sent in one [batch](crate::batch) with those of others. Only a closure that ends
+//! with one more operation of that conversation counts: its number is the proof that nothing has
+//! changed since. Any other outcome (a refusal, an answer without a change, a record that is not
+//! cached) may rest on stale records, and the closure runs again in a transaction.
 
 use std::cell::{Cell, RefCell};
 
@@ -19,15 +18,15 @@ use tine_store::{
 };
 
 use crate::Shared;
-use crate::convoy::Sent;
-use crate::known::{Added, Known, Seat};
+use crate::batch::Sent;
+use crate::conversation_cache::{Added, CachedConversation, Seat};
 use crate::rows::{self, project_of};
 use crate::txn::Witness;
 
 /// What came of an attempt.
 pub(crate) enum Outcome {
     Committed,
-    /// It is none of ours, or somebody was quicker: run it in a transaction.
+    /// It is not a plain append, or another writer was quicker: run it in a transaction.
     Elsewhere,
     /// The database could not be reached.
     Away,
@@ -37,7 +36,7 @@ pub(crate) enum Outcome {
 
 /// Tries a job in one round trip.
 pub(crate) fn attempt(shared: &Shared, job: &mut Job) -> Outcome {
-    let mut swift = Swift {
+    let mut path = FastPath {
         shared,
         seat: RefCell::default(),
         known: RefCell::default(),
@@ -45,36 +44,40 @@ pub(crate) fn attempt(shared: &Shared, job: &mut Job) -> Outcome {
         key: RefCell::default(),
         missed: Cell::new(false),
     };
-    let verdict = job(&mut swift);
-    if swift.missed.get() || !matches!(verdict, Ok(Verdict::Commit)) || !swift.is_proven() {
-        // What was known is as good as before.
-        if let (Some(seat), Some(known)) = (swift.seat.take(), swift.known.take()) {
-            shared.memory.keep(seat, known);
+    let verdict = job(&mut path);
+    if path.missed.get() || !matches!(verdict, Ok(Verdict::Commit)) || !path.is_proven() {
+        // The cached records are as good as before.
+        if let (Some(seat), Some(known)) = (path.seat.take(), path.known.take()) {
+            shared.cache.keep(seat, known);
         }
         return Outcome::Elsewhere;
     }
-    swift.send()
+    path.send()
 }
 
-struct Swift<'s> {
+struct FastPath<'s> {
     shared: &'s Shared,
     seat: RefCell<Option<Seat>>,
-    known: RefCell<Option<Known>>,
+    known: RefCell<Option<CachedConversation>>,
     added: Added,
     /// A key that is taken to be new.
     key: RefCell<Option<String>>,
-    /// Whether something was asked for that is not known here.
+    /// Whether a record was asked for that is not cached.
     missed: Cell<bool>,
 }
 
-impl Swift<'_> {
+impl FastPath<'_> {
     fn miss<T>(&self) -> Result<T> {
         self.missed.set(true);
         Err(StoreError::Busy { waited_ms: 0 })
     }
 
-    /// Reads from what is known of a conversation.
-    fn of<T>(&self, key: ConversationKey, read: impl FnOnce(&Known) -> Option<T>) -> Result<T> {
+    /// Reads from a cached conversation.
+    fn of<T>(
+        &self,
+        key: ConversationKey,
+        read: impl FnOnce(&CachedConversation) -> Option<T>,
+    ) -> Result<T> {
         let known = self.known.borrow();
         match known.as_ref().filter(|known| known.conversation.key == key).and_then(read) {
             Some(found) => Ok(found),
@@ -96,11 +99,11 @@ impl Swift<'_> {
             && key == self.key.borrow().as_deref()
     }
 
-    /// Finds the conversation's place, and what is known of it.
+    /// Takes the conversation out of the cache.
     fn enter(&self, project: &ProjectId, id: &ConversationId) -> Result<()> {
         let Some(number) = self.shared.projects.number(project) else { return self.miss() };
-        let Some(mut seat) = self.shared.memory.take(number, id) else { return self.miss() };
-        let known = seat.take_known(project, |read| {
+        let Some(mut seat) = self.shared.cache.take(number, id) else { return self.miss() };
+        let known = seat.take_cached(project, |read| {
             let mut lease = self.shared.pool.lend()?;
             read(&mut lease)?;
             lease.keep();
@@ -117,7 +120,7 @@ impl Swift<'_> {
     }
 
     fn send(self) -> Outcome {
-        let Swift { shared, seat, known, added, .. } = self;
+        let FastPath { shared, seat, known, added, .. } = self;
         let (Some(seat), Some(mut known)) = (seat.into_inner(), known.into_inner()) else {
             return Outcome::Elsewhere;
         };
@@ -125,17 +128,17 @@ impl Swift<'_> {
         let Operation { conversation, seq, hash, .. } = *operation;
         let witness = Witness { conversation, seq, hash };
         let project = project_of(conversation.0);
-        let (sent, added) = shared.convoys.send(&shared.pool, project, added);
+        let (sent, added) = shared.batches.send(&shared.pool, project, added);
         match sent {
             Sent::Stored => {
                 known.add(added);
-                shared.memory.keep(seat, known);
+                shared.cache.keep(seat, known);
                 Outcome::Committed
             }
             Sent::Refused => Outcome::Elsewhere,
             Sent::Unsent => {
-                // What was known is as good as before.
-                shared.memory.keep(seat, known);
+                // The cached records are as good as before.
+                shared.cache.keep(seat, known);
                 Outcome::Away
             }
             Sent::InDoubt => Outcome::InDoubt(witness),
@@ -143,7 +146,7 @@ impl Swift<'_> {
     }
 }
 
-impl Read for Swift<'_> {
+impl Read for FastPath<'_> {
     fn conversation(
         &self,
         project: &ProjectId,
@@ -392,7 +395,7 @@ impl Read for Swift<'_> {
     }
 }
 
-impl Write for Swift<'_> {
+impl Write for FastPath<'_> {
     fn insert_segment(
         &mut self,
         conversation: ConversationKey,

@@ -1,9 +1,9 @@
-//! What a transaction reads before it is asked for, since it will be.
+//! Records that a transaction reads before it is asked for them.
 //!
 //! Rules walk down a path turn by turn, and look at the forks of each. Over a network every look is
 //! a round trip, so the shape of a conversation is read as a whole the first time that its forks
-//! are asked for, and whoever asks for turns one behind the other, or one fork of a turn after the
-//! other, gets some in advance.
+//! are asked for, and a caller that asks for turns one after the other, or one fork of a turn after
+//! the other, gets some in advance.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ struct Marks {
 }
 
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct Prefetch {
     /// `None` for a conversation with too many of them.
     marks: RefCell<HashMap<ConversationKey, Option<Marks>>>,
     /// `None` for a conversation with too many segments.
@@ -108,7 +108,7 @@ fn shape(segments: &[Row]) -> Option<Shape> {
     Some(Shape { last: last.collect(), segments: segments.iter().map(rows::segment).collect() })
 }
 
-impl Ahead {
+impl Prefetch {
     /// Forgets everything.
     pub(super) fn clear(&self) {
         self.marks.borrow_mut().clear();
