@@ -162,7 +162,7 @@ impl<'a> Prompt<'a> {
     }
 
     fn show(&self, update: Value) {
-        self.out.send(&wire::update(&self.session, update));
+        self.out.send(&bodies::update(&self.session, update));
     }
 
     /// The blocks of the question, checked.
@@ -185,7 +185,7 @@ impl<'a> Prompt<'a> {
     /// Records the question, and before it results for calls that were left open.
     fn record_question(&mut self, question: &[Value]) -> Result<TurnId, Refusal> {
         let limits = self.agent.engine.limits();
-        let blocks = question.iter().map(|block| wire::exact(block, limits));
+        let blocks = question.iter().map(|block| bodies::exact(block, limits));
         let blocks = Json::Array(blocks.collect::<Result<_, _>>()?);
         let body = Body::from_content(blocks, Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;

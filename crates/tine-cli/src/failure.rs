@@ -3,6 +3,7 @@
 //! The kinds and codes are the engine's; this file adds only what concerns the command line
 //! itself: its arguments, its input and output, and the choice of a conversation.
 
+use tine_api::{Candidate};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -12,7 +13,6 @@ use tine_engine::{EntityView, Error};
 use tine_formats::bundle::BundleError;
 use tine_formats::export::ExportError;
 use tine_formats::render::RenderError;
-use tine_formats::view;
 use tine_store::StoreError;
 
 use crate::terminal::text::visible;
@@ -121,30 +121,30 @@ impl Failure {
         undo.map(|operation| format!("tine undo {operation}"))
     }
 
-    fn view(&self) -> view::Error {
+    fn view(&self) -> tine_api::Error {
         match self {
-            Failure::Engine(error) => view::Error::from(error),
-            Failure::Render(error) => view::Error::from(error),
+            Failure::Engine(error) => tine_api::Error::from(error),
+            Failure::Render(error) => tine_api::Error::from(error),
             Failure::Several { conversations, .. } => {
-                let candidate = |id: &ConversationId| view::Candidate {
+                let candidate = |id: &ConversationId| Candidate {
                     conversation_id: id.to_string(),
                     turn_id: None,
                     turn_hash: None,
                     commit_hash: None,
                 };
                 let candidates = conversations.iter().map(candidate).collect();
-                let mut error = view::Error::new(self.kind(), self.to_string());
+                let mut error = tine_api::Error::new(self.kind(), self.to_string());
                 error.particulars.candidates = candidates;
                 error
             }
             Failure::SeveralSlots { slots, .. } => {
                 let told = self.details().join("; ");
-                let mut error = view::Error::new(self.kind(), format!("{self}: {told}"));
+                let mut error = tine_api::Error::new(self.kind(), format!("{self}: {told}"));
                 let candidates = slots.iter().map(slot_candidate).collect();
                 error.particulars.candidates = candidates;
                 error
             }
-            _ => view::Error::new(self.kind(), self.to_string()),
+            _ => tine_api::Error::new(self.kind(), self.to_string()),
         }
     }
 
@@ -185,7 +185,7 @@ impl Failure {
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         #[derive(Serialize)]
         struct Document {
-            error: view::Error,
+            error: tine_api::Error,
         }
         let mut text = String::new();
         if json {
@@ -207,9 +207,9 @@ impl Failure {
     }
 }
 
-fn slot_candidate(slot: &EntityView) -> view::Candidate {
+fn slot_candidate(slot: &EntityView) -> Candidate {
     let hash = slot.snapshot.fields.get("turn_hash").and_then(tine_core::Json::as_str);
-    view::Candidate {
+    Candidate {
         conversation_id: slot.conversation.as_ref().map(ToString::to_string).unwrap_or_default(),
         turn_id: None,
         turn_hash: hash.map(str::to_owned),

@@ -1,5 +1,6 @@
 //! What was learned as people read it: a line for each thing, rows of names and values.
 
+use tine_api::{outcome_name};
 use std::io::Write;
 
 use tine_core::Json;
@@ -8,7 +9,6 @@ use tine_core::{EntityId, ObservationId};
 use tine_engine::{
     EntityView, InterpretationView, ObservationView, RunStatus, SourceView, StoredTurn,
 };
-use tine_formats::view::outcome_name;
 
 use crate::failure::Result;
 use crate::terminal::text::{count, cut, visible, width};

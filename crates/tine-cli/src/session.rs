@@ -1,6 +1,7 @@
 //! A store, here or behind a server, and everything that a command needs besides its own
 //! arguments.
 
+use tine_api::{Answer};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use tine_engine::{
     Call, Engine, Knowledge, Listing, Operations, Page, SystemClock, SystemEntropy, TurnRef,
     Versions,
 };
-use tine_formats::view::Answer;
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, only_here};

@@ -5,11 +5,12 @@
 
 use http::Method;
 use tine_core::facts::Schema;
+use tine_core::limits::PIECE_BYTES;
 use tine_core::{ConversationId, Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
 use tine_api::{
     AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
     Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView,
-    PIECE_BYTES, Page, Prompt, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Removed, Result, RunComparison,
+    Page, Prompt, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Removed, Result, RunComparison,
     RunPair, RunQuery, RunSummary, Separate, SourceView, StoreFacts, StoreTurn, StoredFacts, StoredFactsAnswer, StoredSource,
     StoredSourceAnswer, StoredTurn, StoredTurnAnswer, TimelineEntry,
 };

@@ -10,7 +10,6 @@ use tine_engine::{
     BranchView, ConversationView, EntityView, Evidence, InterpretationView, ObservationView,
     Outcome, Presence, RelationshipView, SearchHit, SourceView, StoredTurn, TopologyRow, TurnView,
 };
-use tine_formats::view;
 use tine_store::Content;
 
 use crate::answer::{Cuts, lean, list_or_null};
@@ -130,7 +129,7 @@ pub(crate) fn conversation(found: &ConversationView) -> Value {
 }
 
 pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    view::outcome_name(outcome)
+    outcome.as_str()
 }
 
 pub(crate) fn stored_turn(done: &StoredTurn) -> Map<String, Value> {

@@ -5,19 +5,18 @@ use serde_json::{Map, Value, json};
 use tine_core::Kind;
 use tine_engine::Error;
 use tine_formats::render::RenderError;
-use tine_formats::view;
 
 /// Why a call was refused.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     kind: Kind,
-    error: Box<view::Error>,
+    error: Box<tine_api::Error>,
     next: Option<String>,
 }
 
 impl Refusal {
     pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
-        Refusal { kind, error: Box::new(view::Error::new(kind, why)), next: None }
+        Refusal { kind, error: Box::new(tine_api::Error::new(kind, why)), next: None }
     }
 
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
@@ -66,18 +65,18 @@ impl From<Error> for Refusal {
             Error::NotFound { what, name, .. } => Error::NotFound { what, name, advice: "" },
             error => error,
         };
-        Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
+        Refusal { kind: error.kind(), error: Box::new(tine_api::Error::from(&error)), next: None }
     }
 }
 
 impl From<RenderError> for Refusal {
     fn from(error: RenderError) -> Self {
-        Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
+        Refusal { kind: error.kind(), error: Box::new(tine_api::Error::from(&error)), next: None }
     }
 }
 
 /// What to do about a refusal that does not say it itself.
-fn advice(kind: Kind, error: &view::Error, tool: &str) -> Option<String> {
+fn advice(kind: Kind, error: &tine_api::Error, tool: &str) -> Option<String> {
     let known = &error.particulars;
     if let Some(tip) = &known.actual_tip {
         let turn = tip.turn_id.as_deref().unwrap_or("root");

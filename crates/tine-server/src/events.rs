@@ -5,6 +5,7 @@
 //! its place simply stays where it is. A client that comes back with `Last-Event-ID` misses
 //! nothing.
 
+use tine_api::{FeedEntry};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,8 +20,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{Engine, FeedFilter};
-use tine_formats::view::Event;
-use tine_formats::wire;
+use tine_api::bodies;
 use tine_store::FeedPosition;
 use tokio::sync::watch;
 
@@ -79,7 +79,7 @@ pub(crate) async fn events(
     let limits = app.engine.limits();
     let project = match (&wanted.project_id, caller.only_project()) {
         (Some(id), _) => {
-            let project = wire::project(Some(id), limits)?;
+            let project = bodies::project(Some(id), limits)?;
             caller.check(&project, Access::Read)?;
             Some(project)
         }

@@ -1,5 +1,6 @@
 //! Refusals over HTTP: `application/problem+json` as RFC 9457 has it, with the engine's own code.
 
+use tine_api::{ErrorDetails};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -8,7 +9,6 @@ use tine_core::Kind;
 use tine_engine::Error;
 use tine_formats::bundle::BundleError;
 use tine_formats::render::RenderError;
-use tine_formats::view;
 
 /// The media type of a refusal.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -28,7 +28,7 @@ pub struct Problem {
     /// The stable code of the refusal's kind.
     code: String,
     #[serde(flatten)]
-    particulars: Box<view::Particulars>,
+    particulars: Box<ErrorDetails>,
     #[serde(skip)]
     wait: Option<u32>,
 }
@@ -36,10 +36,10 @@ pub struct Problem {
 impl Problem {
     /// A refusal of a kind, with a sentence.
     pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
-        Problem::of(kind, view::Error::new(kind, why))
+        Problem::of(kind, tine_api::Error::new(kind, why))
     }
 
-    fn of(kind: Kind, error: view::Error) -> Self {
+    fn of(kind: Kind, error: tine_api::Error) -> Self {
         Problem {
             page: format!("/docs#{}", kind.code()),
             title: kind.code().replace('_', " "),
@@ -68,13 +68,13 @@ impl Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        Problem::of(error.kind(), view::Error::from(&error))
+        Problem::of(error.kind(), tine_api::Error::from(&error))
     }
 }
 
 impl From<RenderError> for Problem {
     fn from(error: RenderError) -> Self {
-        Problem::of(error.kind(), view::Error::from(&error))
+        Problem::of(error.kind(), tine_api::Error::from(&error))
     }
 }
 

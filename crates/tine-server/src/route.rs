@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tine_core::ids::check_key;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{BranchVersion, Call, Engine};
-use tine_formats::wire::{self, Common};
+use tine_api::bodies::{self, Common};
 use tokio::runtime::RuntimeFlavor;
 
 use crate::access::{Access, Caller};
@@ -231,7 +231,7 @@ pub(crate) fn asked(
         }
         (one, other) => one.or(other),
     };
-    let project = wire::project(named, app.engine.limits())?;
+    let project = bodies::project(named, app.engine.limits())?;
     match named.is_some() || in_project {
         true => caller.check(&project, access)?,
         false => caller.check_write(access)?,

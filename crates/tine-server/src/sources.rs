@@ -5,6 +5,7 @@
 //! goes out was written by anybody: it is sent as something to be saved, and a browser that opens
 //! it all the same runs nothing in it.
 
+use tine_api::{Answer, StoredSourceAnswer};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -22,9 +23,8 @@ use serde::Deserialize;
 use tine_core::{Kind, SourceId};
 use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view::Answer;
-use tine_formats::wire::{self, Common};
-use tine_formats::{view, wire as bodies};
+use tine_api::bodies::{self, Common};
+use tine_formats::wire as bodies;
 use tine_store::PIECE_BYTES;
 use tokio::sync::mpsc;
 
@@ -152,7 +152,7 @@ fn keep(
     asked: &Asked,
     mut request: NewSource,
     with_turn: bool,
-) -> Answered<Answer<view::StoredSource>> {
+) -> Answered<Answer<StoredSourceAnswer>> {
     let redacted = match asked.app.options.redact {
         true => scrub(&mut request, asked.engine().limits().body_bytes)?,
         false => Redacted::new(),
@@ -170,7 +170,7 @@ fn keep(
         ));
     }
     let new = done.outcome == Outcome::Created && !done.replayed;
-    let told = view::StoredSource::new(done, with_turn);
+    let told = StoredSourceAnswer::new(done, with_turn);
     Ok(Reply::made(new, Answer::new(asked.project(), told)))
 }
 
@@ -273,7 +273,7 @@ pub(crate) async fn content(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let project = wire::project(wanted.project_id.as_deref(), app.engine.limits())?;
+    let project = bodies::project(wanted.project_id.as_deref(), app.engine.limits())?;
     caller.check(&project, Access::Read)?;
     let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
     let call = Call::by(actor).in_project(project);

@@ -4,9 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tine_core::{Digest, SourceId, Timestamp, TurnId};
 
-/// Bytes of a source that are stored and read at once.
-pub const PIECE_BYTES: usize = 256 << 10;
-
 /// A source without its bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Source")]

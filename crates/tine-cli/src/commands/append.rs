@@ -10,7 +10,6 @@ use tine_engine::{
     Append, Appended, ConversationView, Error, NewConversation, OnConflict, Outcome,
 };
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view;
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
@@ -146,7 +145,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
     let done = session.engine.append(&call, request)?;
-    if session.answered_json(|| view::Appended::from(done.clone()))? {
+    if session.answered_json(|| Appended::from(done.clone()))? {
         return Ok(());
     }
     report(session, &done)

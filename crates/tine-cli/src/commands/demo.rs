@@ -4,6 +4,7 @@
 //! deletes only a store that carries the mark of having been made here. Over a server the story
 //! is told in memory and sent as a bundle, so that it is the same there, hash for hash.
 
+use tine_api::{TopologyPage};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,6 @@ use tine_client::Client;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{Engine, SystemEntropy};
 use tine_formats::bundle::write_bundle;
-use tine_formats::view;
 use tine_server::demo::{CONVERSATION, StoryClock};
 use tine_sqlite::DATABASE_FILE;
 use tine_store::{MemoryStore, OpenMode, Store};
@@ -118,7 +118,7 @@ fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
 
 fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
     let topology = whole_topology(session, id, None, false)?;
-    if session.answered_json(|| view::Topology::from(topology.clone()))? {
+    if session.answered_json(|| TopologyPage::from(topology.clone()))? {
         return Ok(());
     }
     let head = head(session, id)?;

@@ -5,7 +5,6 @@ use std::io::Write;
 use clap::Args;
 use tine_core::commit::Seen;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
-use tine_formats::view;
 
 use crate::commits::{write_changes, write_words};
 use crate::failure::{Failure, Result};
@@ -46,7 +45,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
     let found = compared(session, args)?;
-    if session.answered_json(|| view::Diff::from(found.clone()))? {
+    if session.answered_json(|| Diff::from(found.clone()))? {
         return Ok(());
     }
     let screen = &session.screen;

@@ -12,7 +12,6 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_engine::{Engine, Imported};
 use tine_formats::bundle::read_bundle;
-use tine_formats::view;
 use tine_import::detect::{self, Job, Plan, Seen};
 use tine_import::land::{Landing, Settings, Summary};
 use tine_import::{Error, Format, Note};
@@ -424,7 +423,7 @@ fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
 }
 
 fn imported(session: &Session, done: &Imported) -> Result<()> {
-    if session.answered_json(|| view::Imported::from(done.clone()))? {
+    if session.answered_json(|| Imported::from(done.clone()))? {
         return Ok(());
     }
     session.screen.line(&format!(

@@ -1,12 +1,12 @@
 //! `tine merge` and `inject`: bringing to a branch what was learned or said elsewhere.
 
+use tine_api::{Injected};
 use std::io::Write;
 
 use clap::Args;
 use tine_core::Reference;
 use tine_core::commit::Held;
 use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
-use tine_formats::view;
 
 use super::branches::ends_on;
 use crate::arguments::reference;
@@ -77,7 +77,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
     }
     let target = request.into.clone().unwrap_or_else(|| session.branch().to_owned());
     let done = versions.merge(&session.call_with(args.key.as_deref()), request)?;
-    if session.answered_json(|| view::Merged::from(done.clone()))? {
+    if session.answered_json(|| Merged::from(done.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| write_merged(out, session, &done, &target))
@@ -182,7 +182,7 @@ pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
     let request = Inject { turn, conversation, branch };
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.versioning().inject(&call, request)?;
-    if session.answered_json(|| view::Injected::from(done.clone()))? {
+    if session.answered_json(|| Injected::from(done.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {

@@ -6,7 +6,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use clap::Args;
 use tine_core::Reference;
 use tine_engine::{Purge, PurgeTarget, Purged, TurnRef};
-use tine_formats::view;
 
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
@@ -74,7 +73,7 @@ fn confirmed(session: &Session, word: &str) -> Result<bool> {
 }
 
 fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
-    if session.answered_json(|| view::Purged::from(plan.clone()))? {
+    if session.answered_json(|| Purged::from(plan.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {

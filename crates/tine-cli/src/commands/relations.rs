@@ -1,9 +1,9 @@
 //! `tine relate`, `relations` and `unrelate`: how things hang together.
 
+use tine_api::{Listing, Removed};
 use clap::{Args, ValueEnum};
 use tine_core::Json;
 use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipView};
-use tine_formats::view;
 
 use crate::failure::Result;
 use crate::input;
@@ -102,10 +102,10 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let (made, outcome) = knowledge.create_relationship(&call, request)?;
-    if session.answered_json(|| view::Relationship::from((made.clone(), outcome)))? {
+    if session.answered_json(|| RelationshipView::from((made.clone(), outcome)))? {
         return Ok(());
     }
-    session.screen.line(&format!("{}  {}", line(session, &made), view::outcome_name(outcome)))
+    session.screen.line(&format!("{}  {}", line(session, &made), outcome.as_str()))
 }
 
 pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
@@ -117,7 +117,7 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
         metadata: Json::Null,
     };
     knowledge.delete_relationship(&session.call, request)?;
-    if session.answered_json(|| view::Removed { deleted: true })? {
+    if session.answered_json(|| Removed { deleted: true })? {
         return Ok(());
     }
     session.screen.line("removed; `tine undo --project-log` brings it back")
@@ -136,7 +136,7 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| view::Items::<view::Relationship>::from(found.clone()))? {
+    if session.answered_json(|| Listing::<RelationshipView>::from(found.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

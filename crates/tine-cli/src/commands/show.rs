@@ -1,12 +1,12 @@
 //! `tine show`: one turn, the root, or a commit, in full.
 
+use tine_api::{ConversationView};
 use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
 use tine_core::{Json, Kind, Reference};
 use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
-use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
 use crate::commits::write_whole;
@@ -137,7 +137,7 @@ fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> 
 }
 
 fn show_commit(session: &Session, commit: &CommitView) -> Result<()> {
-    if session.answered_json(|| view::Commit::from(commit.clone()))? {
+    if session.answered_json(|| CommitView::from(commit.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
@@ -173,25 +173,25 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
     #[derive(Serialize)]
     struct Document {
         #[serde(flatten)]
-        turn: view::Turn,
+        turn: TurnView,
         #[serde(skip_serializing_if = "Option::is_none")]
-        children: Option<Vec<view::Turn>>,
+        children: Option<Vec<TurnView>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        siblings: Option<Vec<view::Turn>>,
+        siblings: Option<Vec<TurnView>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        versions: Option<Vec<view::Turn>>,
+        versions: Option<Vec<TurnView>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        rings: Option<view::TurnRings>,
+        rings: Option<TurnRings>,
     }
     let views = |asked: bool, turns: &[TurnView]| {
-        asked.then(|| turns.iter().cloned().map(view::Turn::from).collect())
+        asked.then(|| turns.iter().cloned().map(TurnView::from).collect())
     };
     Document {
         turn: shown.turn.clone().into(),
         children: views(args.children, &shown.children),
         siblings: views(args.siblings, &shown.siblings),
         versions: views(args.versions, &shown.versions),
-        rings: shown.rings.clone().map(view::TurnRings::from),
+        rings: shown.rings.clone().map(TurnRings::from),
     }
 }
 
@@ -257,7 +257,7 @@ fn write_facts(
 fn show_root(session: &Session) -> Result<()> {
     let id = session.conversation()?;
     let conversation = session.engine.conversation(&session.call, &id)?;
-    if session.answered_json(|| view::Conversation::from(conversation.clone()))? {
+    if session.answered_json(|| ConversationView::from(conversation.clone()))? {
         return Ok(());
     }
     let paint = session.screen.paint;

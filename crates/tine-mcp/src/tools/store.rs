@@ -15,7 +15,7 @@ use tine_engine::{
     StoreTogether, StoreTurn, StoredSource, StoredTurn,
 };
 use tine_formats::redact;
-use tine_formats::wire::{self, Speaker};
+use tine_api::bodies::{self, Speaker};
 
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};
@@ -237,7 +237,7 @@ impl TurnArguments {
         let index = history.len();
         let mut messages = messages(history, limits)?;
         let said = strict(&Value::Object(fields), limits)?;
-        messages.push(wire::message(said, index, limits)?);
+        messages.push(bodies::message(said, index, limits)?);
         let mut call = asked.call.clone();
         if asked.options.redact {
             call = call.with_redacted(redact::messages(&mut messages));

@@ -1,10 +1,11 @@
 //! The example, for whoever has nothing to look at yet.
 
+use tine_api::{Answer, ConversationView};
 use crate::demo::Untold;
 use axum::http::Method;
 use tine_core::{ConversationId, Kind};
 use tine_formats::bundle::read_bundle;
-use tine_formats::{view, wire};
+use tine_api::bodies;
 
 use super::{OnlyProject, answer};
 use crate::openapi::Operation;
@@ -20,8 +21,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn load(
     asked: &Asked,
     _: OnlyProject,
-    _: wire::Nothing,
-) -> Answered<view::Answer<view::Conversation>> {
+    _: bodies::Nothing,
+) -> Answered<Answer<ConversationView>> {
     let (engine, call) = (asked.engine(), &asked.call);
     let id = ConversationId::from_stored(crate::demo::CONVERSATION);
     let new = match engine.conversation(call, &id) {

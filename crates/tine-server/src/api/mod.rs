@@ -19,13 +19,13 @@ pub(crate) mod sync;
 mod turns;
 mod visited;
 
+use tine_api::{Answer, Listing};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Limits, Name, Reference};
 use tine_engine::{Page, TurnRef};
-use tine_formats::view::{Answer, Items};
 
 use crate::problem::Problem;
 use crate::route::{Asked, Parameters, Routes};
@@ -101,7 +101,7 @@ impl Parameters for Nowhere {
 }
 
 pub(crate) fn page(cursor: Option<String>, limit: Option<u64>) -> Result<Page, Problem> {
-    let limit = limit.map(|limit| tine_formats::wire::size("the limit", limit)).transpose()?;
+    let limit = limit.map(|limit| tine_api::bodies::size("the limit", limit)).transpose()?;
     Ok(Page { cursor, limit })
 }
 

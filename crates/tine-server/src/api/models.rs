@@ -1,10 +1,10 @@
 //! Models that answer, and answers that are being given.
 
+use tine_api::{Answer, Listing};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tine_core::{Kind, TurnId};
-use tine_formats::view::{Answer, Items};
 
 use super::{List, Nowhere, OnlyProject, answer, parameters};
 use crate::openapi::Operation;

@@ -1,8 +1,7 @@
 //! What another store compares before it asks for what it has not.
 
+use tine_api::{Answer, Listing, LogEnd, LogHashes, LogMerges};
 use tine_core::Kind;
-use tine_formats::view;
-use tine_formats::view::{Answer, Items};
 
 use super::{List, answer, conversation, page, parameters};
 use crate::openapi::Operation;
@@ -45,7 +44,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/sync/merges", about("listMerges", "What a log has from other logs"), merges)
 }
 
-fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<view::LogEnd>> {
+fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<LogEnd>> {
     let (engine, call) = (asked.engine(), &asked.call);
     let page = page(query.cursor, query.limit)?;
     let found = match query.conversation_id {
@@ -60,7 +59,7 @@ fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<view::LogEnd>> {
     Ok(Reply::ok(answer(asked, found)))
 }
 
-fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<view::LogHashes>> {
+fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<LogHashes>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let entries: Vec<u64> =
         query.seq.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| {
@@ -73,10 +72,10 @@ fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<view::LogH
     }
     let found = asked.engine().log_hashes(&asked.call, &id, &entries)?;
     let hashes = found.into_iter().map(|hash| hash.map(|hash| hash.to_string())).collect();
-    Ok(Reply::ok(answer(asked, view::LogHashes { hashes })))
+    Ok(Reply::ok(answer(asked, LogHashes { hashes })))
 }
 
-fn merges(asked: &Asked, query: Merges, _: NoBody) -> Answered<Answer<view::LogMerges>> {
+fn merges(asked: &Asked, query: Merges, _: NoBody) -> Answered<Answer<LogMerges>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let behind = query.behind.unwrap_or_default();
     let found = asked.engine().log_merges(&asked.call, &id, behind)?;

@@ -1,5 +1,6 @@
 //! Turns: appending, reading, editing.
 
+use tine_api::{Answer, Appended, BranchView, Deleted, Edited, Injected, Listing, OutlineColumns, PathPage, Purged, SplitDone, Tail, TopologyPage, TurnRings, TurnView, TurnWithRings, Window};
 use axum::http::Method;
 use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::{
@@ -7,8 +8,8 @@ use tine_engine::{
     Selection, TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::redact::Redacted;
-use tine_formats::view::{Answer, Items};
-use tine_formats::{redact, render, view, wire};
+use tine_api::bodies;
+use tine_formats::{redact, render};
 use tine_store::Content;
 
 use super::{List, answer, conversation, name, parameters, reference, turn};
@@ -29,7 +30,7 @@ parameters!(BranchTurns {
     /// The branch whose path is read, by name or id; `main` without it.
     branch: Option<String>,
     /// Only turns of this role.
-    role: Option<wire::Speaker>,
+    role: Option<bodies::Speaker>,
     /// Goes on behind an earlier page.
     cursor: Option<String>,
     /// Turns in a page.
@@ -252,10 +253,10 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn append(
     asked: &Asked,
     path: InConversation,
-    body: wire::Append,
-) -> Answered<Answer<view::Appended>> {
+    body: bodies::Append,
+) -> Answered<Answer<Appended>> {
     let mut body = body;
-    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let mut request = body.into_request(&path.conversation_id, asked.engine().limits())?;
     if asked.app.options.redact {
         add(&mut redacted, redact::messages(&mut request.messages));
@@ -274,12 +275,12 @@ pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
     }
 }
 
-fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<view::Path>> {
+fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<PathPage>> {
     let engine = asked.engine();
     let id = conversation(&query.conversation_id, engine.limits())?;
     let branch = engine.branch(&asked.call, &id, query.branch.as_deref().unwrap_or("main"))?;
     let to = reference(&branch.id.to_string())?;
-    let limit = query.limit.map(|limit| wire::size("the limit", limit)).transpose()?;
+    let limit = query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?;
     let mut request = PathQuery::of(id).to(to);
     (request.cursor, request.limit) = (query.cursor, limit);
     let mut found = engine.path(&asked.call, request)?;
@@ -289,33 +290,33 @@ fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<view::P
     Ok(Reply::bytes(view::bytes::path(asked.project(), &found)).with_etag(etag(&branch)))
 }
 
-fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<view::Topology>> {
+fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<TopologyPage>> {
     let request = TopologyQuery {
         conversation: conversation(&query.conversation_id, asked.engine().limits())?,
         under: query.under.as_deref().map(reference).transpose()?,
         cursor: query.cursor,
-        limit: query.limit.map(|limit| wire::size("the limit", limit)).transpose()?,
+        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
         include_deleted: query.deleted.unwrap_or(false),
     };
     Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?.into())))
 }
 
-fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<view::Outline>> {
+fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<OutlineColumns>> {
     // The largest of these answers take megabytes each.
     let _room = asked.app.transfer_room.take()?;
     let request = OutlineQuery {
         conversation: conversation(&query.conversation_id, asked.engine().limits())?,
         since: query.since,
         cursor: query.cursor,
-        rows: query.rows.map(|rows| wire::size("the rows", rows)).transpose()?,
+        rows: query.rows.map(|rows| bodies::size("the rows", rows)).transpose()?,
     };
     Ok(Reply::ok(answer(asked, asked.engine().outline(&asked.call, request)?.into())))
 }
 
-fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<view::Tail>> {
+fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<Tail>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().tails(&asked.call, &id)?;
-    let items = found.into_iter().map(view::Tail::from).collect();
+    let items = found.into_iter().map(Tail::from).collect();
     Ok(Reply::ok(answer(asked, Items::all(items))))
 }
 
@@ -323,7 +324,7 @@ fn find(asked: &Asked, path: &One) -> Result<TurnRef, Problem> {
     turn(asked, &path.turn, path.conversation_id.as_deref())
 }
 
-fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<view::TurnWithRings>> {
+fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<TurnWithRings>> {
     let engine = asked.engine();
     let wanted = turn(asked, &query.turn, query.conversation_id.as_deref())?;
     let found = engine.turn(&asked.call, wanted)?;
@@ -334,10 +335,10 @@ fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<view::TurnWit
         }
         _ => None,
     };
-    Ok(Reply::ok(answer(asked, view::TurnWithRings { turn: found.into(), rings })))
+    Ok(Reply::ok(answer(asked, TurnWithRings { turn: found.into(), rings })))
 }
 
-fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::TurnRings>> {
+fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<TurnRings>> {
     let turn = find(asked, &path)?;
     Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?.into())))
 }
@@ -375,9 +376,9 @@ pub(crate) enum OpenCalls {
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum PathForm {
-    Path(view::Path),
-    Window(view::Window),
-    Rendering(view::Rendering),
+    Path(PathPage),
+    Window(Window),
+    Rendering(tine_formats::render::RenderingJson),
 }
 
 /// Renders a path for a provider.
@@ -387,7 +388,7 @@ fn rendered(
     format: Format,
     max_tokens: Option<u64>,
     open_calls: Option<OpenCalls>,
-) -> Result<view::Rendering, Problem> {
+) -> Result<tine_formats::render::RenderingJson, Problem> {
     let whole = render::whole_path(asked.engine(), &asked.call, path)?;
     let mut options = render::Options::of(match format {
         Format::Tine => render::Format::Tine,
@@ -410,7 +411,7 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
     let engine = asked.engine();
     let TurnRef { conversation, turn: to } =
         turn(asked, &query.turn, query.conversation_id.as_deref())?;
-    let size = |what, value: Option<u64>| value.map(|value| wire::size(what, value)).transpose();
+    let size = |what, value: Option<u64>| value.map(|value| bodies::size(what, value)).transpose();
     let around = match (size("the window", query.window)?, query.before, query.after) {
         (None, None, None) => None,
         (Some(window), None, None) => Some((window / 2, window.saturating_sub(window / 2 + 1))),
@@ -443,22 +444,22 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
     Ok(Reply::bytes(view::bytes::path(asked.project(), &found)))
 }
 
-fn turns(asked: &Asked, found: Vec<tine_engine::TurnView>) -> Answered<List<view::Turn>> {
-    let items = found.into_iter().map(view::Turn::from).collect();
+fn turns(asked: &Asked, found: Vec<tine_engine::TurnView>) -> Answered<List<TurnView>> {
+    let items = found.into_iter().map(TurnView::from).collect();
     Ok(Reply::ok(answer(asked, Items::all(items))))
 }
 
-fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
     let turn = find(asked, &path)?;
     turns(asked, asked.engine().children(&asked.call, turn)?)
 }
 
-fn siblings(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+fn siblings(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
     let turn = find(asked, &path)?;
     turns(asked, asked.engine().siblings(&asked.call, turn)?)
 }
 
-fn versions(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+fn versions(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
     let turn = find(asked, &path)?;
     turns(asked, asked.engine().versions(&asked.call, turn)?)
 }
@@ -474,7 +475,7 @@ fn within(
     Ok((found.conversation.clone(), found))
 }
 
-fn fork(asked: &Asked, path: One, body: wire::ForkTurn) -> Answered<Answer<view::Branch>> {
+fn fork(asked: &Asked, path: One, body: bodies::ForkTurn) -> Answered<Answer<BranchView>> {
     let (conversation, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let point = match body.inclusive.unwrap_or(true) {
         true => ForkPoint::At(turn.turn),
@@ -487,12 +488,12 @@ fn fork(asked: &Asked, path: One, body: wire::ForkTurn) -> Answered<Answer<view:
     Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
 }
 
-fn edit(asked: &Asked, path: One, body: wire::EditTurn) -> Answered<Answer<view::Edited>> {
+fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edited>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let engine = asked.engine();
     let role = engine.turn(&asked.call, turn.clone())?.role;
     let mut body = body;
-    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let mut request = body.into_request(turn, role, engine.limits())?;
     if asked.app.options.redact {
         add(&mut redacted, redact::body(&mut request.body));
@@ -501,26 +502,26 @@ fn edit(asked: &Asked, path: One, body: wire::EditTurn) -> Answered<Answer<view:
     Ok(Reply::made(done.outcome == Outcome::Created, answer(asked, done.into())))
 }
 
-fn split(asked: &Asked, path: One, body: wire::SplitTurn) -> Answered<Answer<view::SplitDone>> {
+fn split(asked: &Asked, path: One, body: bodies::SplitTurn) -> Answered<Answer<SplitDone>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let done = asked.engine().split(&asked.call, body.into_request(turn)?)?;
     Ok(Reply::ok(answer(asked, done.into())))
 }
 
-fn inject(asked: &Asked, path: OnlyTurn, body: wire::Inject) -> Answered<Answer<view::Injected>> {
+fn inject(asked: &Asked, path: OnlyTurn, body: bodies::Inject) -> Answered<Answer<Injected>> {
     let request = body.into_request(&path.turn, asked.engine().limits())?;
     let done = asked.engine().inject(&asked.call, request)?;
     let tag = etag(&done.branch);
     Ok(Reply::created(answer(asked, done.into())).with_etag(tag))
 }
 
-fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<Answer<view::Purged>> {
+fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let request = Purge { target: PurgeTarget::Turn(turn), confirm: body.confirm };
     Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
 }
 
-fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<view::Deleted>> {
+fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<Deleted>> {
     let request = Delete {
         turn: turn(asked, &query.turn, query.conversation_id.as_deref())?,
         mode: match query.mode.unwrap_or(Mode::Cascade) {
@@ -536,8 +537,8 @@ fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<view::De
 fn patch_metadata(
     asked: &Asked,
     path: One,
-    body: wire::MetadataPatch,
-) -> Answered<Answer<view::Turn>> {
+    body: bodies::MetadataPatch,
+) -> Answered<Answer<TurnView>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let patch = body.into_request(asked.engine().limits())?;
     Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?.into())))
