@@ -13,8 +13,8 @@
 pub mod contract;
 pub mod copy;
 mod error;
+pub mod families;
 mod forward;
-pub mod ledger;
 pub mod memory;
 pub mod records;
 pub mod scan;
@@ -26,7 +26,13 @@ mod traits;
 pub use tine_core;
 
 pub use error::StoreError;
-pub use ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
+pub use families::{
+    CommitHead, CommitListing, CommitRecord, CommitSignature, ConversationTag, Edge, EntityRecord,
+    Family, FamilyRecord, IndexChanges, IndexKey, IndexQuery, KEY_BYTES, KeyRange, ObservationMove,
+    ObservationRecord, PendingErasure, PromptRecord, ReadFamilies, Record, RecordIndex, RecordKey,
+    RecordQuery, RelationshipRecord, RingsRecord, RunRecord, RunState, Scan, SchemaRecord,
+    SourceRecord, SyncMark, SyncMarks, WriteFamilies, index_changes,
+};
 pub use memory::MemoryStore;
 pub use records::*;
 pub use search::{

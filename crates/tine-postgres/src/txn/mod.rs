@@ -5,6 +5,7 @@
 //! SERIALIZABLE; one that only reads sees one state of everything and waits for nobody.
 
 mod ahead;
+mod families;
 mod read;
 mod write;
 
