@@ -78,6 +78,8 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
     let connection = connect(to, &OpenOptions::default(), true)?;
     // The copy is thrown away if this is cut off.
     connection.pragma_update(None, "synchronous", "off").store_err()?;
+    // Tables are read in no particular order, and a row may have outlived the one it refers to.
+    connection.pragma_update(None, "foreign_keys", false).store_err()?;
     connection.execute_batch("BEGIN").store_err()?;
     connection.execute_batch(ENTRY).store_err()?;
     witness::prepare(&connection)?;
