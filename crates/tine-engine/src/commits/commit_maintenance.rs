@@ -114,7 +114,7 @@ fn leave(
         query = query.after(last.key());
         for record in &page {
             let Some(CommitRecord { hash, commit }) = record.decode() else { continue };
-            if let Some(commit) = left(&*records, &record.text(), commit)? {
+            if let Some(commit) = left(&*records, record.text(), commit)? {
                 records.put(project, &CommitRecord { hash, commit })?;
             }
         }
