@@ -387,3 +387,6 @@ pub struct Totals {
     /// Bytes on disk; 0 for a store without one.
     pub disk_bytes: u64,
 }
+
+/// Bytes of a source in one piece; only the last piece is shorter.
+pub const PIECE_BYTES: usize = 256 << 10;

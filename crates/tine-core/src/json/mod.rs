@@ -22,6 +22,7 @@
 //! streaming ([`Scanner`] only tells texts from the rest), and key order as it was sent (an object is always in canonical order).
 
 mod canonical;
+pub mod members;
 mod number;
 mod reader;
 mod scan;
