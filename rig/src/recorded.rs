@@ -5,8 +5,8 @@
 
 use tine_core::{BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, EntryKind, Hidden, Operation, Project, Read,
-    Result, SegmentNo, Split, Turn, TurnLoc, Write,
+    Bookmark, Branch, Conversation, ConversationKey, Hidden, Operation, Project, Read, Record,
+    RecordKey, Result, SegmentNo, Split, Turn, TurnLoc, Write,
 };
 
 /// A change that can be made again.
@@ -80,8 +80,9 @@ macro_rules! for_each_write {
             Log insert_operation(operation: &Operation) -> () = (&operation);
             Other set_undone(conversation: ConversationKey, seq: u64, undone: bool) -> () = (conversation, seq, undone);
             Other purge_operation(conversation: ConversationKey, seq: u64) -> () = (conversation, seq);
-            Other put_entry(project: &ProjectId, kind: EntryKind, key: &[u8], text: &str) -> () = (&project, kind, &key, &text);
-            Other delete_entry(project: &ProjectId, kind: EntryKind, key: &[u8]) -> () = (&project, kind, &key);
+            Other insert_record(project: &ProjectId, record: &Record) -> () = (&project, &record);
+            Other put_record(project: &ProjectId, record: &Record) -> () = (&project, &record);
+            Other delete_record(project: &ProjectId, key: &RecordKey) -> () = (&project, &key);
             Other insert_piece(project: &ProjectId, source: &SourceId, nth: u32, bytes: &[u8]) -> () = (&project, &source, nth, &bytes);
             Other delete_pieces(project: &ProjectId, source: &SourceId) -> () = (&project, &source);
         }

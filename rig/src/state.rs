@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use tine_core::{Digest, ProjectId, SourceId, TurnId};
+use tine_core::{Digest, ProjectId, TurnId};
 use tine_store::{
-    Content, Conversation, Detail, EntryKind, KeyRange, Operation, Read, Result, Store, StoreError,
-    Turn, TurnLoc,
+    Content, Conversation, Detail, Family, Operation, Read, RecordKey, RecordQuery, Result, Store,
+    StoreError, Turn, TurnLoc,
 };
 
 /// Rows of a listing that are asked for at once.
@@ -36,29 +36,28 @@ pub fn text(store: &dyn Store, project: &ProjectId) -> Result<String> {
                 _ => break,
             }
         }
-        learned(records, project, &mut text)
+        families(records, project, &mut text)
     })?;
     Ok(text)
 }
 
-/// What was learned: every entry, and the bytes of every source.
-fn learned(records: &dyn Read, project: &ProjectId, text: &mut String) -> Result<()> {
-    // That files are still to be swept behind an erasure is no part of what a store says.
-    for kind in EntryKind::ALL.into_iter().filter(|kind| *kind != EntryKind::Unswept) {
-        let mut range = KeyRange::prefix(&[]);
+/// Writes every record of every family, and the bytes of every source.
+fn families(records: &dyn Read, project: &ProjectId, text: &mut String) -> Result<()> {
+    // Whether files are still to be scrubbed after an erasure is no part of what a store says.
+    for family in Family::all().filter(|family| *family != Family::PendingErasure) {
+        let mut query = RecordQuery::all(family);
         loop {
-            let page = records.entries(project, kind, &range, PAGE)?;
-            for entry in &page {
-                line(text, format_args!("{} {:02x?} {}", kind.as_str(), entry.key, entry.text));
-                let source = <[u8; 16]>::try_from(entry.key.as_slice()).map(SourceId::from_bytes);
-                if let (EntryKind::Source, Ok(source)) = (kind, source) {
-                    let first = records.piece(project, &source, 0)?;
+            let page = records.records(project, &query, PAGE)?;
+            for record in &page {
+                line(text, format_args!("{} {}", record.key(), record.text()));
+                if let RecordKey::Source(source) = record.key() {
+                    let first = records.piece(project, source, 0)?;
                     let digest = first.map(|bytes| Digest::of(&bytes));
                     line(text, format_args!(" bytes {digest:?}"));
                 }
             }
             match page.last() {
-                Some(last) => range = KeyRange::behind(&[], &last.key),
+                Some(last) => query = query.after(last.key()),
                 None => break,
             }
         }

@@ -3,9 +3,9 @@
 //! The kinds and codes are the engine's; this file adds only what concerns the command line
 //! itself: its arguments, its input and output, and the choice of a conversation.
 
-use tine_api::{Candidate};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use tine_api::Candidate;
 
 use serde::Serialize;
 use tine_core::{ConversationId, Kind};

@@ -1,7 +1,7 @@
 //! What was learned as people read it: a line for each thing, rows of names and values.
 
-use tine_api::{outcome_name};
 use std::io::Write;
+use tine_api::outcome_name;
 
 use tine_core::Json;
 use tine_core::json::Object;

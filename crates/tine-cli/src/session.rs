@@ -1,9 +1,9 @@
 //! A store, here or behind a server, and everything that a command needs besides its own
 //! arguments.
 
-use tine_api::{Answer};
 use std::ops::Deref;
 use std::sync::Arc;
+use tine_api::Answer;
 
 use serde::Serialize;
 use tine_client::Client;

@@ -4,17 +4,18 @@
 //! asked for behind them.
 
 use http::Method;
+use tine_api::bodies;
+use tine_api::{
+    AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
+    Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView, Page,
+    Prompt, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Removed, Result,
+    RunComparison, RunPair, RunQuery, RunSummary, Separate, SourceView, StoreFacts, StoreTurn,
+    StoredFacts, StoredFactsAnswer, StoredSource, StoredSourceAnswer, StoredTurn, StoredTurnAnswer,
+    TimelineEntry,
+};
 use tine_core::facts::Schema;
 use tine_core::limits::PIECE_BYTES;
 use tine_core::{ConversationId, Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
-use tine_api::{
-    AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
-    Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView,
-    Page, Prompt, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Removed, Result, RunComparison,
-    RunPair, RunQuery, RunSummary, Separate, SourceView, StoreFacts, StoreTurn, StoredFacts, StoredFactsAnswer, StoredSource,
-    StoredSourceAnswer, StoredTurn, StoredTurnAnswer, TimelineEntry,
-};
-use tine_api::bodies;
 
 use crate::address::Address;
 use crate::exchange::{Patience, Upload};

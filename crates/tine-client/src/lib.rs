@@ -36,8 +36,8 @@ mod sync;
 mod transfer;
 mod versions;
 
-use tine_core::{Kind, Limits};
 use tine_api::{Error, Result};
+use tine_core::{Kind, Limits};
 
 pub use follow::Follower;
 pub use transfer::Bundle;

@@ -3,7 +3,7 @@
 use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
+use tine_api::bodies;
 use tine_api::{
     Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
     DeleteMode, Deleted, Derive, Derived, Edit, Edited, Error, Fork, ForkPoint, Listing,
@@ -12,7 +12,7 @@ use tine_api::{
     SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone,
     UsageTotals, Verified, Window, WindowQuery,
 };
-use tine_api::bodies;
+use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
 
 use crate::address::Address;
 use crate::exchange::{Ask, Patience};
@@ -179,14 +179,17 @@ impl Operations for Client {
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
-        Ok(self.exchange.ask(&Ask {
-            method: Method::GET,
-            address: Address::of(&["projects"]),
-            call: None,
-            body: None,
-            reads: true,
-            patience: Patience::Ordinary,
-        })?.items)
+        Ok(self
+            .exchange
+            .ask(&Ask {
+                method: Method::GET,
+                address: Address::of(&["projects"]),
+                call: None,
+                body: None,
+                reads: true,
+                patience: Patience::Ordinary,
+            })?
+            .items)
     }
 
     fn project(&self, id: &ProjectId) -> Result<ProjectView> {
@@ -328,7 +331,8 @@ impl Operations for Client {
         // What no server takes need not be sent, and may not fit an address.
         let (limit, given) = (self.limits.query_bytes, request.words.len());
         if given > limit {
-            let why = format!("bytes in a search: at most {limit}, not {given}; nothing was stored");
+            let why =
+                format!("bytes in a search: at most {limit}, not {given}; nothing was stored");
             return Err(refusal(Kind::TooLarge, why));
         }
         let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));

@@ -1,7 +1,7 @@
 //! Pages of any size out of pages of the server's size.
 
-use tine_core::Limits;
 use tine_api::{Error, Result};
+use tine_core::Limits;
 
 /// How many rows a server gives at once.
 pub(crate) fn server_rows() -> usize {

@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use tine_core::{ConversationId, Kind, ProjectId};
 use tine_api::{Call, Imported, Result};
+use tine_core::{ConversationId, Kind, ProjectId};
 
 use crate::address::Address;
 use crate::{Client, refusal};

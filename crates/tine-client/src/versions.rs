@@ -1,13 +1,13 @@
 //! What turns are about, and commits: each operation as one request.
 
 use http::Method;
-use tine_core::ConversationId;
+use tine_api::bodies;
 use tine_api::{
     BisectQuery, Bisected, BlameOf, BlameQuery, Blamed, Call, CommitQuery, CommitView, Diff,
     DiffQuery, Drift, Inject, Injected, Listing, MergeBranches, Merged, NewCommit, Page, Predicate,
     ResolveConflicts, Result, TurnRef, TurnRings, Versions,
 };
-use tine_api::bodies;
+use tine_core::ConversationId;
 
 use crate::Client;
 use crate::address::Address;

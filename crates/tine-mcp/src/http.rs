@@ -26,6 +26,9 @@ const JSON: &str = "application/json";
 /// Sessions of older hosts at once. Newer ones have none.
 const MOST_SESSIONS: usize = 1_000;
 
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
 /// The first protocol without sessions.
 const STATELESS: &str = "2026-07-28";
 
@@ -67,12 +70,23 @@ impl Http {
             return full;
         }
         let ends_session = request.method() == Method::DELETE;
+        let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
+        let session = session.map(str::to_owned);
         let sent = says_json(request.headers()).then(|| request.body().clone());
         let mut response = self.service.handle(request.map(Full::new)).await;
         // There is nothing left to be done, and hosts report a session that was only "accepted"
         // to be ended as one that was not.
         if ends_session && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        // The SDK reports a session that ends while it looks for it as a failure of the server.
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR
+            && let Some(session) = session
+            && !self.sessions.sessions.read().await.contains_key(session.as_str())
+        {
+            let mut gone = Response::new(Full::new(Bytes::from("the session has ended")).boxed());
+            *gone.status_mut() = StatusCode::NOT_FOUND;
+            return gone;
         }
         // That is how the SDK says that it cannot read a body, also one of the right type.
         if let (StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(body)) = (response.status(), sent)
@@ -98,5 +112,5 @@ fn bad_request(answer: &str) -> Response<BoxBody<Bytes, Infallible>> {
 
 fn begins_session(headers: &HeaderMap) -> bool {
     let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
-    !headers.contains_key("mcp-session-id") && version.is_none_or(|version| version < STATELESS)
+    !headers.contains_key(SESSION) && version.is_none_or(|version| version < STATELESS)
 }

@@ -3,7 +3,6 @@
 //! A resource is whole where the tools' answers are cut, up to a bound of its own. An address
 //! without a project is about the project that calls without one are about.
 
-use tine_api::{Answer, TurnView};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{
@@ -11,6 +10,7 @@ use rmcp::model::{
     ResourceTemplate,
 };
 use serde_json::{Value, json};
+use tine_api::{Answer, TurnView};
 use tine_core::{ConversationId, EntityId, Kind, ProjectId, SourceId};
 use tine_engine::{AsOf, Call, Engine, Error, Page, PathQuery, TurnRef};
 

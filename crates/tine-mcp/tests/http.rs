@@ -171,6 +171,24 @@ fn initialize() -> String {
     .to_string()
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_session_that_ends_while_it_is_used_is_not_found() {
+    let served = serve(false).await;
+    let host = format!("Host: {}\r\n{JSON}", served.address);
+    for _ in 0..200 {
+        let begun = raw(&served, &format!("POST /mcp HTTP/1.1\r\n{host}"), initialize()).await;
+        let session = begun.lines().find(|line| line.starts_with("mcp-session-id")).expect("an id");
+        let with_session = format!("{host}{session}\r\n");
+        let (opened, ended) = tokio::join!(
+            raw(&served, &format!("GET /mcp HTTP/1.1\r\n{with_session}"), ""),
+            raw(&served, &format!("DELETE /mcp HTTP/1.1\r\n{with_session}"), ""),
+        );
+        assert!(ended.starts_with("HTTP/1.1 204"), "{ended}");
+        let allowed = ["HTTP/1.1 200", "HTTP/1.1 404"];
+        assert!(allowed.iter().any(|status| opened.starts_with(status)), "{opened}");
+    }
+}
+
 #[tokio::test]
 async fn a_forged_origin_or_host_is_refused() {
     let served = serve(false).await;

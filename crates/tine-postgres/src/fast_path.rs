@@ -12,9 +12,9 @@ use tine_core::{
     BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId, TurnId,
 };
 use tine_store::{
-    Bookmark, Branch, Conversation, ConversationKey, Entry, EntryKind, FeedPosition, Hidden,
-    IndexMark, Job, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent, SegmentNo,
-    Split, StoreError, Totals, Turn, TurnLoc, Verdict, Write,
+    Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, IndexKey, IndexMark,
+    IndexQuery, Job, Operation, Project, Read, Record, RecordKey, RecordQuery, Result, Segment,
+    SegmentExtent, SegmentNo, Split, StoreError, Totals, Turn, TurnLoc, Verdict, Write,
 };
 
 use crate::Shared;
@@ -378,11 +378,15 @@ impl Read for FastPath<'_> {
         self.miss()
     }
 
-    fn entry(&self, _: &ProjectId, _: EntryKind, _: &[u8]) -> Result<Option<String>> {
+    fn record(&self, _: &ProjectId, _: &RecordKey) -> Result<Option<Record>> {
         self.miss()
     }
 
-    fn entries(&self, _: &ProjectId, _: EntryKind, _: &KeyRange, _: usize) -> Result<Vec<Entry>> {
+    fn records(&self, _: &ProjectId, _: &RecordQuery, _: usize) -> Result<Vec<Record>> {
+        self.miss()
+    }
+
+    fn index_keys(&self, _: &ProjectId, _: &IndexQuery, _: usize) -> Result<Vec<IndexKey>> {
         self.miss()
     }
 
@@ -493,11 +497,15 @@ impl Write for FastPath<'_> {
         self.miss()
     }
 
-    fn put_entry(&mut self, _: &ProjectId, _: EntryKind, _: &[u8], _: &str) -> Result<()> {
+    fn insert_record(&mut self, _: &ProjectId, _: &Record) -> Result<()> {
         self.miss()
     }
 
-    fn delete_entry(&mut self, _: &ProjectId, _: EntryKind, _: &[u8]) -> Result<()> {
+    fn put_record(&mut self, _: &ProjectId, _: &Record) -> Result<()> {
+        self.miss()
+    }
+
+    fn delete_record(&mut self, _: &ProjectId, _: &RecordKey) -> Result<()> {
         self.miss()
     }
 

@@ -373,7 +373,7 @@ impl Store for PostgresStore {
 
     fn scrub(&self) -> Result<()> {
         self.shared.pool.clear();
-        self.upkeep("VACUUM turn, body, conversation, operation, entry, piece, said")
+        self.upkeep("VACUUM turn, body, conversation, operation, record, record_index, piece, said")
     }
 
     fn backup(&self, _: &Path) -> Result<()> {

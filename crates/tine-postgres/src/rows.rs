@@ -7,8 +7,8 @@ use tine_core::{
 };
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
-    HiddenBy, Idempotency, Operation, Origin, Result, Root, Segment, SegmentNo, Split, StoreError,
-    Turn, TurnLoc, Visibility,
+    HiddenBy, Idempotency, Operation, Origin, RecordKey, Result, Root, Segment, SegmentNo, Split,
+    StoreError, Turn, TurnLoc, Visibility,
 };
 use tokio_postgres::Row;
 
@@ -418,9 +418,9 @@ pub(crate) fn operation_hash(bytes: &[u8]) -> Result<OperationHash> {
     Ok(OperationHash(digest(bytes, || "hash of an operation".to_owned())?))
 }
 
-/// An entry's text.
-pub(crate) fn entry_text(bytes: Vec<u8>) -> Result<String> {
-    text(bytes, || "entry".to_owned())
+/// Reads the text of a record.
+pub(crate) fn record_text(bytes: Vec<u8>, key: &RecordKey) -> Result<String> {
+    text(bytes, || key.to_string())
 }
 
 /// Turns that an operation made, one behind the other: the first, and how many.

@@ -14,7 +14,11 @@ use crate::failure::Failure;
 use crate::link::{Command, Link, values};
 
 /// The newest format, and the steps that lead to it.
-const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+];
 
 /// How long a step may take.
 const STEP_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -131,26 +135,33 @@ fn migrate(link: &mut Link, address: &Address) -> std::result::Result<(), Failur
     link.batch(STEP_DEADLINE, "ANALYZE")
 }
 
-/// A step with its tables partitioned or not.
+/// Spells a step with its tables partitioned or not. The partitions of a table come right after it,
+/// so that the rest of the step can fill it.
 fn spelled(step: &str, partitions: u32) -> Vec<String> {
     const MARK: &str = ") BY PROJECT;";
     if partitions == 0 {
         return vec![step.replace(MARK, ");")];
     }
-    let mut statements = vec![step.replace(MARK, ") PARTITION BY HASH (project);")];
-    let mut table = "";
+    let mut statements = Vec::new();
+    let (mut statement, mut table) = (String::new(), "");
     for line in step.lines() {
         if let Some(rest) = line.strip_prefix("CREATE TABLE ") {
             table = rest.trim_end_matches(" (");
         }
-        if line == MARK {
-            statements.extend((0..partitions).map(|nth| {
-                format!(
-                    "CREATE TABLE {table}_{nth} PARTITION OF {table} \
-                     FOR VALUES WITH (MODULUS {partitions}, REMAINDER {nth})"
-                )
-            }));
+        if line != MARK {
+            statement.push_str(line);
+            statement.push('\n');
+            continue;
         }
+        statement.push_str(") PARTITION BY HASH (project);");
+        statements.push(std::mem::take(&mut statement));
+        statements.extend((0..partitions).map(|nth| {
+            format!(
+                "CREATE TABLE {table}_{nth} PARTITION OF {table} \
+                 FOR VALUES WITH (MODULUS {partitions}, REMAINDER {nth})"
+            )
+        }));
     }
+    statements.push(statement);
     statements
 }

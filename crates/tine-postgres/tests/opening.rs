@@ -1,9 +1,9 @@
 //! What is there before a store is opened, and afterwards.
 
 use tine_core::{Message, Role};
-use tine_engine::{Append, Call, Engine, NewConversation, PathQuery};
+use tine_engine::{Append, Call, Engine, Interpret, NewConversation, PathQuery, StoreTurn};
 use tine_postgres::{Address, Migration, PostgresStore};
-use tine_store::{OpenMode, Store, StoreError};
+use tine_store::{Family, IndexQuery, OpenMode, RecordIndex, RecordQuery, Store, StoreError};
 use tokio_postgres::NoTls;
 
 use crate::fixture;
@@ -29,12 +29,12 @@ fn open(address: &Address, mode: OpenMode) -> Result<PostgresStore, StoreError> 
 fn nothing_is_made_where_a_store_must_be_and_looking_changes_nothing() {
     let address = fixture::address(0);
     for _ in 0..2 {
-        assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: None, to: 2 });
+        assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: None, to: 3 });
         let missing = open(&address, OpenMode::Existing).unwrap_err();
         assert!(matches!(missing, StoreError::Missing { .. }), "{missing}");
     }
     open(&address, OpenMode::Create).unwrap();
-    assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: Some(2), to: 2 });
+    assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: Some(3), to: 3 });
     open(&address, OpenMode::Existing).unwrap();
 }
 
@@ -62,7 +62,7 @@ fn a_store_of_the_first_format_is_brought_forward() {
             ));
         }
         let pending = PostgresStore::pending(&address).unwrap();
-        assert_eq!(pending, Migration { from: Some(1), to: 2 });
+        assert_eq!(pending, Migration { from: Some(1), to: 3 });
         let engine = Engine::new(open(&address, OpenMode::Existing).unwrap());
         let call = Call::by("tester");
         let id =
@@ -76,6 +76,75 @@ fn a_store_of_the_first_format_is_brought_forward() {
     }
 }
 
+/// Every record and every index key, in order.
+fn families(store: &dyn Store) -> Vec<String> {
+    let mut lines = Vec::new();
+    let project = tine_core::ProjectId::default();
+    let read = store.read(&mut |records| {
+        for family in Family::all() {
+            let found = records.records(&project, &RecordQuery::all(family), 1_000)?;
+            lines.extend(found.iter().map(|record| format!("{} {}", record.key(), record.text())));
+        }
+        for index in RecordIndex::ALL {
+            let found = records.index_keys(&project, &IndexQuery::all(index), 1_000)?;
+            lines.extend(found.iter().map(ToString::to_string));
+        }
+        Ok(())
+    });
+    read.unwrap();
+    lines
+}
+
+#[test]
+fn the_entries_of_the_second_format_become_records_and_index_keys() {
+    for partitions in [0, 4] {
+        let address = fixture::address(partitions);
+        let engine = Engine::new(open(&address, OpenMode::Create).unwrap());
+        let call = Call::by("tester");
+        for (turn, said) in [("1", "I need to call Maria Lopez on 2024-06-03."), ("2", "And Bob.")]
+        {
+            let message = Message::text(Role::User, said);
+            let interpret = if turn == "1" { Interpret::Wait } else { Interpret::Queue };
+            let request = StoreTurn { interpret, ..StoreTurn::new("chat", turn, message) };
+            engine.store_turn(&call, request).unwrap();
+        }
+        let expected = families(engine.store());
+        assert!(expected.iter().filter(|line| line.starts_with("index ")).count() > 8);
+        drop(engine);
+        let (schema, by) = match partitions {
+            0 => (address.schema(), ""),
+            _ => (address.schema(), "PARTITION BY HASH (project)"),
+        };
+        run(&format!(
+            "SET search_path = {schema}; CREATE TABLE entry (project int4 NOT NULL, \
+             kind int2 NOT NULL, key bytea NOT NULL, text bytea NOT NULL, \
+             PRIMARY KEY (project, kind, key)) {by}"
+        ));
+        if partitions > 0 {
+            run(&format!(
+                "SET search_path = {schema}; CREATE TABLE entry_0 PARTITION OF entry \
+                 FOR VALUES WITH (MODULUS 1, REMAINDER 0)"
+            ));
+        }
+        run(&format!(
+            "SET search_path = {schema}; \
+             INSERT INTO entry SELECT project, family, key, text FROM record; \
+             INSERT INTO entry SELECT project, CASE name WHEN 26 THEN 9 ELSE name END, \
+                 CASE name WHEN 9 THEN substr(key, 1, length(key) - 17) \
+                     WHEN 26 THEN substr(key, 1, 16) \
+                     WHEN 14 THEN substr(key, 1, 24) ELSE key END, \
+                 CASE WHEN name IN (9, 26) \
+                     THEN ('ent_' || encode(substr(key, length(key) - 15), 'hex'))::bytea \
+                     WHEN name = 14 THEN substr(key, 25) ELSE ''::bytea END \
+             FROM record_index; \
+             DROP TABLE record, record_index; UPDATE format SET number = 2"
+        ));
+        let engine = Engine::new(open(&address, OpenMode::Existing).unwrap());
+        assert_eq!(families(engine.store()), expected);
+        assert!(engine.verify().unwrap().problems.is_empty());
+    }
+}
+
 #[test]
 fn a_newer_format_is_refused_and_left_alone() {
     let address = fixture::address(0);
@@ -85,7 +154,7 @@ fn a_newer_format_is_refused_and_left_alone() {
         let refused = open(&address, mode).unwrap_err();
         assert!(matches!(refused, StoreError::NewerFormat { found: 99, .. }), "{refused}");
     }
-    run(&format!("UPDATE {}.format SET number = 2", address.schema()));
+    run(&format!("UPDATE {}.format SET number = 3", address.schema()));
     open(&address, OpenMode::Existing).unwrap();
 }
 

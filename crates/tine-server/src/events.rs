@@ -5,11 +5,11 @@
 //! its place simply stays where it is. A client that comes back with `Last-Event-ID` misses
 //! nothing.
 
-use tine_api::{FeedEntry};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tine_api::FeedEntry;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -18,9 +18,9 @@ use axum::response::Response;
 use futures_util::stream::{self, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tine_api::bodies;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{Engine, FeedFilter};
-use tine_api::bodies;
 use tine_store::FeedPosition;
 use tokio::sync::watch;
 

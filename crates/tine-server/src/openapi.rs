@@ -1,12 +1,12 @@
 //! The API's description: OpenAPI 3.1, put together from the types of the routes.
 
-use tine_api::{Answer, Imported, Pulled, StoredSourceAnswer};
 use axum::http::Method;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use tine_core::{Kind, Limits};
 use tine_api::bodies::NewSource;
+use tine_api::{Answer, Imported, Pulled, StoredSourceAnswer};
+use tine_core::{Kind, Limits};
 
 use crate::api::sync;
 use crate::problem::{MEDIA_TYPE, Problem};

@@ -1,10 +1,10 @@
 //! Refusals over HTTP: `application/problem+json` as RFC 9457 has it, with the engine's own code.
 
-use tine_api::{ErrorDetails};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tine_api::ErrorDetails;
 use tine_core::Kind;
 use tine_engine::Error;
 use tine_formats::bundle::BundleError;

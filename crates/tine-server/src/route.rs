@@ -20,10 +20,10 @@ use http_body_util::{BodyExt, LengthLimitError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tine_api::bodies::{self, Common};
 use tine_core::ids::check_key;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{BranchVersion, Call, Engine};
-use tine_api::bodies::{self, Common};
 use tokio::runtime::RuntimeFlavor;
 
 use crate::access::{Access, Caller};

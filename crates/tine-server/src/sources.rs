@@ -5,11 +5,11 @@
 //! goes out was written by anybody: it is sent as something to be saved, and a browser that opens
 //! it all the same runs nothing in it.
 
-use tine_api::{Answer, StoredSourceAnswer};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::Arc;
+use tine_api::{Answer, StoredSourceAnswer};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -20,10 +20,10 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tine_api::bodies::{self, Common};
 use tine_core::{Kind, SourceId};
 use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
 use tine_formats::redact::{self, Redacted};
-use tine_api::bodies::{self, Common};
 use tine_formats::wire as bodies;
 use tine_store::PIECE_BYTES;
 use tokio::sync::mpsc;

@@ -1,9 +1,9 @@
 //! Bundles in and out over HTTP, and what came behind an entry of a log.
 
-use tine_api::{Answer, Imported, Pulled};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tine_api::{Answer, Imported, Pulled};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -14,10 +14,10 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tine_api::bodies;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{self as engine, Call, Error, LogMark};
 use tine_formats::bundle::{BundleError, read_bundle, read_delta, write_bundle, write_delta};
-use tine_api::bodies;
 use tokio::sync::mpsc;
 
 use crate::access::{Access, Caller};

@@ -33,7 +33,7 @@ pub(crate) fn translate(error: rusqlite::Error) -> StoreError {
     let damaged =
         |record: &str| StoreError::Corrupt { record: record.to_owned(), why: error.to_string() };
     match &error {
-        // A value of a type or a size that nobody ever wrote.
+        // A value of a type or a size that Tine never writes.
         Error::FromSqlConversionFailure(..)
         | Error::IntegralValueOutOfRange(..)
         | Error::InvalidColumnType(..)

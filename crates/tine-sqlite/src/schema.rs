@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tine_store::{Result, StoreError};
 
 /// The newest format that this release reads and writes.
-pub const FORMAT: i64 = 4;
+pub const FORMAT: i64 = 5;
 
 /// "Tine" in the file's header.
 const APPLICATION_ID: i64 = 0x5469_6e65;
@@ -23,11 +23,12 @@ pub(super) const PAGE_BYTES: u16 = 16_384;
 const LOG_PAGES: u32 = 400;
 
 /// Step `n` brings a store of format `n` to format `n + 1`.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
     include_str!("schema/0004.sql"),
+    include_str!("schema/0005.sql"),
 ];
 
 /// Makes the tables, or brings older ones up to date. The caller holds the turnstile.

@@ -23,10 +23,10 @@ use tine_core::{
     RootHash, Status, Timestamp, TurnId,
 };
 
-mod ledger;
+mod families;
 mod search;
 
-pub use ledger::*;
+pub use families::*;
 pub use search::*;
 
 /// Makes one test for each check of the contract. Takes an expression that opens an
@@ -58,8 +58,10 @@ macro_rules! contract_tests {
             the_feed_ends_with_the_newest_operation_which_names_the_turns_it_made
             a_search_names_every_turn_that_says_it_and_no_other_project
             an_index_goes_forward_all_together_or_not_at_all
-            entries_lie_in_the_order_of_their_keys_each_kind_by_itself
-            an_entry_is_replaced_and_removed_and_a_rollback_keeps_it
+            records_are_listed_in_order_of_key_each_family_by_itself
+            a_record_is_replaced_and_removed_and_a_rollback_keeps_it
+            indexes_follow_their_records
+            an_index_lists_each_date_and_each_run_that_is_due
             pieces_of_a_source_come_back_and_go_together
         }
     };

@@ -84,8 +84,9 @@ macro_rules! for_each_read {
             feed_end() -> Option<$crate::IndexMark>;
             made_by(at: $crate::FeedPosition) -> Vec<($crate::TurnLoc, u32)>;
             idempotent(project: &$crate::tine_core::ProjectId, key: &str) -> Option<$crate::Operation>;
-            entry(project: &$crate::tine_core::ProjectId, kind: $crate::EntryKind, key: &[u8]) -> Option<String>;
-            entries(project: &$crate::tine_core::ProjectId, kind: $crate::EntryKind, range: &$crate::KeyRange, limit: usize) -> Vec<$crate::Entry>;
+            record(project: &$crate::tine_core::ProjectId, key: &$crate::RecordKey) -> Option<$crate::Record>;
+            records(project: &$crate::tine_core::ProjectId, query: &$crate::RecordQuery, limit: usize) -> Vec<$crate::Record>;
+            index_keys(project: &$crate::tine_core::ProjectId, query: &$crate::IndexQuery, limit: usize) -> Vec<$crate::IndexKey>;
             piece(project: &$crate::tine_core::ProjectId, source: &$crate::tine_core::SourceId, nth: u32) -> Option<Vec<u8>>;
             totals() -> $crate::Totals;
         }
@@ -115,8 +116,9 @@ macro_rules! for_each_write {
             insert_operation(operation: &$crate::Operation) -> ();
             set_undone(conversation: $crate::ConversationKey, seq: u64, undone: bool) -> ();
             purge_operation(conversation: $crate::ConversationKey, seq: u64) -> ();
-            put_entry(project: &$crate::tine_core::ProjectId, kind: $crate::EntryKind, key: &[u8], text: &str) -> ();
-            delete_entry(project: &$crate::tine_core::ProjectId, kind: $crate::EntryKind, key: &[u8]) -> ();
+            insert_record(project: &$crate::tine_core::ProjectId, record: &$crate::Record) -> ();
+            put_record(project: &$crate::tine_core::ProjectId, record: &$crate::Record) -> ();
+            delete_record(project: &$crate::tine_core::ProjectId, key: &$crate::RecordKey) -> ();
             insert_piece(project: &$crate::tine_core::ProjectId, source: &$crate::tine_core::SourceId, nth: u32, bytes: &[u8]) -> ();
             delete_pieces(project: &$crate::tine_core::ProjectId, source: &$crate::tine_core::SourceId) -> ();
         }

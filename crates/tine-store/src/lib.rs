@@ -13,8 +13,8 @@
 pub mod contract;
 pub mod copy;
 mod error;
+pub mod families;
 mod forward;
-pub mod ledger;
 mod mailbox;
 pub mod memory;
 pub mod records;
@@ -27,7 +27,13 @@ mod traits;
 pub use tine_core;
 
 pub use error::StoreError;
-pub use ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
+pub use families::{
+    CommitHead, CommitListing, CommitRecord, CommitSignature, ConversationTag, Edge, EntityRecord,
+    Family, FamilyRecord, IndexChanges, IndexKey, IndexQuery, KEY_BYTES, KeyRange, ObservationMove,
+    ObservationRecord, PendingErasure, PromptRecord, ReadFamilies, Record, RecordIndex, RecordKey,
+    RecordQuery, RelationshipRecord, RingsRecord, RunRecord, Scan, SchemaRecord, SourceRecord,
+    SyncMark, SyncMarks, WriteFamilies, index_changes,
+};
 pub use mailbox::Mailbox;
 pub use memory::MemoryStore;
 pub use records::*;

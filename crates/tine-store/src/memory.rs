@@ -11,11 +11,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tine_core::{BranchId, ConversationId, Digest, Metadata, Name, ProjectId, SourceId, TurnId};
 
-use crate::ledger::{Entry, EntryKind, KEY_BYTES, KeyRange, PIECE_BYTES};
+use crate::families::{
+    Family, IndexKey, IndexQuery, KEY_BYTES, KeyRange, Record, RecordIndex, RecordKey, RecordQuery,
+    index_changes,
+};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
-    Operation, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn,
-    TurnLoc,
+    Operation, PIECE_BYTES, Project, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split,
+    Totals, Turn, TurnLoc,
 };
 use crate::search::IndexMark;
 use crate::traits::{Check, Job, PackOptions, Packed, Read, Store, Verdict, Write};
@@ -85,12 +88,39 @@ struct State {
     branches: BTreeMap<(ConversationKey, Name), Branch>,
     bookmarks: BTreeMap<(ProjectId, Name), Bookmark>,
     operations: Vec<Operation>,
-    entries: BTreeMap<(ProjectId, EntryKind, Vec<u8>), String>,
+    records: BTreeMap<(ProjectId, Family, Vec<u8>), String>,
+    index: BTreeMap<(ProjectId, RecordIndex, Vec<u8>), ()>,
     pieces: BTreeMap<(ProjectId, SourceId, u32), Vec<u8>>,
 }
 
 fn breach<T>(what: impl Into<String>) -> Result<T> {
     Err(StoreError::Contract(what.into()))
+}
+
+/// Returns the keys of one project and one family or index in a range, in its direction.
+fn in_range<'m, K: Copy + Ord, V>(
+    map: &'m BTreeMap<(ProjectId, K, Vec<u8>), V>,
+    project: &ProjectId,
+    of: K,
+    range: &KeyRange,
+    limit: usize,
+) -> Vec<(&'m [u8], &'m V)> {
+    let from = (project.clone(), of, range.from.clone());
+    let found = |(key, value): (&'m (ProjectId, K, Vec<u8>), &'m V)| (key.2.as_slice(), value);
+    if let Some(to) = range.to.as_ref().filter(|_| range.backwards) {
+        let to = (project.clone(), of, to.clone().max(range.from.clone()));
+        return map.range(from..to).rev().take(limit).map(found).collect();
+    }
+    let inside = |key: &[u8]| range.to.as_deref().is_none_or(|to| key < to);
+    let all = map
+        .range(from..)
+        .take_while(|((owner, kind, key), _)| owner == project && *kind == of && inside(key))
+        .map(found);
+    if range.backwards {
+        let all: Vec<_> = all.collect();
+        return all.into_iter().rev().take(limit).collect();
+    }
+    all.take(limit).collect()
 }
 
 impl State {
@@ -102,6 +132,27 @@ impl State {
         let there = self.turns.contains_key(&loc);
         if !there || self.conversation_of(loc) != Some(conversation) {
             return breach(format!("no turn at {loc:?} in conversation {conversation:?}"));
+        }
+        Ok(())
+    }
+
+    fn change_index(
+        &mut self,
+        project: &ProjectId,
+        before: Option<&Record>,
+        after: Option<&Record>,
+    ) -> Result<()> {
+        let changes = index_changes(before, after);
+        let place = |key: &IndexKey| (project.clone(), key.index(), key.to_bytes());
+        for key in &changes.removed {
+            if self.index.remove(&place(key)).is_none() {
+                return breach(format!("{key} is not there"));
+            }
+        }
+        for key in &changes.added {
+            if key.to_bytes().len() > KEY_BYTES || self.index.insert(place(key), ()).is_some() {
+                return breach(format!("{key} is too long or there already"));
+            }
         }
         Ok(())
     }
@@ -391,37 +442,32 @@ impl Read for State {
         Ok(found.cloned())
     }
 
-    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>> {
-        Ok(self.entries.get(&(project.clone(), kind, key.to_vec())).cloned())
+    fn record(&self, project: &ProjectId, key: &RecordKey) -> Result<Option<Record>> {
+        let text = self.records.get(&(project.clone(), key.family(), key.to_bytes()));
+        Ok(text.map(|text| Record::verbatim(key.clone(), text.as_str())))
     }
 
-    fn entries(
+    fn records(
         &self,
         project: &ProjectId,
-        kind: EntryKind,
-        range: &KeyRange,
+        query: &RecordQuery,
         limit: usize,
-    ) -> Result<Vec<Entry>> {
-        let inside = |key: &[u8]| range.to.as_deref().is_none_or(|to| key < to);
-        let from = (project.clone(), kind, range.from.clone());
-        let entry = |(key, text): (&(ProjectId, EntryKind, Vec<u8>), &String)| Entry {
-            key: key.2.clone(),
-            text: text.clone(),
+    ) -> Result<Vec<Record>> {
+        let found = in_range(&self.records, project, query.of, &query.range, limit);
+        let record = |(key, text): (&[u8], &String)| {
+            Record::verbatim(RecordKey::from_bytes(query.of, key), text.as_str())
         };
-        if let Some(to) = range.to.as_ref().filter(|_| range.backwards) {
-            let to = (project.clone(), kind, to.clone().max(range.from.clone()));
-            return Ok(self.entries.range(from..to).rev().take(limit).map(entry).collect());
-        }
-        let all = self
-            .entries
-            .range(from..)
-            .take_while(|((of, sort, key), _)| of == project && *sort == kind && inside(key))
-            .map(entry);
-        if range.backwards {
-            let all: Vec<Entry> = all.collect();
-            return Ok(all.into_iter().rev().take(limit).collect());
-        }
-        Ok(all.take(limit).collect())
+        Ok(found.into_iter().map(record).collect())
+    }
+
+    fn index_keys(
+        &self,
+        project: &ProjectId,
+        query: &IndexQuery,
+        limit: usize,
+    ) -> Result<Vec<IndexKey>> {
+        let found = in_range(&self.index, project, query.of, &query.range, limit);
+        Ok(found.into_iter().map(|(key, ())| IndexKey::from_bytes(query.of, key)).collect())
     }
 
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
@@ -666,28 +712,35 @@ impl Write for State {
         Ok(())
     }
 
-    fn put_entry(
-        &mut self,
-        project: &ProjectId,
-        kind: EntryKind,
-        key: &[u8],
-        text: &str,
-    ) -> Result<()> {
-        if !self.projects.contains_key(project) {
-            return breach(format!("an entry of project {project}, which is not there"));
+    fn insert_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
+        if self.record(project, record.key())?.is_some() {
+            return breach(format!("{} exists already", record.key()));
         }
+        self.put_record(project, record)
+    }
+
+    fn put_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
+        if !self.projects.contains_key(project) {
+            return breach(format!("a record of project {project}, which is not there"));
+        }
+        let key = record.key().to_bytes();
         if key.is_empty() || key.len() > KEY_BYTES {
             return breach(format!("a key of {} bytes", key.len()));
         }
-        self.entries.insert((project.clone(), kind, key.to_vec()), text.to_owned());
+        let before = self.record(project, record.key())?;
+        self.change_index(project, before.as_ref(), Some(record))?;
+        self.records
+            .insert((project.clone(), record.key().family(), key), record.text().to_owned());
         Ok(())
     }
 
-    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()> {
-        match self.entries.remove(&(project.clone(), kind, key.to_vec())) {
-            Some(_) => Ok(()),
-            None => breach(format!("no {kind:?} {key:02x?} to remove")),
-        }
+    fn delete_record(&mut self, project: &ProjectId, key: &RecordKey) -> Result<()> {
+        let Some(before) = self.record(project, key)? else {
+            return breach(format!("no {key} to remove"));
+        };
+        self.change_index(project, Some(&before), None)?;
+        self.records.remove(&(project.clone(), key.family(), key.to_bytes()));
+        Ok(())
     }
 
     fn insert_piece(

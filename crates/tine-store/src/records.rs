@@ -3,6 +3,7 @@
 //! Keys ([`ConversationKey`], [`SegmentNo`], [`TurnLoc`]) are a store's own handles: short,
 //! local, and never shown to a client or written to an export.
 
+pub use tine_core::limits::PIECE_BYTES;
 use tine_core::{
     BranchId, ConversationId, Digest, Json, Metadata, Name, OperationHash, ProjectId, Role,
     RootHash, Status, Timestamp, TurnHash, TurnId,

@@ -13,7 +13,7 @@ use tine_core::{
     Timestamp, TurnId,
 };
 
-use crate::ledger::{Entry, EntryKind, KeyRange};
+use crate::families::{IndexKey, IndexQuery, Record, RecordKey, RecordQuery};
 use crate::records::{
     Bookmark, Branch, Conversation, ConversationKey, FeedPosition, Hidden, Operation, Project,
     Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
@@ -274,16 +274,22 @@ pub trait Read {
     /// The operation that a key was used for.
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>>;
 
-    /// The text of an entry of what was learned.
-    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>>;
-    /// Entries whose keys lie in a range, in order.
-    fn entries(
+    /// Returns one record of a family.
+    fn record(&self, project: &ProjectId, key: &RecordKey) -> Result<Option<Record>>;
+    /// Returns records of a family in order of key.
+    fn records(
         &self,
         project: &ProjectId,
-        kind: EntryKind,
-        range: &KeyRange,
+        query: &RecordQuery,
         limit: usize,
-    ) -> Result<Vec<Entry>>;
+    ) -> Result<Vec<Record>>;
+    /// Returns keys of an index in order. Each names the record that it leads to.
+    fn index_keys(
+        &self,
+        project: &ProjectId,
+        query: &IndexQuery,
+        limit: usize,
+    ) -> Result<Vec<IndexKey>>;
     /// One piece of a source's bytes, from 0.
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>>;
 
@@ -347,16 +353,13 @@ pub trait Write: Read {
     /// Erases the detail of an operation, leaving its digest.
     fn purge_operation(&mut self, conversation: ConversationKey, seq: u64) -> Result<()>;
 
-    /// Adds an entry, or replaces the text of the one with the same key.
-    fn put_entry(
-        &mut self,
-        project: &ProjectId,
-        kind: EntryKind,
-        key: &[u8],
-        text: &str,
-    ) -> Result<()>;
-    /// Removes an entry that is there.
-    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()>;
+    /// Adds a record that does not exist yet, and its index keys. Saves the read that
+    /// [`put_record`](Write::put_record) needs.
+    fn insert_record(&mut self, project: &ProjectId, record: &Record) -> Result<()>;
+    /// Adds a record or replaces the one with the same key, and updates the indexes.
+    fn put_record(&mut self, project: &ProjectId, record: &Record) -> Result<()>;
+    /// Removes a record that exists, and its index keys.
+    fn delete_record(&mut self, project: &ProjectId, key: &RecordKey) -> Result<()>;
     /// Adds the next piece of a source's bytes.
     fn insert_piece(
         &mut self,

@@ -54,7 +54,7 @@ pub const MAX_FINDINGS: usize = 1_000;
 /// assert_eq!(found[0].fields.get("title"), Some(&"call Anna".into()));
 /// assert_eq!(found[0].fields.get("due"), Some(&"2025-03-04".into()));
 /// assert_eq!(found[1].fields.get("name"), Some(&"Anna".into()));
-/// # Ok::<(), crate::Failure>(())
+/// # Ok::<(), tine_analysis::Failure>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use tine_core::facts::RunStatus;
 use tine_core::json::{self, Object};
 use tine_core::{Digest, InterpretationId, ObservationId, SourceId, Timestamp};
 
@@ -11,47 +12,6 @@ use super::ObservationView;
 
 /// The most characters of an error in a short answer.
 const BRIEF_CHARS: usize = 300;
-
-/// The state of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline, with = "String")]
-pub enum RunStatus {
-    /// Waiting.
-    Queued,
-    /// Running.
-    Running,
-    /// Finished.
-    Completed,
-    /// Ended without a result.
-    Failed,
-}
-
-impl RunStatus {
-    /// All of them.
-    pub const ALL: [RunStatus; 4] =
-        [RunStatus::Queued, RunStatus::Running, RunStatus::Completed, RunStatus::Failed];
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunStatus::Queued => "queued",
-            RunStatus::Running => "running",
-            RunStatus::Completed => "completed",
-            RunStatus::Failed => "failed",
-        }
-    }
-
-    /// Returns the status with this name.
-    pub fn parse(name: &str) -> Option<RunStatus> {
-        RunStatus::ALL.into_iter().find(|status| status.as_str() == name)
-    }
-
-    /// Whether the run is queued or running.
-    pub fn is_open(self) -> bool {
-        matches!(self, RunStatus::Queued | RunStatus::Running)
-    }
-}
 
 /// One run of an interpreter over a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

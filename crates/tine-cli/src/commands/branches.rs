@@ -1,7 +1,7 @@
 //! `tine branch` and `fork`: movable tips.
 
-use tine_api::{Listing};
 use clap::{Args, Subcommand};
+use tine_api::Listing;
 use tine_core::{ConversationId, Reference};
 use tine_engine::{BranchView, Fork, ForkPoint};
 

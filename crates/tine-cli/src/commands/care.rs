@@ -1,8 +1,8 @@
 //! `tine verify`, `stats` and `backup`: looking after a store.
 
-use tine_api::{Stats, UsageShare, UsageTotals, Verified};
 use std::io::Write;
 use std::path::PathBuf;
+use tine_api::{Stats, UsageShare, UsageTotals, Verified};
 
 use clap::Args;
 use serde::Serialize;

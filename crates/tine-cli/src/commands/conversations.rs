@@ -1,7 +1,7 @@
 //! `tine new`, `ls`, `derive` and `archive`: conversations as wholes.
 
-use tine_api::{Derived, Listing};
 use clap::Args;
+use tine_api::{Derived, Listing};
 use tine_core::{ConversationId, Json, Limits, Reference};
 use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation};
 use tine_store::OpenMode;

@@ -4,11 +4,11 @@
 //! deletes only a store that carries the mark of having been made here. Over a server the story
 //! is told in memory and sent as a bundle, so that it is the same there, hash for hash.
 
-use tine_api::{TopologyPage};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tine_api::TopologyPage;
 
 use clap::Args;
 use tine_client::Client;

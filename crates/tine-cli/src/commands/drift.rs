@@ -1,7 +1,7 @@
 //! `tine drift`: how far a conversation has moved, commit by commit.
 
-use tine_api::{Drift, Listing};
 use clap::Args;
+use tine_api::{Drift, Listing};
 
 use crate::failure::Result;
 use crate::session::Session;

@@ -1,7 +1,7 @@
 //! `tine edit`, `split` and `delete`: changing what is shown, never what was said.
 
-use tine_api::{Edited, SplitDone};
 use std::path::PathBuf;
+use tine_api::{Edited, SplitDone};
 
 use clap::{Args, ValueEnum};
 use tine_core::{Body, Reference, Role};

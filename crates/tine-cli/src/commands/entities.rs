@@ -1,8 +1,8 @@
 //! `tine entity`: what is known of things, put right where it is wrong.
 
-use tine_api::{Listing, ObservationView};
 use std::io::Write;
 use std::path::PathBuf;
+use tine_api::{Listing, ObservationView};
 
 use clap::{Args, Subcommand};
 use tine_core::facts::Schema;

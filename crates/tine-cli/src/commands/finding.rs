@@ -1,8 +1,8 @@
 //! `tine blame` and `bisect`: where something comes from, and when it began to hold.
 
-use tine_api::{Listing};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
+use tine_api::Listing;
 
 use clap::{Args, Subcommand};
 use tine_core::{EntityId, Json, Reference};

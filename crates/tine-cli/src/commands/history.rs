@@ -1,7 +1,7 @@
 //! `tine undo`, `redo` and `ops`: the operation log.
 
-use tine_api::{Listing};
 use clap::Args;
+use tine_api::Listing;
 use tine_core::ConversationId;
 use tine_engine::{OperationView, Undone};
 

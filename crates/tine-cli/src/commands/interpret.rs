@@ -1,7 +1,7 @@
 //! `tine interpret`: reading facts out of sources, and the runs that did.
 
-use tine_api::{Listing, QueueStatus, RunComparison};
 use std::io::Write;
+use tine_api::{Listing, QueueStatus, RunComparison};
 
 use clap::{ArgGroup, Args};
 use serde::Serialize;

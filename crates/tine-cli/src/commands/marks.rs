@@ -1,7 +1,7 @@
 //! `tine bookmark`, `tag` and `title`: what people write on turns.
 
-use tine_api::{BookmarkView, ConversationView, Listing};
 use clap::Args;
+use tine_api::{BookmarkView, ConversationView, Listing};
 use tine_core::Reference;
 use tine_engine::{ConversationPatch, MetadataPatch, TurnView};
 

@@ -1,7 +1,7 @@
 //! `tine merge` and `inject`: bringing to a branch what was learned or said elsewhere.
 
-use tine_api::{Injected};
 use std::io::Write;
+use tine_api::Injected;
 
 use clap::Args;
 use tine_core::Reference;

@@ -1,7 +1,7 @@
 //! `tine revert`, `restore` and `tails`: moving branches, and what that leaves behind.
 
-use tine_api::{Listing, Tail};
 use clap::Args;
+use tine_api::{Listing, Tail};
 use tine_core::{Kind, Reference};
 use tine_engine::{BranchView, MoveBranch};
 

@@ -1,7 +1,7 @@
 //! `tine observations`: everything that was ever said of one thing.
 
-use tine_api::{Listing, ObservationView};
 use clap::Args;
+use tine_api::{Listing, ObservationView};
 use tine_engine::AsOf;
 
 use crate::failure::Result;

@@ -1,7 +1,7 @@
 //! `tine log`, `turns` and `path`: reading turns, or commits, in a row.
 
-use tine_api::{Window};
 use clap::{Args, ValueEnum};
+use tine_api::Window;
 use tine_core::{Json, Reference, Role};
 use tine_engine::{CommitView, PathPage, PathQuery, Selection, WindowQuery};
 use tine_formats::render::{

@@ -1,7 +1,7 @@
 //! `tine relate`, `relations` and `unrelate`: how things hang together.
 
-use tine_api::{Listing, Removed};
 use clap::{Args, ValueEnum};
+use tine_api::{Listing, Removed};
 use tine_core::Json;
 use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipView};
 

@@ -1,7 +1,7 @@
 //! `tine resolve`: deciding what merges could not decide.
 
-use tine_api::{Listing};
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
+use tine_api::Listing;
 use tine_core::EntityId;
 use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
 

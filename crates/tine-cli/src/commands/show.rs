@@ -1,7 +1,7 @@
 //! `tine show`: one turn, the root, or a commit, in full.
 
-use tine_api::{ConversationView};
 use std::io::Write;
+use tine_api::ConversationView;
 
 use clap::Args;
 use serde::Serialize;

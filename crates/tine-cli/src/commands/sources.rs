@@ -1,7 +1,7 @@
 //! `tine source`: what was kept, and its bytes.
 
-use tine_api::{Listing};
 use std::io::{self, IsTerminal, Write};
+use tine_api::Listing;
 
 use clap::{Args, Subcommand};
 use tine_core::{Kind, SourceId};

@@ -1,17 +1,17 @@
 //! `tine store`: turns of hosts without branches, sources, and facts that somebody structured.
 
-use tine_api::{Leading, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use tine_api::{Leading, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer};
 
 use clap::{Args, Subcommand, ValueEnum};
+use tine_api::bodies;
 use tine_core::{Kind, Limits, Message, Metadata, Reference, Role, SourceId, Status, Timestamp};
 use tine_engine::{
     Error, Interpret, NewSource, SourceBytes, StoreFacts, StoreTurn, StoredFacts, StoredSource,
 };
-use tine_api::bodies;
 use tine_store::OpenMode;
 
 use super::append::role_parser;

@@ -1,7 +1,7 @@
 //! `tine timeline`: what has a date.
 
-use tine_api::{Listing};
 use clap::Args;
+use tine_api::Listing;
 use tine_core::Timestamp;
 use tine_engine::TimelineEntry;
 

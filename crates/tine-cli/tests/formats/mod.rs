@@ -73,3 +73,65 @@ fn a_store_of_format_3_is_what_it_was() {
     }
     assert_eq!(home.json(&["verify"])["ok"], true);
 }
+
+#[test]
+fn a_store_of_format_4_is_what_it_was() {
+    let home = older(include_str!("0004.sql"));
+    let expected = include_str!("0004-chat.jsonl");
+    assert_eq!(home.ok(&["export", "-c", "chat"]), expected);
+    look_up(&home, "chat", expected);
+    // Everything that is read by way of an index is answered as the release that wrote it did.
+    for line in include_str!("0004-answers.jsonl").lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let arguments = line["arguments"].as_array().unwrap().iter();
+        let arguments: Vec<&str> = arguments.map(|argument| argument.as_str().unwrap()).collect();
+        assert_eq!(home.json(&arguments), line["answer"], "{arguments:?}");
+    }
+    assert_eq!(home.json(&["verify"])["ok"], true);
+    // The queue still leads to the run, and the slot to its entity.
+    home.ok(&["interpret", "--run"]);
+    assert_eq!(home.json(&["interpret", "--status"])["queued"], 0);
+    let entities = || home.json(&["entity", "list"])["items"].as_array().unwrap().len();
+    let before = entities();
+    home.ok(&["store", "turn", "chat", "--turn-id", "1", "-r", "assistant", "To Osaka."]);
+    assert_eq!(entities(), before, "another version of the same slot");
+    assert_eq!(home.json(&["verify"])["ok"], true);
+}
+
+#[test]
+fn a_store_of_format_4_is_repaired_as_it_lies() {
+    let home = older(include_str!("0004.sql"));
+    let whole = home.path("whole");
+    let whole = whole.to_str().unwrap();
+    assert_eq!(home.run(&["verify", "--repair", whole]).code, 0);
+    assert_eq!(
+        home.ok(&["--store", whole, "export", "-c", "chat"]),
+        include_str!("0004-chat.jsonl")
+    );
+}
+
+/// Index keys are derived from records: one that is missing and one that leads nowhere are named,
+/// and a repair derives all of them again.
+#[test]
+fn a_damaged_index_is_named_and_derived_again() {
+    let home = older(include_str!("0004.sql"));
+    let listed = home.ok(&["timeline"]);
+    let database = rusqlite::Connection::open(home.path("store").join("tine.db")).unwrap();
+    let change = |sql: &str| assert_eq!(database.execute(sql, []).unwrap(), 1, "{sql}");
+    // A date that is gone, and one of no record.
+    change(
+        "DELETE FROM record_index WHERE key = (SELECT min(key) FROM record_index WHERE name = 8)",
+    );
+    change("INSERT INTO record_index VALUES (1, 8, zeroblob(40))");
+    drop(database);
+    let checked = home.run(&["--json", "verify"]);
+    let problems = serde_json::from_str::<Value>(&checked.out).unwrap()["problems"].clone();
+    let told = problems.to_string();
+    assert!(told.contains("what leads to it is missing"), "{told}");
+    assert!(told.contains("it leads nowhere"), "{told}");
+    let whole = home.path("whole");
+    let whole = whole.to_str().unwrap();
+    home.run(&["verify", "--repair", whole]);
+    assert_eq!(home.json(&["--store", whole, "verify"])["ok"], true);
+    assert_eq!(home.ok(&["--store", whole, "timeline"]), listed);
+}

@@ -25,6 +25,7 @@
 
 mod canonical;
 pub mod exact;
+pub mod members;
 mod number;
 mod reader;
 mod scan;

@@ -3,9 +3,9 @@
 use tine_core::commit::Held;
 use tine_store::{Content, Read, Turn};
 
-use super::known::Known;
+use super::path_facts::PathFacts;
 use super::rings;
-use crate::knowledge::Ledger;
+use crate::knowledge::KnowledgeReader;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views;
@@ -124,9 +124,9 @@ fn holds(
     let Predicate::Fact { entity, field, value } = predicate else {
         return Ok(Verdict::Skip);
     };
-    let ledger = Ledger::new(records, &call.project);
-    let entity = ledger.standing_for(ledger.known_entity(*entity)?)?;
-    let known = Known::at(&ledger, tree, Some(turn.loc))?;
+    let knowledge = KnowledgeReader::new(records, &call.project);
+    let entity = knowledge.standing_for(knowledge.known_entity(*entity)?)?;
+    let known = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
     let holds = match known.state.held(entity.id, field) {
         Some(Held::Value(held)) => value.is_none() || held.json == *value,
         _ => false,

@@ -4,11 +4,11 @@ use tine_core::commit::{Held, Value};
 use tine_core::{CommitHash, EntityId, ObservationId};
 use tine_store::{Branch, Conversation, Turn, TurnLoc};
 
-use super::book::{Book, Graph};
+use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{head_of, state_at};
 use super::rings;
 use super::window::{Stretch, passes};
-use crate::knowledge::Ledger;
+use crate::knowledge::KnowledgeReader;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
@@ -26,8 +26,8 @@ impl Engine {
             let name = query.at.turn.as_str();
             let branch = resolve::find_branch(records, call, place.conversation.key, name)?;
             let blame = Blame {
-                book: Book::new(records, &call.project),
-                graph: Book::new(records, &call.project).graph(&place.conversation.id)?,
+                reader: CommitReader::new(records, &call.project),
+                graph: CommitReader::new(records, &call.project).graph(&place.conversation.id)?,
                 tree: Tree::new(records, place.conversation.key),
                 conversation: place.conversation,
                 branch,
@@ -42,8 +42,8 @@ impl Engine {
 }
 
 struct Blame<'r> {
-    book: Book<'r>,
-    graph: Graph,
+    reader: CommitReader<'r>,
+    graph: CommitGraph,
     tree: Tree<'r>,
     conversation: Conversation,
     branch: Option<Branch>,
@@ -52,10 +52,10 @@ struct Blame<'r> {
 
 impl Blame<'_> {
     fn field(&self, entity: EntityId, field: &str) -> Result<Vec<Blamed>> {
-        let ledger = Ledger::new(self.book.records, self.book.project);
-        let entity = ledger.standing_for(ledger.known_entity(entity)?)?;
+        let knowledge = KnowledgeReader::new(self.reader.records, self.reader.project);
+        let entity = knowledge.standing_for(knowledge.known_entity(entity)?)?;
         let head = self.head()?;
-        let (state, _) = state_at(&self.book, &self.tree, head.as_ref(), self.end)?;
+        let (state, _) = state_at(&self.reader, &self.tree, head.as_ref(), self.end)?;
         let values: Vec<&Value> = match state.held(entity.id, field) {
             Some(Held::Value(value)) => vec![value],
             Some(Held::Conflict(conflict)) => conflict.sides.iter().collect(),
@@ -64,7 +64,7 @@ impl Blame<'_> {
         let mut found = Vec::new();
         for value in values {
             for observation in &value.from {
-                found.push(self.observed(&ledger, *observation, value)?);
+                found.push(self.observed(&knowledge, *observation, value)?);
             }
         }
         if found.is_empty() {
@@ -76,11 +76,16 @@ impl Blame<'_> {
         Ok(found)
     }
 
-    fn observed(&self, ledger: &Ledger<'_>, id: ObservationId, value: &Value) -> Result<Blamed> {
-        let one = ledger.observation(id)?;
+    fn observed(
+        &self,
+        knowledge: &KnowledgeReader<'_>,
+        id: ObservationId,
+        value: &Value,
+    ) -> Result<Blamed> {
+        let one = knowledge.observation(id)?;
         let turn = match one.as_ref().and_then(|one| one.turn) {
-            Some(turn) => match self.book.records.find_turn(self.book.project, &turn)? {
-                Some((_, loc)) => self.book.records.turn(loc)?,
+            Some(turn) => match self.reader.records.find_turn(self.reader.project, &turn)? {
+                Some((_, loc)) => self.reader.records.turn(loc)?,
                 None => None,
             },
             None => None,
@@ -111,8 +116,9 @@ impl Blame<'_> {
         // A merge may have brought it from a path of its own.
         let before = self.head()?.map(|head| self.graph.before(head.hash)).unwrap_or_default();
         for listed in self.graph.in_order().iter().filter(|one| before.contains(&one.hash)) {
-            let commit = self.book.commit(listed.hash)?;
-            let Some(stretch) = Stretch::of_window(self.book.records, &self.tree, &commit)? else {
+            let commit = self.reader.commit(listed.hash)?;
+            let Some(stretch) = Stretch::of_window(self.reader.records, &self.tree, &commit)?
+            else {
                 continue;
             };
             if let Some(found) = self.first_saying(&stretch.locs(), wanted)? {
@@ -128,7 +134,7 @@ impl Blame<'_> {
 
     fn first_saying(&self, locs: &[TurnLoc], wanted: &str) -> Result<Option<Blamed>> {
         for some in locs.chunks(1_000) {
-            for turn in fetch(self.book.records, some)? {
+            for turn in fetch(self.reader.records, some)? {
                 let tine_store::Content::Kept(body) = &turn.content else {
                     continue;
                 };
@@ -147,9 +153,9 @@ impl Blame<'_> {
         Ok(None)
     }
 
-    fn head(&self) -> Result<Option<super::book::Listed>> {
+    fn head(&self) -> Result<Option<tine_store::CommitListing>> {
         match &self.branch {
-            Some(branch) => head_of(&self.book, &self.graph, &self.tree, branch),
+            Some(branch) => head_of(&self.reader, &self.graph, &self.tree, branch),
             None => Ok(None),
         }
     }
@@ -188,17 +194,17 @@ impl Blame<'_> {
     fn covering(&self, turn: &Turn) -> Result<Option<CommitHash>> {
         for listed in self.graph.in_order() {
             // Cheap first: what a commit covers lies before its last turn.
-            let Some(anchor) = self.book.anchor(listed)? else {
+            let Some(anchor) = self.reader.anchor(listed)? else {
                 continue;
             };
             if !passes(&self.tree, turn.loc, anchor)? {
                 continue;
             }
-            let commit = self.book.commit(listed.hash)?;
+            let commit = self.reader.commit(listed.hash)?;
             if commit.conversation != self.conversation.id {
                 continue;
             }
-            let window = Stretch::of_window(self.book.records, &self.tree, &commit)?;
+            let window = Stretch::of_window(self.reader.records, &self.tree, &commit)?;
             let covers = window.is_some_and(|window| {
                 window.pieces.iter().any(|piece| {
                     piece.segment == turn.loc.segment

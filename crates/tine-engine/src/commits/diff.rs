@@ -3,18 +3,18 @@
 use tine_core::commit::{Facets, State};
 use tine_core::said::pieces;
 use tine_core::{CommitHash, ConversationId, Metadata, Reference};
-use tine_store::{Branch, Content, Conversation, Read, Turn, TurnLoc};
+use tine_store::{Branch, CommitListing, Content, Conversation, Read, Turn, TurnLoc};
 
 use super::align::{self, Said};
-use super::book::{Book, Listed};
 use super::changes::{field_changes, seen_diff};
+use super::commit_graph::CommitReader;
 use super::facets::Gathered;
-use super::known::Known;
 use super::make::{head_of, state_at};
 use super::merging::fork_point;
+use super::path_facts::PathFacts;
 use super::rings;
 use super::window::Stretch;
-use crate::knowledge::Ledger;
+use crate::knowledge::KnowledgeReader;
 use crate::ops::append::digest_of;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
@@ -49,7 +49,7 @@ impl Engine {
 /// What one side of a comparison is.
 enum Side {
     Line(Box<Line>),
-    Commit(Box<(tine_core::Commit, Listed)>),
+    Commit(Box<(tine_core::Commit, CommitListing)>),
 }
 
 /// A path, or a stretch of one.
@@ -73,8 +73,8 @@ impl Side {
             Err(error @ (Error::NotFound { .. } | Error::Reference(_))) => error,
             Err(error) => return Err(error),
         };
-        let book = Book::new(records, &call.project);
-        if let Some((commit, listed)) = book.find(name)?
+        let reader = CommitReader::new(records, &call.project);
+        if let Some((commit, listed)) = reader.find(name)?
             && conversation.is_none_or(|id| *id == commit.conversation)
         {
             return Ok(Side::Commit(Box::new((commit, listed))));
@@ -122,7 +122,7 @@ impl Side {
             Side::Commit(found) => {
                 let (commit, listed) = *found;
                 let conversation = resolve::conversation(records, call, &commit.conversation)?;
-                let end = Book::new(records, &call.project).anchor(&listed)?;
+                let end = CommitReader::new(records, &call.project).anchor(&listed)?;
                 Ok(Line { conversation, branch: None, after: None, end })
             }
         }
@@ -132,16 +132,16 @@ impl Side {
 /// What is known at the end of a line; on a branch also what merges brought there.
 fn state(records: &dyn Read, call: &Call, line: &Line) -> Result<State> {
     let tree = Tree::new(records, line.conversation.key);
-    let book = Book::new(records, &call.project);
+    let reader = CommitReader::new(records, &call.project);
     match &line.branch {
         Some(branch) => {
-            let graph = book.graph(&line.conversation.id)?;
-            let head = head_of(&book, &graph, &tree, branch)?;
-            Ok(state_at(&book, &tree, head.as_ref(), line.end)?.0)
+            let graph = reader.graph(&line.conversation.id)?;
+            let head = head_of(&reader, &graph, &tree, branch)?;
+            Ok(state_at(&reader, &tree, head.as_ref(), line.end)?.0)
         }
         None => {
-            let ledger = Ledger::new(records, &call.project);
-            Ok(Known::at(&ledger, &tree, line.end)?.state)
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            Ok(PathFacts::at(&knowledge, &tree, line.end)?.state)
         }
     }
 }
@@ -245,22 +245,22 @@ fn commits(
     records: &dyn Read,
     call: &Call,
     query: &DiffQuery,
-    (from, from_listed): (tine_core::Commit, Listed),
-    (to, to_listed): (tine_core::Commit, Listed),
+    (from, from_listed): (tine_core::Commit, CommitListing),
+    (to, to_listed): (tine_core::Commit, CommitListing),
 ) -> Result<Diff> {
-    let book = Book::new(records, &call.project);
-    let graph = book.graph(&from.conversation)?;
+    let reader = CommitReader::new(records, &call.project);
+    let graph = reader.graph(&from.conversation)?;
     let same = from.conversation == to.conversation;
     let before_from = graph.before(from_listed.hash);
     let before_to = match same {
         true => graph.before(to_listed.hash),
-        false => book.graph(&to.conversation)?.before(to_listed.hash),
+        false => reader.graph(&to.conversation)?.before(to_listed.hash),
     };
     let only = |these: &std::collections::BTreeSet<CommitHash>,
                 others: &std::collections::BTreeSet<CommitHash>| {
         these.difference(others).copied().collect::<Vec<_>>()
     };
-    let side = |name: &str, commit: &tine_core::Commit, listed: &Listed, commits| DiffSide {
+    let side = |name: &str, commit: &tine_core::Commit, listed: &CommitListing, commits| DiffSide {
         name: name.to_owned(),
         conversation: commit.conversation.clone(),
         turn: commit.window.map(|window| window.end),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tine_core::ConversationId;
 use tine_core::commit::{Facets, Seen};
 
-use super::book::Book;
+use super::commit_graph::CommitReader;
 use super::make::head_of;
 use crate::Drift;
 use crate::tree::resolve;
@@ -24,13 +24,13 @@ impl Engine {
         self.read(|records| {
             let owner = resolve::conversation(records, call, conversation)?;
             let branch = resolve::branch(records, call, owner.key, branch)?;
-            let book = Book::new(records, &call.project);
-            let graph = book.graph(conversation)?;
+            let reader = CommitReader::new(records, &call.project);
+            let graph = reader.graph(conversation)?;
             let tree = Tree::new(records, owner.key);
             let mut line = Vec::new();
-            let mut at = head_of(&book, &graph, &tree, &branch)?.map(|head| head.hash);
+            let mut at = head_of(&reader, &graph, &tree, &branch)?.map(|head| head.hash);
             while let Some(hash) = at {
-                let commit = book.commit(hash)?;
+                let commit = reader.commit(hash)?;
                 at = commit.parents.first().copied();
                 line.push((hash, commit));
             }

@@ -7,7 +7,7 @@ use tine_core::facts::Origin;
 use tine_core::facts::identity::fold;
 use tine_store::Turn;
 
-use super::known::observed;
+use super::path_facts::observed;
 use super::rings::{About, Prepared, extractor};
 use super::window::Stretch;
 use crate::Result;
@@ -31,10 +31,10 @@ pub(super) fn of(
         let project = &mutation.call.project;
         rings.see(mutation.records, project, turn, &mut |about| gathered.see(turn, about))?;
     }
-    let ledger = mutation.ledger();
+    let knowledge = mutation.knowledge();
     let ids = turns.iter().map(|turn| (turn.id, ())).collect();
-    for (_, id) in observed(&ledger, &ids)? {
-        let Some(one) = ledger.observation(id)?.filter(|one| one.origin != Origin::Turn) else {
+    for (_, id) in observed(&knowledge, &ids)? {
+        let Some(one) = knowledge.observation(id)?.filter(|one| one.origin != Origin::Turn) else {
             continue;
         };
         let name = one.fields.get("name").and_then(|name| name.as_str());

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::{CommitHash, ConversationId, Name, Timestamp};
-use tine_store::Read;
+use tine_store::{CommitListing, Read};
 
-use super::book::{Book, Listed};
+use super::commit_graph::CommitReader;
 use super::make::head_of;
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
@@ -18,10 +18,10 @@ impl Engine {
     /// One commit, by its hash or a prefix of it.
     pub fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
         self.read(|records| {
-            let book = Book::new(records, &call.project);
-            let (commit, listed) = book.named(hash)?;
-            let heads = book.heads(&commit.conversation)?.remove(&listed.hash);
-            book.view(commit, &listed, heads.unwrap_or_default())
+            let reader = CommitReader::new(records, &call.project);
+            let (commit, listed) = reader.named(hash)?;
+            let heads = reader.heads(&commit.conversation)?.remove(&listed.hash);
+            reader.view(commit, &listed, heads.unwrap_or_default())
         })
     }
 
@@ -40,12 +40,12 @@ impl Engine {
     /// A commit that a call made, also when it has been undone since.
     pub(super) fn made_commit(&self, call: &Call, hash: CommitHash) -> Result<CommitView> {
         self.read(|records| {
-            let book = Book::new(records, &call.project);
-            let commit = book.commit(hash)?;
-            match book.listed(hash, &commit)? {
+            let reader = CommitReader::new(records, &call.project);
+            let commit = reader.commit(hash)?;
+            match reader.listed(hash, &commit)? {
                 Some(listed) => {
-                    let heads = book.heads(&commit.conversation)?.remove(&hash);
-                    book.view(commit, &listed, heads.unwrap_or_default())
+                    let heads = reader.heads(&commit.conversation)?.remove(&hash);
+                    reader.view(commit, &listed, heads.unwrap_or_default())
                 }
                 None => Ok(CommitView {
                     hash,
@@ -79,19 +79,19 @@ impl Engine {
             let more = listed.len() > limit;
             listed.truncate(limit);
             let next = listed.last().filter(|_| more).map(cursor);
-            let book = Book::new(records, &call.project);
+            let reader = CommitReader::new(records, &call.project);
             let mut heads: BTreeMap<ConversationId, BTreeMap<CommitHash, Vec<Name>>> =
                 BTreeMap::new();
             let mut items = Vec::with_capacity(listed.len());
             for one in &listed {
-                let commit = book.commit(one.hash)?;
+                let commit = reader.commit(one.hash)?;
                 if !heads.contains_key(&commit.conversation) {
-                    let found = book.heads(&commit.conversation)?;
+                    let found = reader.heads(&commit.conversation)?;
                     heads.insert(commit.conversation.clone(), found);
                 }
                 let names = heads.get(&commit.conversation).and_then(|it| it.get(&one.hash));
                 let names = names.cloned().unwrap_or_default();
-                items.push(book.view(commit, one, names)?);
+                items.push(reader.view(commit, one, names)?);
             }
             Ok(Listing { items, next })
         })
@@ -99,20 +99,20 @@ impl Engine {
 }
 
 /// The commits that are asked for.
-fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<Listed>> {
-    let book = Book::new(records, &call.project);
+fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<CommitListing>> {
+    let reader = CommitReader::new(records, &call.project);
     let Some(id) = &query.conversation else {
         if query.branch.is_some() {
             return Err(Error::invalid("a branch is looked up in a conversation; name it too"));
         }
-        return book.all();
+        return reader.all();
     };
     let owner = resolve::conversation(records, call, id)?;
-    let graph = book.graph(&owner.id)?;
+    let graph = reader.graph(&owner.id)?;
     let within: Option<BTreeSet<CommitHash>> = match &query.branch {
         Some(branch) => {
             let branch = resolve::branch(records, call, owner.key, branch)?;
-            let head = head_of(&book, &graph, &Tree::new(records, owner.key), &branch)?;
+            let head = head_of(&reader, &graph, &Tree::new(records, owner.key), &branch)?;
             Some(head.map_or_else(BTreeSet::new, |head| graph.before(head.hash)))
         }
         None => None,
@@ -121,7 +121,7 @@ fn wanted(records: &dyn Read, call: &Call, query: &CommitQuery) -> Result<Vec<Li
     Ok(found.filter(|one| within.as_ref().is_none_or(|it| it.contains(&one.hash))).collect())
 }
 
-fn cursor(last: &Listed) -> String {
+fn cursor(last: &CommitListing) -> String {
     format!("{}.{}", last.at.as_millis(), last.hash.0.to_hex())
 }
 

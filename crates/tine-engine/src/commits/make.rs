@@ -4,11 +4,13 @@ use tine_core::commit::{Facets, State, Window};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
 use tine_core::{Commit, CommitHash, Timestamp};
-use tine_store::{Branch, EntryKind, TurnLoc};
+use tine_store::{
+    Branch, CommitHead, CommitListing, ConversationTag, ReadFamilies, Record, RecordKey, TurnLoc,
+};
 
-use super::book::{Book, Graph, Listed, key_head};
+use super::commit_graph::{CommitGraph, CommitReader};
 use super::facets;
-use super::known::Known;
+use super::path_facts::PathFacts;
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
 use crate::log::change::text;
@@ -91,7 +93,7 @@ pub(super) struct Plan {
     pub conversation: tine_store::Conversation,
     pub branch: Branch,
     pub stretch: Stretch,
-    pub parent: Option<Listed>,
+    pub parent: Option<CommitListing>,
     /// The last turn that it or a commit before it covers.
     pub anchor: Option<TurnLoc>,
 }
@@ -118,10 +120,10 @@ fn plan(records: &dyn tine_store::Read, call: &Call, request: &NewCommit) -> Res
     };
     let end = window.as_ref().and_then(Stretch::last);
     let branch = branch_of(records, call, &conversation, &tree, request, end)?;
-    let book = Book::new(records, &call.project);
-    let parent = head_of(&book, &book.graph(&conversation.id)?, &tree, &branch)?;
+    let reader = CommitReader::new(records, &call.project);
+    let parent = head_of(&reader, &reader.graph(&conversation.id)?, &tree, &branch)?;
     let covered = match &parent {
-        Some(listed) => book.anchor(listed)?,
+        Some(listed) => reader.anchor(listed)?,
         None => None,
     };
     let stretch = match window {
@@ -217,29 +219,29 @@ fn branch_of(
 /// The last commit of a branch whose turns still lie on it. A branch that has none begins with
 /// the last one before the place where it was forked.
 pub(super) fn head_of(
-    book: &Book<'_>,
-    graph: &Graph,
+    reader: &CommitReader<'_>,
+    graph: &CommitGraph,
     tree: &Tree<'_>,
     branch: &Branch,
-) -> Result<Option<Listed>> {
-    let on_line = |listed: &Listed| match (book.anchor(listed)?, branch.tip) {
+) -> Result<Option<CommitListing>> {
+    let on_line = |listed: &CommitListing| match (reader.anchor(listed)?, branch.tip) {
         (Some(anchor), Some(tip)) => passes(tree, anchor, tip),
         (anchor, _) => Ok(anchor.is_none()),
     };
-    let mut at = book.head(&graph.conversation, &branch.id)?;
+    let mut at = reader.head(&graph.conversation, &branch.id)?;
     while let Some(listed) = at.and_then(|hash| graph.listed.get(&hash)) {
         if on_line(listed)? {
             return Ok(Some(listed.clone()));
         }
         at = listed.parents.first().copied();
     }
-    let mut deepest: Option<(u32, &Listed)> = None;
+    let mut deepest: Option<(u32, &CommitListing)> = None;
     for listed in graph.in_order() {
         let before = listed.at <= branch.created_at || listed.branch == branch.id;
         if !before || !on_line(listed)? {
             continue;
         }
-        let depth = book.anchor_depth(listed)?;
+        let depth = reader.anchor_depth(listed)?;
         if deepest.is_none_or(|(known, _)| known <= depth) {
             deepest = Some((depth, listed));
         }
@@ -249,18 +251,18 @@ pub(super) fn head_of(
 
 /// What is known on a branch at a turn: what its path tells, and what the commits before brought.
 pub(super) fn state_at(
-    book: &Book<'_>,
+    reader: &CommitReader<'_>,
     tree: &Tree<'_>,
-    head: Option<&Listed>,
+    head: Option<&CommitListing>,
     at: Option<TurnLoc>,
-) -> Result<(State, Known)> {
-    let ledger = crate::knowledge::Ledger::new(book.records, book.project);
-    let known = Known::at(&ledger, tree, at)?;
+) -> Result<(State, PathFacts)> {
+    let knowledge = crate::knowledge::KnowledgeReader::new(reader.records, reader.project);
+    let known = PathFacts::at(&knowledge, tree, at)?;
     let mut state = known.state.clone();
     if let Some(listed) = head
-        && let Some(before) = book.commit(listed.hash)?.facets
+        && let Some(before) = reader.commit(listed.hash)?.facets
     {
-        let depth = book.anchor_depth(listed)?;
+        let depth = reader.anchor_depth(listed)?;
         state.carry(&before.state, |observation| known.is_below(observation, depth));
     }
     Ok((state, known))
@@ -275,8 +277,8 @@ impl Plan {
         author: String,
         rings: &Prepared,
     ) -> Result<CommitView> {
-        let book = Book::new(mutation.reader(), &mutation.call.project);
-        let (state, _) = state_at(&book, &mutation.tree(), self.parent.as_ref(), self.anchor)?;
+        let reader = CommitReader::new(mutation.reader(), &mutation.call.project);
+        let (state, _) = state_at(&reader, &mutation.tree(), self.parent.as_ref(), self.anchor)?;
         let facets = facets::of(mutation, &self.stretch, state, rings)?;
         let parents = self.parent.iter().cloned().collect();
         self.write(mutation, parents, facets, message, author)
@@ -286,7 +288,7 @@ impl Plan {
     pub(super) fn write(
         &self,
         mutation: &mut Mutation<'_>,
-        parents: Vec<Listed>,
+        parents: Vec<CommitListing>,
         facets: Facets,
         message: String,
         author: String,
@@ -316,25 +318,25 @@ impl Plan {
         let (hash, sealed) = loop {
             let sealed = commit.to_json().to_canonical();
             let hash = CommitHash(tine_core::Digest::of(sealed.as_bytes()));
-            let taken = mutation.reader().entry(&project, EntryKind::Commit, &hash.0.0)?;
-            if taken.is_none() {
+            if !mutation.reader().has(&project, &RecordKey::Commit(hash))? {
                 break (hash, sealed);
             }
             commit.created_at = commit.created_at.next();
         };
-        mutation.records.put_entry(&project, EntryKind::Commit, &hash.0.0, &sealed)?;
-        let listed = Listed {
+        let sealed = Record::verbatim(RecordKey::Commit(hash), sealed);
+        mutation.records.insert_record(&project, &sealed)?;
+        let (conversation, branch) = (ConversationTag::of(&self.conversation.id), self.branch.id);
+        let listed = CommitListing {
+            conversation,
             hash,
             at: commit.created_at,
             operation: mutation.seq(),
             anchor,
-            branch: self.branch.id,
+            branch,
             parents: commit.parents.clone(),
         };
-        let id = self.conversation.id.clone();
-        mutation.set_entry(EntryKind::CommitListed, &listed.key(&id), Some(listed.to_json()))?;
-        let head = object([("commit", text(&hash))]);
-        mutation.set_entry(EntryKind::CommitHead, &key_head(&id, &self.branch.id), Some(head))?;
+        mutation.set_record(&listed)?;
+        mutation.set_record(&CommitHead { conversation, branch, hash })?;
         mutation.depends_on_turn(self.anchor)?;
         mutation.depends_on_turn(self.stretch.last())?;
         for parent in &parents {

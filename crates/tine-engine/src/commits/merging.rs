@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use tine_core::commit::{Facets, Held, State, Value, merge, merge_base_of};
 use tine_core::json::{Json, object};
 use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
-use tine_store::{Branch, Conversation, Origin, Read, TurnLoc};
+use tine_store::{Branch, CommitListing, Conversation, Origin, Read, TurnLoc};
 
-use super::book::{Book, Graph, Listed};
 use super::changes::{field_changes, field_conflicts};
-use super::known::Known;
+use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{Plan, head_of, state_at, uncovered};
+use super::path_facts::PathFacts;
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
 use super::{facets, summary};
-use crate::knowledge::Ledger;
+use crate::knowledge::KnowledgeReader;
 use crate::log::change::{optional, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::make_chain;
@@ -70,12 +70,12 @@ impl Engine {
     fn prepare_merge(&self, call: &Call, request: &MergeBranches) -> Result<Prepared> {
         let turns = self.read(|records| {
             let owner = resolve::conversation(records, call, &request.conversation)?;
-            let book = Book::new(records, &call.project);
-            let (graph, tree) = (book.graph(&owner.id)?, Tree::new(records, owner.key));
+            let reader = CommitReader::new(records, &call.project);
+            let (graph, tree) = (reader.graph(&owner.id)?, Tree::new(records, owner.key));
             let mut turns = Vec::new();
             for name in [Some(&request.from), request.into.as_ref()].into_iter().flatten() {
                 if let Some(branch) = resolve::find_branch(records, call, owner.key, name)? {
-                    turns.extend(new_turns(&book, &graph, &tree, &branch)?.0.locs());
+                    turns.extend(new_turns(&reader, &graph, &tree, &branch)?.0.locs());
                 }
             }
             Ok(turns)
@@ -175,35 +175,35 @@ impl Done {
         let ([ours, theirs], Some(merged)) = (&made.commit.parents[..], &made.commit.facets) else {
             return Ok(Done::default());
         };
-        let book = Book::new(records, &call.project);
+        let reader = CommitReader::new(records, &call.project);
         let conflicts = field_conflicts(&merged.state);
-        let Some(before) = book.commit(*ours)?.facets else {
+        let Some(before) = reader.commit(*ours)?.facets else {
             return Ok(Done { conflicts, ..Done::default() });
         };
         let changes = field_changes(&before.state, &merged.state);
         let owner = resolve::conversation(records, call, &made.commit.conversation)?;
-        let (graph, tree) = (book.graph(&owner.id)?, Tree::new(records, owner.key));
-        let (own, brought) = brought(&book, &graph, &graph.before(*ours), *theirs)?;
+        let (graph, tree) = (reader.graph(&owner.id)?, Tree::new(records, owner.key));
+        let (own, brought) = brought(&reader, &graph, &graph.before(*ours), *theirs)?;
         let here = match graph.listed.get(ours) {
-            Some(ours) => book.anchor(ours)?,
+            Some(ours) => reader.anchor(ours)?,
             None => None,
         };
-        let summary = summary::lines(&book, &tree, here, &own, &brought, &changes)?;
+        let summary = summary::lines(&reader, &tree, here, &own, &brought, &changes)?;
         Ok(Done { changes, conflicts, summary, ..Done::default() })
     }
 }
 
 /// The commits that only the other side has, and what they are about.
 fn brought(
-    book: &Book<'_>,
-    graph: &Graph,
+    reader: &CommitReader<'_>,
+    graph: &CommitGraph,
     here: &BTreeSet<CommitHash>,
     theirs: CommitHash,
 ) -> Result<(BTreeSet<CommitHash>, Facets)> {
     let own: BTreeSet<CommitHash> = graph.before(theirs).difference(here).copied().collect();
     let mut facets = Facets::default();
     for hash in &own {
-        if let Some(found) = book.commit(*hash)?.facets {
+        if let Some(found) = reader.commit(*hash)?.facets {
             facets.join(&found);
         }
     }
@@ -212,14 +212,14 @@ fn brought(
 
 /// What no commit of a branch covers yet, and the commit before it.
 fn new_turns(
-    book: &Book<'_>,
-    graph: &Graph,
+    reader: &CommitReader<'_>,
+    graph: &CommitGraph,
     tree: &Tree<'_>,
     branch: &Branch,
-) -> Result<(Stretch, Option<Listed>)> {
-    let head = head_of(book, graph, tree, branch)?;
+) -> Result<(Stretch, Option<CommitListing>)> {
+    let head = head_of(reader, graph, tree, branch)?;
     let covered = match &head {
-        Some(listed) => book.anchor(listed)?,
+        Some(listed) => reader.anchor(listed)?,
         None => None,
     };
     Ok((uncovered(tree, branch, covered)?, head))
@@ -294,32 +294,32 @@ impl<'m> Merge<'m> {
             Error::invalid(format!("nothing was said on `{}` yet", self.target.name))
         })?;
         let project = mutation.call.project.clone();
-        let book = Book::new(mutation.reader(), &project);
-        let graph = book.graph(&self.conversation.id)?;
+        let reader = CommitReader::new(mutation.reader(), &project);
+        let graph = reader.graph(&self.conversation.id)?;
         let tree = mutation.tree();
         let here = graph.before(ours.hash);
         if here.contains(&theirs.hash) {
             return Ok(Done { committed: self.committed, ..Done::default() });
         }
-        let there = book.commit(theirs.hash)?.facets.ok_or_else(|| {
+        let there = reader.commit(theirs.hash)?.facets.ok_or_else(|| {
             Error::invalid(format!(
                 "the facets of {} were erased with a turn; nobody can say what it knew",
                 theirs.hash.short()
             ))
         })?;
-        let (our_state, known) = state_at(&book, &tree, Some(&ours), self.target.tip)?;
+        let (our_state, known) = state_at(&reader, &tree, Some(&ours), self.target.tip)?;
         let bases = graph.common(ours.hash, theirs.hash);
-        let fork = fork_point(&tree, self.target.tip, book.anchor(&theirs)?)?;
-        let base = base_state(&book, &graph, &tree, &bases, fork)?;
+        let fork = fork_point(&tree, self.target.tip, reader.anchor(&theirs)?)?;
+        let base = base_state(&reader, &graph, &tree, &bases, fork)?;
         let mut merged = merge(&base, &our_state, &there.state);
         let changes = field_changes(&our_state, &merged);
         merged.mark_brought(&known.state);
-        let (own, brought) = brought(&book, &graph, &here, theirs.hash)?;
+        let (own, brought) = brought(&reader, &graph, &here, theirs.hash)?;
         let name = match &self.source {
             Some(source) => source.name.to_string(),
             None => theirs.hash.short(),
         };
-        let lines = summary::lines(&book, &tree, self.target.tip, &own, &brought, &changes)?;
+        let lines = summary::lines(&reader, &tree, self.target.tip, &own, &brought, &changes)?;
         let conflicts = field_conflicts(&merged);
         let words = match &request.summary {
             Summary::None => None,
@@ -348,11 +348,11 @@ impl<'m> Merge<'m> {
         &mut self,
         mutation: &mut Mutation<'_>,
         request: &MergeBranches,
-    ) -> Result<Option<Listed>> {
+    ) -> Result<Option<CommitListing>> {
         let project = mutation.call.project.clone();
         let Some(source) = self.source.clone() else {
-            let book = Book::new(mutation.reader(), &project);
-            let found = book
+            let reader = CommitReader::new(mutation.reader(), &project);
+            let found = reader
                 .find(&request.from)?
                 .filter(|(commit, _)| commit.conversation == self.conversation.id);
             let (_, listed) = found.ok_or_else(|| Error::NotFound {
@@ -362,19 +362,20 @@ impl<'m> Merge<'m> {
             })?;
             return Ok(Some(listed));
         };
-        let book = Book::new(mutation.reader(), &project);
-        let (graph, tree) = (book.graph(&self.conversation.id)?, mutation.tree());
+        let reader = CommitReader::new(mutation.reader(), &project);
+        let (graph, tree) = (reader.graph(&self.conversation.id)?, mutation.tree());
         let here = match (source.tip, self.target.tip) {
             (Some(tip), Some(end)) => passes(&tree, tip, end)?,
             (None, _) => true,
             (Some(_), None) => false,
         };
-        let head = head_of(&book, &graph, &tree, &source)?;
+        let head = head_of(&reader, &graph, &tree, &source)?;
         if here && head.is_none() {
             return Ok(None);
         }
         if here
-            && let (Some(head), Some(ours)) = (&head, head_of(&book, &graph, &tree, &self.target)?)
+            && let (Some(head), Some(ours)) =
+                (&head, head_of(&reader, &graph, &tree, &self.target)?)
             && graph.before(ours.hash).contains(&head.hash)
         {
             return Ok(None);
@@ -384,12 +385,16 @@ impl<'m> Merge<'m> {
     }
 
     /// The last commit of a branch, after what no commit covers was committed.
-    fn sealed(&mut self, mutation: &mut Mutation<'_>, branch: &Branch) -> Result<Option<Listed>> {
+    fn sealed(
+        &mut self,
+        mutation: &mut Mutation<'_>,
+        branch: &Branch,
+    ) -> Result<Option<CommitListing>> {
         let project = mutation.call.project.clone();
         let (stretch, head) = {
-            let book = Book::new(mutation.reader(), &project);
-            let graph = book.graph(&self.conversation.id)?;
-            new_turns(&book, &graph, &mutation.tree(), branch)?
+            let reader = CommitReader::new(mutation.reader(), &project);
+            let graph = reader.graph(&self.conversation.id)?;
+            new_turns(&reader, &graph, &mutation.tree(), branch)?
         };
         if stretch.is_empty() {
             return Ok(head);
@@ -407,7 +412,7 @@ impl<'m> Merge<'m> {
         let author = mutation.call.actor.clone();
         let made = plan.seal(mutation, message, author, self.rings)?;
         self.committed.push(made.hash);
-        Book::new(mutation.reader(), &project).listed(made.hash, &made.commit)
+        CommitReader::new(mutation.reader(), &project).listed(made.hash, &made.commit)
     }
 
     /// Says something at the end of the target branch.
@@ -415,7 +420,7 @@ impl<'m> Merge<'m> {
         &mut self,
         mutation: &mut Mutation<'_>,
         words: &str,
-        theirs: &Listed,
+        theirs: &CommitListing,
         lines: &[SummaryLine],
     ) -> Result<TurnId> {
         let from = lines.iter().map(|line| {
@@ -446,13 +451,13 @@ impl<'m> Merge<'m> {
         &self,
         mutation: &mut Mutation<'_>,
         request: &MergeBranches,
-        (ours, theirs): (Listed, Listed),
+        (ours, theirs): (CommitListing, CommitListing),
         merged: State,
         (name, brought): (&str, &Facets),
     ) -> Result<CommitHash> {
         let stretch = {
-            let book = Book::new(mutation.reader(), &mutation.call.project);
-            uncovered(&mutation.tree(), &self.target, book.anchor(&ours)?)?
+            let reader = CommitReader::new(mutation.reader(), &mutation.call.project);
+            uncovered(&mutation.tree(), &self.target, reader.anchor(&ours)?)?
         };
         let mut facets = facets::of(mutation, &stretch, merged, self.rings)?;
         facets.join(brought);
@@ -476,8 +481,8 @@ impl<'m> Merge<'m> {
 
 /// What was known where two sides parted.
 fn base_state(
-    book: &Book<'_>,
-    graph: &Graph,
+    reader: &CommitReader<'_>,
+    graph: &CommitGraph,
     tree: &Tree<'_>,
     bases: &[CommitHash],
     fork: Option<TurnLoc>,
@@ -488,20 +493,20 @@ fn base_state(
             continue;
         };
         // Turns that both sides share behind their last common commit belong to the base.
-        let shared = match (book.anchor(listed)?, fork) {
+        let shared = match (reader.anchor(listed)?, fork) {
             (Some(anchor), Some(fork)) => passes(tree, anchor, fork)?,
             (None, _) => true,
             (Some(_), None) => false,
         };
         states.push(if shared {
-            state_at(book, tree, Some(listed), fork)?.0
+            state_at(reader, tree, Some(listed), fork)?.0
         } else {
-            book.commit(*hash)?.facets.map(|facets| facets.state).unwrap_or_default()
+            reader.commit(*hash)?.facets.map(|facets| facets.state).unwrap_or_default()
         });
     }
     if states.is_empty() {
-        let ledger = Ledger::new(book.records, book.project);
-        return Ok(Known::at(&ledger, tree, fork)?.state);
+        let knowledge = KnowledgeReader::new(reader.records, reader.project);
+        return Ok(PathFacts::at(&knowledge, tree, fork)?.state);
     }
     Ok(merge_base_of(&states))
 }
@@ -514,11 +519,11 @@ fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Ans
     let branch = resolve::branch(mutation.reader(), call, conversation.key, &name)?;
     mutation.check_seen(Some(&branch), &branch.name)?;
     let (stretch, head, state) = {
-        let book = Book::new(mutation.reader(), &call.project);
+        let reader = CommitReader::new(mutation.reader(), &call.project);
         let tree = mutation.tree();
-        let graph = book.graph(&conversation.id)?;
-        let (stretch, head) = new_turns(&book, &graph, &tree, &branch)?;
-        let (mut state, known) = state_at(&book, &tree, head.as_ref(), branch.tip)?;
+        let graph = reader.graph(&conversation.id)?;
+        let (stretch, head) = new_turns(&reader, &graph, &tree, &branch)?;
+        let (mut state, known) = state_at(&reader, &tree, head.as_ref(), branch.tip)?;
         for decision in &request.decisions {
             settle(&mut state, decision)?;
         }

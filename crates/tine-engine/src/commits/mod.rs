@@ -3,9 +3,9 @@
 //!
 //! Invariants:
 //!
-//! - A commit is kept under its hash and never changes; an erasure takes its facets and leaves
-//!   the rest. Whether it is there, which one is the last of a branch, and who signed it are
-//!   entries of their own, which undo and redo take away and bring back.
+//! - A commit is kept under its hash and never changes; an erasure removes its facets and leaves
+//!   the rest. Its listing, the head of its branch and its signature are records of their own,
+//!   which undo and redo remove and restore.
 //! - Windows walk the raw chain. What is known at a commit is what the observations on the path
 //!   say, and beside them only what merges and decisions brought.
 //! - Merging never interleaves turns and never drops a side: what no rule decides is a conflict,
@@ -16,20 +16,20 @@
 mod align;
 mod bisect;
 mod blame;
-mod book;
 mod changes;
+mod commit_graph;
+pub(crate) mod commit_maintenance;
 mod diff;
 mod drift;
 mod facets;
 mod inject;
-mod known;
 mod list;
 mod make;
 mod merging;
+mod path_facts;
 mod rings;
 mod signing;
 mod summary;
-pub(crate) mod upkeep;
 mod window;
 
 pub use bisect::{NoFirst, Verdict, bisect_steps};

@@ -6,10 +6,11 @@ use tine_analysis::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
 use tine_analysis::rules::Rules;
 use tine_analysis::{Account, Interpreter, Material, Subject};
 use tine_core::json::{Json, object};
-use tine_core::{Body, Digest, ProjectId, TurnId};
-use tine_store::{Content, EntryKind, KeyRange, Read, Turn, TurnLoc, Write};
+use tine_core::{Body, ProjectId, TurnId};
+use tine_store::{
+    Content, Read, Record, RecordKey, RecordQuery, RingsRecord, Turn, TurnLoc, Write, WriteFamilies,
+};
 
-use crate::knowledge::parse;
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result, TurnRef};
 use crate::{NameFound, TurnRings};
@@ -48,11 +49,10 @@ impl Engine {
                 let turns = crate::tree::path::fetch(records, some)?;
                 let kept = kept_among(records, project, &turns)?;
                 for turn in turns {
-                    let text = kept.get(&turn.id);
-                    if let Some(about) = text.and_then(|text| read(turn.id.as_bytes(), text)) {
+                    if let Some(about) = kept.get(&turn.id).and_then(read) {
                         found.push((turn.id, about));
                     } else if let Some(about) = computed(&turn) {
-                        missing.push((turn.loc, sealed(turn.id.as_bytes(), &about)));
+                        missing.push((turn.loc, Record::of(&record(turn.id, &about))));
                         found.push((turn.id, about));
                     }
                 }
@@ -65,12 +65,12 @@ impl Engine {
             }
             let project = project.clone();
             self.write(move |records| {
-                for (loc, text) in &missing {
+                for (loc, rings) in &missing {
                     // What was erased in the meantime has none.
                     if let Some(turn) = records.turn(*loc)?
                         && matches!(turn.content, Content::Kept(_))
                     {
-                        records.put_entry(&project, EntryKind::Rings, turn.id.as_bytes(), text)?;
+                        records.put_record(&project, rings)?;
                     }
                 }
                 Ok(())
@@ -108,8 +108,7 @@ impl Prepared {
         } else if let Some(about) = kept(&*records, project, turn)? {
             note(&about);
         } else if let Some(about) = computed(turn) {
-            let text = sealed(turn.id.as_bytes(), &about);
-            records.put_entry(project, EntryKind::Rings, turn.id.as_bytes(), &text)?;
+            records.put(project, &record(turn.id, &about))?;
             note(&about);
         }
         Ok(())
@@ -121,29 +120,29 @@ fn kept_among(
     records: &dyn Read,
     project: &ProjectId,
     turns: &[Turn],
-) -> Result<BTreeMap<TurnId, String>> {
+) -> Result<BTreeMap<TurnId, Record>> {
     let ids: BTreeSet<TurnId> = turns.iter().map(|turn| turn.id).collect();
     let mut found = BTreeMap::new();
     let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
         return Ok(found);
     };
     // What was said in a row lies in a row.
-    let to = KeyRange::prefix(last.as_bytes()).to;
-    let range = KeyRange { from: first.as_bytes().to_vec(), to, backwards: false };
-    let page = records.entries(project, EntryKind::Rings, &range, ids.len())?;
+    let query = RecordQuery::rings_between(first, last);
+    let page = records.records(project, &query, ids.len())?;
     let whole = page.len() < ids.len();
-    for entry in page {
-        let id = entry.key.first_chunk::<16>().copied().map(TurnId::from_bytes);
-        if let Some(id) = id.filter(|id| ids.contains(id)) {
-            found.insert(id, entry.text);
+    for record in page {
+        if let RecordKey::Rings(id) = record.key()
+            && ids.contains(id)
+        {
+            found.insert(*id, record);
         }
     }
     if !whole {
         for id in ids {
             if !found.contains_key(&id)
-                && let Some(text) = records.entry(project, EntryKind::Rings, id.as_bytes())?
+                && let Some(record) = records.record(project, &RecordKey::Rings(id))?
             {
-                found.insert(id, text);
+                found.insert(id, record);
             }
         }
     }
@@ -163,39 +162,21 @@ fn kept(records: &dyn Read, project: &ProjectId, turn: &Turn) -> Result<Option<A
     if !matches!(turn.content, Content::Kept(_)) {
         return Ok(None);
     }
-    let found = records.entry(project, EntryKind::Rings, turn.id.as_bytes())?;
-    Ok(found.and_then(|text| read(turn.id.as_bytes(), &text)))
+    let found = records.record(project, &RecordKey::Rings(turn.id))?;
+    Ok(found.as_ref().and_then(read))
 }
 
-/// What is kept, if it is as it was and by the rules of today.
-fn read(turn: &[u8], text: &str) -> Option<About> {
-    let json = unsealed(turn, text)?;
-    if json.get("extractor")?.as_str()? != extractor() {
+/// Returns what is kept, if it is intact and made by the present rules.
+fn read(kept: &Record) -> Option<About> {
+    let rings = kept.decode::<RingsRecord>()?.rings;
+    if rings.get("extractor")?.as_str()? != extractor() {
         return None;
     }
-    from_json(&json)
+    from_json(&rings)
 }
 
-/// Digits of the digest before rings that are kept.
-const SEAL: usize = 16;
-
-fn seal(turn: &[u8], text: &str) -> String {
-    Digest::of(&[turn, text.as_bytes()].concat()).to_hex()[..SEAL].to_owned()
-}
-
-/// Rings as they are kept: whatever is flipped in them is noticed.
-fn sealed(turn: &[u8], about: &About) -> String {
-    let text = to_json(about).to_canonical();
-    seal(turn, &text) + &text
-}
-
-/// Rings that were kept, if they are as they were.
-pub(super) fn unsealed(turn: &[u8], kept: &str) -> Option<Json> {
-    let (digits, text) = kept.split_at_checked(SEAL)?;
-    if seal(turn, text) != digits {
-        return None;
-    }
-    parse(text)
+fn record(turn: TurnId, about: &About) -> RingsRecord {
+    RingsRecord { turn, rings: to_json(about) }
 }
 
 fn computed(turn: &Turn) -> Option<About> {

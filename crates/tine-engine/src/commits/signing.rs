@@ -1,11 +1,10 @@
 //! Who vouches for a commit. Keys stay with their holders; only signatures come here.
 
 use tine_core::json::object;
-use tine_store::EntryKind;
+use tine_store::CommitSignature;
 
-use super::book::Book;
+use super::commit_graph::CommitReader;
 use crate::CommitView;
-use crate::log::change::text;
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result};
 
@@ -27,15 +26,15 @@ impl Engine {
             ])
         };
         self.mutate(call, "sign_commit", request, payload, |mutation, (name, key, value)| {
-            let book = Book::new(mutation.reader(), &mutation.call.project);
-            let (commit, listed) = book.named(name)?;
+            let reader = CommitReader::new(mutation.reader(), &mutation.call.project);
+            let (commit, listed) = reader.named(name)?;
             if !tine_core::sign::verify(key, value, &listed.hash.to_string()) {
                 return Err(Error::invalid(
                     "the signature does not fit: sign the text of the commit's hash, `sha256:…`, \
                      with Ed25519, and give key and signature in hexadecimal digits",
                 ));
             }
-            if let Some(known) = book.view(commit.clone(), &listed, Vec::new())?.signature {
+            if let Some(known) = reader.view(commit.clone(), &listed, Vec::new())?.signature {
                 if known.public_key == *key {
                     return Ok(());
                 }
@@ -47,12 +46,12 @@ impl Engine {
                 resolve::conversation(mutation.reader(), mutation.call, &commit.conversation)?;
             mutation.open(owner)?;
             mutation.depends_on(listed.operation);
-            let record = object([
-                ("public_key", key.as_str().into()),
-                ("value", value.as_str().into()),
-                ("signed_at", text(&mutation.now)),
-            ]);
-            mutation.set_entry(EntryKind::CommitSignature, &listed.hash.0.0, Some(record))
+            mutation.set_record(&CommitSignature {
+                hash: listed.hash,
+                public_key: key.clone(),
+                value: value.clone(),
+                signed_at: mutation.now,
+            })
         })?;
         self.commit_by_hash(call, commit)
     }

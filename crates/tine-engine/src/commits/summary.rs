@@ -7,7 +7,7 @@ use tine_core::CommitHash;
 use tine_core::commit::{Facets, Held, Seen};
 use tine_store::{Content, TurnLoc};
 
-use super::book::Book;
+use super::commit_graph::CommitReader;
 use super::rings;
 use super::window::{Stretch, passes};
 use crate::Result;
@@ -23,14 +23,14 @@ const KEYWORDS: usize = 12;
 
 /// Decisions of the other side, what it knows differently, and what it was about.
 pub(super) fn lines(
-    book: &Book<'_>,
+    reader: &CommitReader<'_>,
     tree: &Tree<'_>,
     here: Option<TurnLoc>,
     commits: &BTreeSet<CommitHash>,
     brought: &Facets,
     changes: &[FieldChange],
 ) -> Result<Vec<SummaryLine>> {
-    let mut lines = decisions(book, tree, here, commits)?;
+    let mut lines = decisions(reader, tree, here, commits)?;
     for change in changes {
         let name = change.name.as_deref().unwrap_or(&change.entity_type);
         let field = &change.field;
@@ -49,7 +49,7 @@ pub(super) fn lines(
             None => (format!("{name}: {field} is gone"), None),
         };
         let turn = match from {
-            Some(observation) => turn_of(book, observation)?,
+            Some(observation) => turn_of(reader, observation)?,
             None => None,
         };
         lines.push(SummaryLine { text, turn });
@@ -58,7 +58,7 @@ pub(super) fn lines(
     keywords.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
     let mut told = Vec::new();
     for seen in keywords {
-        if told.len() < KEYWORDS && !is_here(book, tree, here, seen)? {
+        if told.len() < KEYWORDS && !is_here(reader, tree, here, seen)? {
             told.push(seen);
         }
     }
@@ -72,25 +72,30 @@ pub(super) fn lines(
 }
 
 fn turn_of(
-    book: &Book<'_>,
+    reader: &CommitReader<'_>,
     observation: &tine_core::ObservationId,
 ) -> Result<Option<tine_core::TurnHash>> {
-    let ledger = crate::knowledge::Ledger::new(book.records, book.project);
-    let Some(turn) = ledger.observation(*observation)?.and_then(|one| one.turn) else {
+    let knowledge = crate::knowledge::KnowledgeReader::new(reader.records, reader.project);
+    let Some(turn) = knowledge.observation(*observation)?.and_then(|one| one.turn) else {
         return Ok(None);
     };
-    let Some((_, loc)) = book.records.find_turn(book.project, &turn)? else {
+    let Some((_, loc)) = reader.records.find_turn(reader.project, &turn)? else {
         return Ok(None);
     };
-    Ok(book.records.turn(loc)?.map(|turn| turn.hash))
+    Ok(reader.records.turn(loc)?.map(|turn| turn.hash))
 }
 
 /// Whether something was said in a turn that the target has as well.
-fn is_here(book: &Book<'_>, tree: &Tree<'_>, here: Option<TurnLoc>, seen: &Seen) -> Result<bool> {
+fn is_here(
+    reader: &CommitReader<'_>,
+    tree: &Tree<'_>,
+    here: Option<TurnLoc>,
+    seen: &Seen,
+) -> Result<bool> {
     let (Some(here), Some(at)) = (here, &seen.at) else {
         return Ok(false);
     };
-    let found = book.records.find_hashes(tree.conversation(), &at.turn.0, &at.turn.0, 1)?;
+    let found = reader.records.find_hashes(tree.conversation(), &at.turn.0, &at.turn.0, 1)?;
     match found.first() {
         Some(loc) => passes(tree, *loc, here),
         None => Ok(false),
@@ -99,18 +104,18 @@ fn is_here(book: &Book<'_>, tree: &Tree<'_>, here: Option<TurnLoc>, seen: &Seen)
 
 /// What was decided in the turns of these commits that the target does not have.
 fn decisions(
-    book: &Book<'_>,
+    reader: &CommitReader<'_>,
     tree: &Tree<'_>,
     here: Option<TurnLoc>,
     commits: &BTreeSet<CommitHash>,
 ) -> Result<Vec<SummaryLine>> {
     let mut found = Vec::new();
     for hash in commits {
-        let commit = book.commit(*hash)?;
-        let Some(stretch) = Stretch::of_window(book.records, tree, &commit)? else {
+        let commit = reader.commit(*hash)?;
+        let Some(stretch) = Stretch::of_window(reader.records, tree, &commit)? else {
             continue;
         };
-        for turn in fetch(book.records, &stretch.locs())? {
+        for turn in fetch(reader.records, &stretch.locs())? {
             let known = match here {
                 Some(here) => passes(tree, turn.loc, here)?,
                 None => false,
@@ -118,7 +123,7 @@ fn decisions(
             if known || !tree.is_shown(turn.loc)? {
                 continue;
             }
-            let Some(about) = rings::of(book.records, book.project, &turn)? else {
+            let Some(about) = rings::of(reader.records, reader.project, &turn)? else {
                 continue;
             };
             if let (Intent::Decision, Content::Kept(body)) = (about.rings.intent, &turn.content) {

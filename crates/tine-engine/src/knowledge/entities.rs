@@ -7,13 +7,11 @@ use tine_core::facts::reduce::{schema_version, standing};
 use tine_core::facts::{Observation, Order, Origin, Schema, Snapshot, reduce, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, ObservationId, Timestamp};
-use tine_store::{Content, EntryKind, KeyRange, required};
+use tine_store::{Content, EntityRecord, IndexKey, IndexQuery, ObservationMove, required};
 
 use super::facts::check_fields;
-use super::keys;
-use super::ledger::Ledger;
-use super::pages::{self, page_range};
-use super::record::EntityRecord;
+use super::pages::{self, resume};
+use super::reader::{KnowledgeReader, entity_of};
 use crate::log::change::{parsed, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::conversation::bad_cursor;
@@ -34,11 +32,11 @@ impl Engine {
     /// into.
     pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let asked = ledger.known_entity(id)?;
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            let asked = knowledge.known_entity(id)?;
             // Before it was merged it was one of its own.
-            let stands = ledger.stood_for(asked, as_of.stored)?;
-            let mut view = view(&ledger, &stands, as_of)?;
+            let stands = knowledge.stood_for(asked, as_of.stored)?;
+            let mut view = view(&knowledge, &stands, as_of)?;
             view.merged_from = (stands.id != id).then_some(id);
             Ok(view)
         })
@@ -52,24 +50,20 @@ impl Engine {
         page: Page,
     ) -> Result<Listing<EntityView>> {
         let limit = self.page_limit(page.limit)?;
-        let prefix = match &query.entity_type {
-            None => Vec::new(),
-            Some(entity_type) => {
-                schema::check_name("a type", entity_type)?;
-                keys::type_prefix(entity_type)
-            }
-        };
-        let range = page_range(&prefix, page.cursor.as_deref())?;
+        if let Some(entity_type) = &query.entity_type {
+            schema::check_name("a type", entity_type)?;
+        }
+        let of_type = IndexQuery::entities(query.entity_type.as_deref());
+        let of_type = resume(of_type, page.cursor.as_deref())?;
         let words = query.text.as_deref().map(str::to_lowercase);
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            pages::page(&ledger, EntryKind::EntityOfType, range.clone(), limit, |entry| {
-                let id = required(keys::entity_at_end(&entry.key), || "an entity".to_owned())?;
-                let record = ledger.known_entity(id)?;
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            pages::page(&knowledge, of_type.clone(), limit, |key| {
+                let record = knowledge.known_entity(entity_of(key)?)?;
                 if record.merged.is_some() || (record.deleted_at.is_some() && !query.deleted) {
                     return Ok(None);
                 }
-                let Some(view) = within_bounds(view(&ledger, &record, AsOf::default()))? else {
+                let Some(view) = within_bounds(view(&knowledge, &record, AsOf::default()))? else {
                     // Nobody can say what holds of it; that it is there can be said.
                     let bare = bare_view(&record, Snapshot::default());
                     return Ok(words.is_none().then_some(bare));
@@ -92,15 +86,14 @@ impl Engine {
         conversation: &ConversationId,
         turn_id: &str,
     ) -> Result<Vec<EntityView>> {
-        let range = KeyRange::prefix(&keys::slots_of_turn(conversation, turn_id));
+        let slots = IndexQuery::slots_of_turn(conversation, turn_id);
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
+            let knowledge = KnowledgeReader::new(records, &call.project);
             resolve::conversation(records, call, conversation)?;
-            let found = records.entries(&call.project, EntryKind::Slot, &range, SLOTS_SHOWN)?;
-            let shown = found.iter().map(|entry| {
-                let id: Option<EntityId> = entry.text.parse().ok();
-                let record = ledger.known_entity(required(id, || "a slot".to_owned())?)?;
-                view(&ledger, &record, AsOf::default())
+            let found = records.index_keys(&call.project, &slots, SLOTS_SHOWN)?;
+            let shown = found.iter().map(|key| {
+                let record = knowledge.known_entity(entity_of(key)?)?;
+                view(&knowledge, &record, AsOf::default())
             });
             shown.collect()
         })
@@ -119,16 +112,16 @@ impl Engine {
             Some(cursor) => cursor.parse().map_err(|_| bad_cursor(cursor))?,
         };
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let entity = ledger.standing_for(ledger.known_entity(id)?)?;
-            let mut all = ledger.observations(entity.id)?;
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
+            let mut all = knowledge.observations(entity.id)?;
             let stands: BTreeSet<ObservationId> =
                 standing(&all).into_iter().map(|one| one.id).collect();
             all.sort_by_key(|one| (one.id.seq, one.id.entity));
             let next = (all.len() > skip.saturating_add(limit)).then(|| (skip + limit).to_string());
             let mut items = Vec::new();
             for mut one in all.into_iter().skip(skip).take(limit) {
-                fill(&ledger, &entity, &mut one)?;
+                fill(&knowledge, &entity, &mut one)?;
                 let retracted = one.retracts.is_none() && !stands.contains(&one.id);
                 items.push(ObservationView { observation: one, retracted, quote: None });
             }
@@ -145,17 +138,11 @@ impl Engine {
         page: Page,
     ) -> Result<Listing<TimelineEntry>> {
         let limit = self.page_limit(page.limit)?;
-        let mut range = page_range(&[], page.cursor.as_deref())?;
-        if let Some(from) = from {
-            range.from = range.from.max(keys::dated_from(from));
-        }
-        range.to = to.map(keys::dated_from);
+        let query = resume(IndexQuery::dated(from, to), page.cursor.as_deref())?;
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
+            let knowledge = KnowledgeReader::new(records, &call.project);
             let mut seen = BTreeMap::new();
-            pages::page(&ledger, EntryKind::Dated, range.clone(), limit, |entry| {
-                dated(&ledger, &mut seen, &entry.key)
-            })
+            pages::page(&knowledge, query.clone(), limit, |key| dated(&knowledge, &mut seen, key))
         })
     }
 
@@ -174,14 +161,14 @@ impl Engine {
         };
         let (made, _) = self.mutate(call, "correct", request, payload, |mutation, request| {
             mutation.open_project_log()?;
-            let ledger = mutation.ledger();
-            let entity = ledger.standing_for(ledger.known_entity(request.entity)?)?;
+            let knowledge = mutation.knowledge();
+            let entity = knowledge.standing_for(knowledge.known_entity(request.entity)?)?;
             if entity.slot.is_some() {
                 return Err(Error::Unsupported(
                     "what was said is not corrected but edited: edit the turn".to_owned(),
                 ));
             }
-            let schema = ledger.newest_schema(&entity.entity_type)?;
+            let schema = knowledge.newest_schema(&entity.entity_type)?;
             refuse_misfit(&schema, &request.fields)?;
             let draft = mutation.draft(entity.id, &entity.entity_type, Origin::Human);
             let made = mutation.observe(Observation {
@@ -204,9 +191,9 @@ impl Engine {
         };
         self.mutate(call, "merge_entities", request, payload, |mutation, request| {
             mutation.open_project_log()?;
-            let ledger = mutation.ledger();
-            let from = ledger.known_entity(request.from)?;
-            let into = ledger.standing_for(ledger.known_entity(request.into)?)?;
+            let knowledge = mutation.knowledge();
+            let from = knowledge.known_entity(request.from)?;
+            let into = knowledge.standing_for(knowledge.known_entity(request.into)?)?;
             if from.merged.is_some() {
                 return Err(Error::invalid(format!("{} is merged already", from.id)));
             }
@@ -222,7 +209,7 @@ impl Engine {
                 )));
             }
             let merged = Some((into.id, mutation.now));
-            put_entity(mutation, EntityRecord { merged, ..from })
+            mutation.set_record(&EntityRecord { merged, ..from })
         })?;
         self.entity(call, request.into, AsOf::default())
     }
@@ -257,21 +244,17 @@ impl Engine {
         let payload = |id: &EntityId| object([("entity_id", text(id))]);
         self.mutate(call, kind, id, payload, move |mutation, id| {
             mutation.open_project_log()?;
-            let ledger = mutation.ledger();
-            let entity = ledger.standing_for(ledger.known_entity(*id)?)?;
+            let knowledge = mutation.knowledge();
+            let entity = knowledge.standing_for(knowledge.known_entity(*id)?)?;
             refuse_structural(&entity)?;
             if entity.deleted_at.is_some() == deleted {
                 return Ok(());
             }
             let deleted_at = deleted.then_some(mutation.now);
-            put_entity(mutation, EntityRecord { deleted_at, ..entity })
+            mutation.set_record(&EntityRecord { deleted_at, ..entity })
         })?;
         self.entity(call, id, AsOf::default())
     }
-}
-
-fn put_entity(mutation: &mut Mutation<'_>, entity: EntityRecord) -> Result<()> {
-    mutation.set_entry(EntryKind::Entity, entity.id.as_bytes(), Some(entity.to_json()))
 }
 
 /// Messages and conversations are what the tree says they are.
@@ -300,10 +283,10 @@ pub(super) fn refuse_misfit(schema: &Schema, fields: &Object) -> Result<()> {
 
 fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId> {
     mutation.open_project_log()?;
-    let ledger = mutation.ledger();
-    let entity = ledger.standing_for(ledger.known_entity(request.entity)?)?;
+    let knowledge = mutation.knowledge();
+    let entity = knowledge.standing_for(knowledge.known_entity(request.entity)?)?;
     refuse_structural(&entity)?;
-    let here = ledger.observations(entity.id)?;
+    let here = knowledge.observations(entity.id)?;
     for id in &request.observations {
         match here.iter().find(|one| one.id == *id) {
             None => {
@@ -319,7 +302,7 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
     }
     let other = match request.into {
         Some(into) => {
-            let other = ledger.standing_for(ledger.known_entity(into)?)?;
+            let other = knowledge.standing_for(knowledge.known_entity(into)?)?;
             if other.entity_type != entity.entity_type || other.id == entity.id {
                 return Err(Error::invalid(format!(
                     "{into} is no other {}; leave it out to make a new one",
@@ -336,8 +319,8 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
         }
     };
     for id in &request.observations {
-        let value = object([("to", text(&other)), ("at", text(&mutation.now))]);
-        mutation.set_entry(EntryKind::Moved, &keys::observation(*id), Some(value))?;
+        let (observation, at) = (*id, Some(mutation.now));
+        mutation.set_record(&ObservationMove { observation, to: other, at })?;
     }
     Ok(other)
 }
@@ -363,10 +346,14 @@ impl Receipt for ObservationId {
 }
 
 /// An entity as it is, or was, in the eyes of whoever knew this much.
-pub(super) fn view(ledger: &Ledger<'_>, record: &EntityRecord, as_of: AsOf) -> Result<EntityView> {
+pub(super) fn view(
+    knowledge: &KnowledgeReader<'_>,
+    record: &EntityRecord,
+    as_of: AsOf,
+) -> Result<EntityView> {
     let mut known = match &record.slot {
-        Some(_) => slot_observations(ledger, record, as_of)?,
-        None => ledger.observations_at(record.id, as_of.stored)?,
+        Some(_) => slot_observations(knowledge, record, as_of)?,
+        None => knowledge.observations_at(record.id, as_of.stored)?,
     };
     known.retain(|one| {
         as_of.observed.is_none_or(|at| one.observed_at <= at)
@@ -377,9 +364,9 @@ pub(super) fn view(ledger: &Ledger<'_>, record: &EntityRecord, as_of: AsOf) -> R
         known = standing(&known).last().map(|last| (*last).clone()).into_iter().collect();
     }
     for one in &mut known {
-        fill(ledger, record, one)?;
+        fill(knowledge, record, one)?;
     }
-    let schema = ledger.schema(&record.entity_type, schema_version(&known))?;
+    let schema = knowledge.schema(&record.entity_type, schema_version(&known))?;
     let order = if record.slot.is_some() { Order::Sequence } else { Order::ObservedTime };
     let snapshot = reduce(&schema, order, &known);
     let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
@@ -423,20 +410,20 @@ fn within_bounds<T>(worked_out: Result<T>) -> Result<Option<T>> {
 /// Of a slot only the end counts, unless it was retracted or a time is asked for: the last few
 /// observations are enough.
 fn slot_observations(
-    ledger: &Ledger<'_>,
+    knowledge: &KnowledgeReader<'_>,
     record: &EntityRecord,
     as_of: AsOf,
 ) -> Result<Vec<Observation>> {
     const ENOUGH: usize = 16;
     if as_of == AsOf::default() {
-        let few = ledger.last_observations(record.id, ENOUGH)?;
+        let few = knowledge.last_observations(record.id, ENOUGH)?;
         let first = few.last().map_or(0, |one| one.id.seq);
         let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq >= first));
         if whole && !standing(&few).is_empty() {
             return Ok(few);
         }
     }
-    ledger.own_observations(record.id, 0, super::ledger::OBSERVATIONS_READ)
+    knowledge.own_observations(record.id, 0, super::reader::OBSERVATIONS_READ)
 }
 
 pub(crate) fn name(schema: &Schema, fields: &Object) -> Option<String> {
@@ -447,7 +434,7 @@ pub(crate) fn name(schema: &Schema, fields: &Object) -> Option<String> {
 
 /// Gives a version of a slot the fields that its turn says.
 pub(super) fn fill(
-    ledger: &Ledger<'_>,
+    knowledge: &KnowledgeReader<'_>,
     record: &EntityRecord,
     one: &mut Observation,
 ) -> Result<()> {
@@ -457,9 +444,9 @@ pub(super) fn fill(
     if one.origin != Origin::Turn {
         return Ok(());
     }
-    let found = ledger.records.find_turn(ledger.project, &turn)?;
+    let found = knowledge.records.find_turn(knowledge.project, &turn)?;
     let (_, loc) = required(found, || format!("turn {turn}"))?;
-    let turn = required(ledger.records.turn(loc)?, || format!("turn {turn}"))?;
+    let turn = required(knowledge.records.turn(loc)?, || format!("turn {turn}"))?;
     let fields = &mut one.fields;
     fields.insert("turn_key", slot.turn_key(conversation).into());
     fields.insert("conversation_id", conversation.as_str().into());
@@ -489,39 +476,36 @@ pub(super) fn fill(
 
 /// A dated fact, if it is still what holds. `seen` are the entities that were looked at so far.
 fn dated(
-    ledger: &Ledger<'_>,
+    knowledge: &KnowledgeReader<'_>,
     seen: &mut BTreeMap<EntityId, Option<EntityView>>,
-    key: &[u8],
+    key: &IndexKey,
 ) -> Result<Option<TimelineEntry>> {
-    let (at, observation, field) =
-        required(keys::dated_parts(key), || "a dated observation".to_owned())?;
-    let moved =
-        ledger.records.entry(ledger.project, EntryKind::Moved, &keys::observation(observation))?;
-    let moved = moved.as_deref().and_then(super::ledger::parse);
-    let entity = moved.and_then(|moved| parsed(&moved, "to")).unwrap_or(observation.entity);
-    let entity = ledger.standing_for(ledger.known_entity(entity)?)?;
+    let IndexKey::DatedField { at, observation, field } = key else {
+        return Ok(None);
+    };
+    let entity = knowledge.moved(*observation)?.map_or(observation.entity, |moved| moved.to);
+    let entity = knowledge.standing_for(knowledge.known_entity(entity)?)?;
     if entity.deleted_at.is_some() {
         return Ok(None);
     }
     let view = match seen.entry(entity.id) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(place) => {
-            place.insert(within_bounds(view(ledger, &entity, AsOf::default()))?)
+            place.insert(within_bounds(view(knowledge, &entity, AsOf::default()))?)
         }
     };
     let Some(view) = view else {
         return Ok(None);
     };
-    let holds =
-        view.snapshot.provenance.get(&field).is_some_and(|from| from.contains(&observation));
-    let date = view.snapshot.fields.get(&field).and_then(Json::as_str);
+    let holds = view.snapshot.provenance.get(field).is_some_and(|from| from.contains(observation));
+    let date = view.snapshot.fields.get(field).and_then(Json::as_str);
     Ok(date.filter(|_| holds).map(|date| TimelineEntry {
-        at,
+        at: *at,
         date: date.to_owned(),
-        field,
+        field: field.clone(),
         entity: view.id,
         entity_type: view.entity_type.clone(),
         name: view.name.clone(),
-        observation,
+        observation: *observation,
     }))
 }

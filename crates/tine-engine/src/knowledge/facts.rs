@@ -4,11 +4,11 @@
 use tine_core::facts::{Observation, Origin, builtin, identity, observation, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
+use tine_store::{Edge, EntityRecord, RunRecord, WriteFamilies};
 
 use super::entities::refuse_misfit;
-use super::record::EntityRecord;
 use super::relations::{self, edge_from};
-use super::runs::RunRecord;
+use super::runs::new_run;
 use super::sources::{self, Prepared};
 use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
@@ -23,7 +23,7 @@ pub(super) const FACTS_MIME: &str = "application/vnd.tine.facts+json";
 const AGENT: &str = "agent";
 
 impl Engine {
-    /// Stores facts and how they hang together, all or nothing.
+    /// Stores facts and the relationships between them, all or nothing.
     pub fn store_facts(&self, call: &Call, request: StoreFacts) -> Result<StoredFacts> {
         self.check_facts(&request)?;
         let prepared = Prepared::from_bytes(as_sent(&request).to_canonical().into_bytes());
@@ -118,7 +118,7 @@ pub(super) struct StoreReceipt {
     pub source: SourceId,
     pub run: InterpretationId,
     pub entities: Vec<StoredFact>,
-    pub relationships: Vec<(super::keys::Edge, bool)>,
+    pub relationships: Vec<(Edge, bool)>,
     /// What callers called fields is content: a repeated call finds it in the run.
     pub unknown_fields: Vec<String>,
     pub warnings: Vec<String>,
@@ -133,9 +133,9 @@ impl Receipt for StoreReceipt {
                 ("created", (fact.outcome == Outcome::Created).into()),
             ])
         };
-        let related = |(edge, created): &(super::keys::Edge, bool)| {
+        let related = |(edge, created): &(Edge, bool)| {
             object([
-                ("key", tine_core::hash::to_hex(&edge.key()).into()),
+                ("key", tine_core::hash::to_hex(&edge.to_bytes()).into()),
                 ("created", (*created).into()),
             ])
         };
@@ -162,7 +162,7 @@ impl Receipt for StoreReceipt {
         };
         let related = |json: &Json| {
             let key = tine_core::hash::from_hex(json.get("key")?.as_str()?)?;
-            Some((super::keys::Edge::from_key(&key)?, json.get("created")?.as_bool()?))
+            Some((Edge::from_bytes(&key)?, json.get("created")?.as_bool()?))
         };
         let entities = json.get("entities")?.as_array()?.iter();
         let relationships = json.get("relationships")?.as_array()?.iter();
@@ -184,7 +184,7 @@ pub(super) fn store(
 ) -> Result<StoreReceipt> {
     mutation.open_project_log()?;
     let source = match request.source {
-        Some(source) => mutation.ledger().known_source(source)?,
+        Some(source) => mutation.knowledge().known_source(source)?,
         None => sources::keep(mutation, prepared, FACTS_MIME, None, None)?.0,
     };
     // The run's id comes first, since observations name it; it is written when they are made.
@@ -212,15 +212,17 @@ pub(super) fn store(
     detail.insert("kind", AGENT.into());
     detail.insert("agent", request.agent.clone());
     detail.insert("input_hash", source.content_hash.to_hex().into());
-    let mut kept = RunRecord::new(mutation, run, source.id, AGENT);
-    kept.view.status = RunStatus::Completed;
-    kept.view.started_at = Some(mutation.now);
-    kept.view.finished_at = Some(mutation.now);
-    kept.view.attempts = 1;
-    kept.view.observations = receipt.entities.iter().map(|fact| fact.observation).collect();
-    kept.view.unknown_fields = receipt.unknown_fields.clone();
-    kept.view.detail = detail;
-    kept.write(mutation.records, &mutation.call.project)?;
+    let kept = RunRecord {
+        status: RunStatus::Completed,
+        started_at: Some(mutation.now),
+        finished_at: Some(mutation.now),
+        attempts: 1,
+        observations: receipt.entities.iter().map(|fact| fact.observation).collect(),
+        unknown_fields: receipt.unknown_fields.clone(),
+        detail,
+        ..new_run(mutation, run, source.id, AGENT)
+    };
+    mutation.records.insert(&mutation.call.project, &kept)?;
     mutation.fact_also("interpretation_id", text(&run));
     Ok(receipt)
 }
@@ -230,14 +232,14 @@ fn store_fact(
     fact: &NewFact,
     receipt: &mut StoreReceipt,
 ) -> Result<()> {
-    let schema = mutation.ledger().newest_schema(&fact.entity_type)?;
+    let schema = mutation.knowledge().newest_schema(&fact.entity_type)?;
     refuse_misfit(&schema, &fact.fields)?;
     let unknown = fact.fields.keys().filter(|name| !schema.declares(name));
     receipt.unknown_fields.extend(unknown.map(|name| format!("{}.{name}", fact.entity_type)));
     let entity = entity_of(mutation, fact, &schema)?;
-    let ledger = mutation.ledger();
-    let created = entity.merged.is_none() && ledger.last_seq(entity.id)? == 0;
-    let stands = ledger.standing_for(entity.clone())?;
+    let knowledge = mutation.knowledge();
+    let created = entity.merged.is_none() && knowledge.last_seq(entity.id)? == 0;
+    let stands = knowledge.standing_for(entity.clone())?;
     if stands.deleted_at.is_some() {
         receipt
             .warnings
@@ -270,7 +272,7 @@ fn entity_of(
     schema: &tine_core::facts::Schema,
 ) -> Result<EntityRecord> {
     if let Some(id) = fact.entity {
-        let known = mutation.ledger().known_entity(id)?;
+        let known = mutation.knowledge().known_entity(id)?;
         if known.entity_type != fact.entity_type {
             return Err(Error::invalid(format!(
                 "{id} is a {}, not a {}; nothing was stored",

@@ -1,8 +1,8 @@
-//! What was learned, and where from: sources, runs over them, observations, entities,
-//! relationships; and the turns of hosts that track no branches.
+//! Knowledge and its origin: sources, runs over them, observations, entities, relationships; and
+//! the turns of hosts that track no branches.
 //!
-//! Everything is kept in the store's ledger, as entries whose keys [`keys`] spells and whose
-//! texts [`record`] reads. Invariants:
+//! Everything is kept in record families (`tine_store::families`), whose indexes the store
+//! maintains. Invariants:
 //!
 //! - Sources and observations are only ever added; an erasure leaves their digests. What turns
 //!   out wrong is corrected or retracted by a later observation.
@@ -19,26 +19,21 @@ mod entities;
 pub(crate) mod erase;
 mod evidence;
 mod facts;
-pub(crate) mod keys;
-mod ledger;
-pub(crate) mod look_ups;
 mod pages;
-mod placing;
+mod placement;
 mod provenance;
-mod record;
+mod reader;
 mod relations;
 mod runs;
 mod schemas;
+pub(crate) mod slot_sync;
 mod sources;
-pub(crate) mod step;
-mod together;
+mod store_all;
 pub(crate) mod turns;
 mod work;
 
 pub use runs::{Interpreters, RULES};
 
 pub(crate) use entities::name;
-pub(crate) use ledger::{Ledger, merges_in_a_circle, parse, put_observation, restore, sealed, set};
-pub(crate) use record::{EntityRecord, SourceRecord};
+pub(crate) use reader::{KnowledgeReader, merges_in_a_circle, sealed};
 pub(crate) use relations::references_to;
-pub(crate) use runs::RunRecord;

@@ -1,51 +1,102 @@
-//! Listings page by page: entries in the order of their keys, behind the one that a cursor names.
+//! Listings page by page: records or index keys in order, after the one that a cursor names.
 
-use tine_store::{Entry, EntryKind, KeyRange};
+use tine_core::hash::{from_hex, to_hex};
+use tine_store::{IndexKey, IndexQuery, Record, RecordQuery};
 
-use super::ledger::Ledger;
+use super::reader::KnowledgeReader;
 use crate::ops::conversation::bad_cursor;
 use crate::{Listing, Result};
 
-/// Entries that are looked at for one page, however few of them are shown.
-const LOOKED_AT: usize = 10_000;
+/// Items that are read for one page, however few of them are shown.
+const ITEMS_READ: usize = 10_000;
 
-/// Keys under a prefix, behind the one that a cursor names.
-pub(super) fn page_range(prefix: &[u8], cursor: Option<&str>) -> Result<KeyRange> {
+/// A query whose answer is listed page by page.
+pub(super) trait PagedQuery: Sized {
+    type Item;
+
+    fn read(&self, knowledge: &KnowledgeReader<'_>, limit: usize) -> Result<Vec<Self::Item>>;
+    /// Returns the bytes of an item's key: what a cursor names.
+    fn position(item: &Self::Item) -> Vec<u8>;
+    fn contains(&self, position: &[u8]) -> bool;
+    fn after(self, position: &[u8]) -> Self;
+}
+
+impl PagedQuery for RecordQuery {
+    type Item = Record;
+
+    fn read(&self, knowledge: &KnowledgeReader<'_>, limit: usize) -> Result<Vec<Record>> {
+        Ok(knowledge.records.records(knowledge.project, self, limit)?)
+    }
+
+    fn position(item: &Record) -> Vec<u8> {
+        item.key().to_bytes()
+    }
+
+    fn contains(&self, position: &[u8]) -> bool {
+        RecordQuery::contains(self, position)
+    }
+
+    fn after(self, position: &[u8]) -> Self {
+        self.after_bytes(position)
+    }
+}
+
+impl PagedQuery for IndexQuery {
+    type Item = IndexKey;
+
+    fn read(&self, knowledge: &KnowledgeReader<'_>, limit: usize) -> Result<Vec<IndexKey>> {
+        Ok(knowledge.records.index_keys(knowledge.project, self, limit)?)
+    }
+
+    fn position(item: &IndexKey) -> Vec<u8> {
+        item.to_bytes()
+    }
+
+    fn contains(&self, position: &[u8]) -> bool {
+        IndexQuery::contains(self, position)
+    }
+
+    fn after(self, position: &[u8]) -> Self {
+        self.after_bytes(position)
+    }
+}
+
+/// Starts a query after the item that a cursor names.
+pub(super) fn resume<Q: PagedQuery>(query: Q, cursor: Option<&str>) -> Result<Q> {
     match cursor {
-        None => Ok(KeyRange::prefix(prefix)),
+        None => Ok(query),
         Some(cursor) => {
-            let key = tine_core::hash::from_hex(cursor).filter(|key| key.starts_with(prefix));
-            Ok(KeyRange::behind(prefix, &key.ok_or_else(|| bad_cursor(cursor))?))
+            let position = from_hex(cursor).filter(|position| query.contains(position));
+            Ok(query.after(&position.ok_or_else(|| bad_cursor(cursor))?))
         }
     }
 }
 
-/// A page of what entries show; those that show nothing are passed over.
-pub(super) fn page<T>(
-    ledger: &Ledger<'_>,
-    kind: EntryKind,
-    mut range: KeyRange,
+/// Returns a page of what items show; those that show nothing are skipped.
+pub(super) fn page<Q: PagedQuery, T>(
+    knowledge: &KnowledgeReader<'_>,
+    mut query: Q,
     limit: usize,
-    mut show: impl FnMut(&Entry) -> Result<Option<T>>,
+    mut show: impl FnMut(&Q::Item) -> Result<Option<T>>,
 ) -> Result<Listing<T>> {
     let mut items = Vec::new();
-    let mut looked_at = 0;
+    let mut seen = 0;
     let mut at_once = limit;
     loop {
-        let found = ledger.records.entries(ledger.project, kind, &range, at_once + 1)?;
-        for (at, entry) in found.iter().take(at_once).enumerate() {
-            items.extend(show(entry)?);
-            looked_at += 1;
-            if items.len() == limit || looked_at == LOOKED_AT {
+        let found = query.read(knowledge, at_once + 1)?;
+        for (at, item) in found.iter().take(at_once).enumerate() {
+            items.extend(show(item)?);
+            seen += 1;
+            if items.len() == limit || seen == ITEMS_READ {
                 let more = found.len() > at + 1;
-                let next = more.then(|| tine_core::hash::to_hex(&entry.key));
+                let next = more.then(|| to_hex(&Q::position(item)));
                 return Ok(Listing { items, next });
             }
         }
-        match found.get(at_once) {
-            Some(next) => range.from.clone_from(&next.key),
+        match found.get(at_once.wrapping_sub(1)).filter(|_| found.len() > at_once) {
+            Some(last) => query = query.after(&Q::position(last)),
             None => return Ok(Listing { items, next: None }),
         }
-        at_once = (2 * at_once).min(LOOKED_AT);
+        at_once = (2 * at_once).min(ITEMS_READ);
     }
 }

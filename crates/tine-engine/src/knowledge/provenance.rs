@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use tine_core::facts::Observation;
 use tine_core::{EntityId, Limits, ObservationId, SourceId};
-use tine_store::required;
+use tine_store::{EntityRecord, required};
 
 use super::entities::{fill, view};
-use super::ledger::Ledger;
-use super::record::EntityRecord;
+use super::reader::KnowledgeReader;
+use super::runs::run_view;
 use super::runs::without_bytes;
 use super::sources::read;
+use super::sources::source_view;
 use crate::{AsOf, Evidence, FieldProvenance, ObservationView};
 use crate::{Call, Engine, Error, Result};
 
@@ -22,12 +23,12 @@ impl Engine {
         ids: &[ObservationId],
     ) -> Result<Vec<ObservationView>> {
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
+            let knowledge = KnowledgeReader::new(records, &call.project);
             let mut texts = Texts::new(self.limits());
             let mut found = Vec::new();
             for id in ids {
-                if let Some(one) = ledger.observation(*id)? {
-                    found.push(evidence_view(&ledger, &mut texts, one)?);
+                if let Some(one) = knowledge.observation(*id)? {
+                    found.push(evidence_view(&knowledge, &mut texts, one)?);
                 }
             }
             Ok(found)
@@ -42,9 +43,9 @@ impl Engine {
         field: Option<&str>,
     ) -> Result<Vec<FieldProvenance>> {
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let entity = ledger.standing_for(ledger.known_entity(id)?)?;
-            let view = view(&ledger, &entity, AsOf::default())?;
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
+            let view = view(&knowledge, &entity, AsOf::default())?;
             if let Some(field) = field
                 && view.snapshot.fields.get(field).is_none()
             {
@@ -64,7 +65,7 @@ impl Engine {
                 let from = view.snapshot.provenance.get(name);
                 let mut evidence = Vec::new();
                 for id in from.into_iter().flatten() {
-                    evidence.push(self::evidence(&ledger, &entity, &mut texts, *id)?);
+                    evidence.push(self::evidence(&knowledge, &entity, &mut texts, *id)?);
                 }
                 found.push(FieldProvenance {
                     field: name.to_owned(),
@@ -88,10 +89,10 @@ impl<'l> Texts<'l> {
         Texts { limits, read: BTreeMap::new() }
     }
 
-    fn of(&mut self, ledger: &Ledger<'_>, id: SourceId) -> Result<Option<&str>> {
+    fn of(&mut self, knowledge: &KnowledgeReader<'_>, id: SourceId) -> Result<Option<&str>> {
         if !self.read.contains_key(&id) {
-            let text = match ledger.source(id)? {
-                Some(source) => match read(ledger, self.limits, &source) {
+            let text = match knowledge.source(id)? {
+                Some(source) => match read(knowledge, self.limits, &source) {
                     Ok(reading) => Some(reading.text),
                     Err(Error::Store(error)) => return Err(Error::Store(error)),
                     Err(_) => None,
@@ -105,14 +106,14 @@ impl<'l> Texts<'l> {
 }
 
 fn evidence_view(
-    ledger: &Ledger<'_>,
+    knowledge: &KnowledgeReader<'_>,
     texts: &mut Texts<'_>,
     one: Observation,
 ) -> Result<ObservationView> {
     let quote = match (&one.span, one.source) {
         (Some(span), Some(source)) => {
             let bounds = (usize::try_from(span.start), usize::try_from(span.end));
-            match (texts.of(ledger, source)?, bounds) {
+            match (texts.of(knowledge, source)?, bounds) {
                 (Some(text), (Ok(start), Ok(end))) => text.get(start..end).map(str::to_owned),
                 _ => None,
             }
@@ -123,22 +124,22 @@ fn evidence_view(
 }
 
 fn evidence(
-    ledger: &Ledger<'_>,
+    knowledge: &KnowledgeReader<'_>,
     entity: &EntityRecord,
     texts: &mut Texts<'_>,
     id: ObservationId,
 ) -> Result<Evidence> {
-    let mut one = required(ledger.observation(id)?, || format!("observation {id}"))?;
-    fill(ledger, entity, &mut one)?;
+    let mut one = required(knowledge.observation(id)?, || format!("observation {id}"))?;
+    fill(knowledge, entity, &mut one)?;
     let interpretation = match one.interpretation {
-        Some(run) => ledger.run(run)?.map(|run| without_bytes(run.view)),
+        Some(run) => knowledge.run(run)?.map(|run| without_bytes(run_view(run))),
         None => None,
     };
     let source = match one.source {
-        Some(source) => ledger.source(source)?.map(Into::into),
+        Some(source) => knowledge.source(source)?.map(source_view),
         None => None,
     };
     let turn = one.turn;
-    let observation = evidence_view(ledger, texts, one)?;
+    let observation = evidence_view(knowledge, texts, one)?;
     Ok(Evidence { observation, interpretation, source, turn })
 }

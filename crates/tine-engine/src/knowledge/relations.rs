@@ -1,4 +1,4 @@
-//! How things hang together.
+//! Relationships between entities, sources and turns.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,13 @@ use tine_core::facts::{Endpoint, Origin, Relation};
 use tine_core::hash::{from_hex, to_hex};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, TurnId};
-use tine_store::{EntryKind, KeyRange, TurnLoc, required};
+use tine_store::{
+    Edge, Family, IndexKey, IndexQuery, Record, RecordIndex, RecordKey, RecordQuery,
+    RelationshipRecord, TurnLoc, required,
+};
 
-use super::keys::Edge;
-use super::ledger::Ledger;
-use super::pages::{self, page_range};
-use super::record::RelationshipRecord;
+use super::pages::{PagedQuery, page, resume};
+use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
 use crate::Referrer;
 use crate::log::change::{Change, text};
 use crate::log::mutation::{Mutation, Receipt};
@@ -43,7 +44,7 @@ impl Engine {
         self.mutate(call, "delete_relationship", request, as_sent, |mutation, request| {
             mutation.open_project_log()?;
             let edge = edge_from(mutation, request, &[])?;
-            let known = mutation.ledger().relationship(&edge)?;
+            let known = mutation.knowledge().relationship(&edge)?;
             let known = known.ok_or_else(|| Error::NotFound {
                 what: "relationship",
                 name: format!("{} {} {}", edge.source, edge.relation, edge.target),
@@ -54,7 +55,7 @@ impl Engine {
                     "this relationship follows from a turn and stays as long as it".to_owned(),
                 ));
             }
-            mutation.set_entry(EntryKind::Relationship, &edge.key(), None)
+            mutation.remove_record(RecordKey::Relationship(edge))
         })?;
         Ok(())
     }
@@ -64,56 +65,52 @@ impl Engine {
         &self,
         call: &Call,
         query: RelationshipQuery,
-        page: Page,
+        Page { limit, cursor: given }: Page,
     ) -> Result<Listing<RelationshipView>> {
-        let limit = self.page_limit(page.limit)?;
+        let limit = self.page_limit(limit)?;
         let relation: Option<Relation> = match &query.relation {
             None => None,
             Some(name) => Some(name.parse().map_err(invalid)?),
         };
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
+            let knowledge = KnowledgeReader::new(records, &call.project);
             let end = match &query.end {
                 None => None,
-                Some(end) => Some(endpoint(&ledger, call, end, &[])?),
+                Some(end) => Some(endpoint(&knowledge, call, end, &[])?),
             };
             let ends = match end {
                 None => Vec::new(),
-                Some(end) => ledger.same_as(end)?,
+                Some(end) => knowledge.same_as(end)?,
             };
             let mut sections = sections(&ends, query.direction);
             let mut cursor = None;
-            if let Some(given) = page.cursor.as_deref() {
+            if let Some(given) = given.as_deref() {
                 let (at, key) = begin_at(&sections, given)?;
                 sections.drain(..at);
                 cursor = Some(key);
             }
             let mut items = Vec::new();
             for section in sections {
-                let range = page_range(&section.prefix(), cursor.take())?;
+                let (side, start) = (section.side(), section.start());
+                let section = resume(section, cursor.take())?;
                 if items.len() == limit {
-                    let more = records.entries(&call.project, section.side.kind(), &range, 1)?;
-                    if more.is_empty() {
+                    if section.read(&knowledge, 1)?.is_empty() {
                         continue;
                     }
-                    let next = Some(section.side.cursor(&to_hex(&section.prefix())));
-                    return Ok(Listing { items, next });
+                    return Ok(Listing { items, next: Some(format!("{side}-{}", to_hex(&start))) });
                 }
-                let left = limit - items.len();
-                let listed = pages::page(&ledger, section.side.kind(), range, left, |entry| {
-                    let edge = section.side.edge(&entry.key);
-                    let edge = required(edge, || "a relationship".to_owned())?;
-                    let listed_before = section.side == Side::Target
+                let listed = page(&knowledge, section, limit - items.len(), |(_, edge)| {
+                    let listed_before = side == TO
                         && query.direction == Direction::Both
                         && ends.contains(&edge.source);
                     match listed_before || relation.is_some_and(|it| it != edge.relation) {
                         true => Ok(None),
-                        false => shown(&ledger, &edge, &ends),
+                        false => shown(&knowledge, edge, &ends),
                     }
                 })?;
                 items.extend(listed.items);
                 if let Some(next) = listed.next {
-                    return Ok(Listing { items, next: Some(section.side.cursor(&next)) });
+                    return Ok(Listing { items, next: Some(format!("{side}-{next}")) });
                 }
             }
             Ok(Listing { items, next: None })
@@ -122,100 +119,123 @@ impl Engine {
 
     pub(super) fn relationship_of(&self, call: &Call, edge: &Edge) -> Result<RelationshipView> {
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let record = ledger.relationship(edge)?;
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            let record = knowledge.relationship(edge)?;
             let record = record.ok_or_else(|| Error::not_found("relationship", edge.source))?;
-            view(&ledger, edge, record)
+            view(&knowledge, edge, record)
         })
     }
 }
 
-/// From which end relationships are listed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Source,
-    Target,
-}
+/// Sides in cursors.
+const FROM: &str = "out";
+const TO: &str = "in";
 
-impl Side {
-    fn kind(self) -> EntryKind {
-        match self {
-            Side::Source => EntryKind::Relationship,
-            Side::Target => EntryKind::RelationshipTo,
-        }
-    }
-
-    fn edge(self, key: &[u8]) -> Option<Edge> {
-        match self {
-            Side::Source => Edge::from_key(key),
-            Side::Target => Edge::from_key_at_target(key),
-        }
-    }
-
-    fn cursor(self, key: &str) -> String {
-        match self {
-            Side::Source => format!("out-{key}"),
-            Side::Target => format!("in-{key}"),
-        }
-    }
-}
-
-/// The relationships at one side of one thing; of everything without it.
-struct Section {
-    side: Side,
-    end: Option<Endpoint>,
+/// The relationships at one side of one end; all of them without an end.
+#[derive(Clone)]
+enum Section {
+    From(RecordQuery),
+    To(IndexQuery),
 }
 
 impl Section {
-    fn prefix(&self) -> Vec<u8> {
-        self.end.map_or(Vec::new(), |end| end.to_bytes().to_vec())
+    fn side(&self) -> &'static str {
+        match self {
+            Section::From(_) => FROM,
+            Section::To(_) => TO,
+        }
+    }
+
+    fn start(&self) -> Vec<u8> {
+        match self {
+            Section::From(query) => query.range.from.clone(),
+            Section::To(query) => query.range.from.clone(),
+        }
+    }
+}
+
+impl PagedQuery for Section {
+    type Item = (Vec<u8>, Edge);
+
+    fn read(&self, knowledge: &KnowledgeReader<'_>, limit: usize) -> Result<Vec<Self::Item>> {
+        match self {
+            Section::From(query) => {
+                let item = |record: &Record| {
+                    let edge = edge_of(Some(record.key()), || record.key().to_string())?;
+                    Ok((record.key().to_bytes(), edge))
+                };
+                query.read(knowledge, limit)?.iter().map(item).collect()
+            }
+            Section::To(query) => {
+                let item = |key: &IndexKey| {
+                    let edge = edge_of(key.owner().as_ref(), || key.to_string())?;
+                    Ok((key.to_bytes(), edge))
+                };
+                query.read(knowledge, limit)?.iter().map(item).collect()
+            }
+        }
+    }
+
+    fn position((position, _): &Self::Item) -> Vec<u8> {
+        position.clone()
+    }
+
+    fn contains(&self, position: &[u8]) -> bool {
+        match self {
+            Section::From(query) => query.contains(position),
+            Section::To(query) => query.contains(position),
+        }
+    }
+
+    fn after(self, position: &[u8]) -> Self {
+        match self {
+            Section::From(query) => Section::From(query.after_bytes(position)),
+            Section::To(query) => Section::To(query.after_bytes(position)),
+        }
     }
 }
 
 fn sections(ends: &[Endpoint], direction: Direction) -> Vec<Section> {
     if ends.is_empty() {
-        return vec![Section { side: Side::Source, end: None }];
+        return vec![Section::From(RecordQuery::all(Family::Relationship))];
     }
-    let sides: &[Side] = match direction {
-        Direction::Outgoing => &[Side::Source],
-        Direction::Incoming => &[Side::Target],
-        Direction::Both => &[Side::Source, Side::Target],
-    };
-    let of_side = |side: &Side| {
-        let side = *side;
-        ends.iter().map(move |end| Section { side, end: Some(*end) })
-    };
-    sides.iter().flat_map(of_side).collect()
+    let from = ends.iter().map(|end| Section::From(RecordQuery::relationships_from(end)));
+    let to = ends.iter().map(|end| Section::To(IndexQuery::relationships_to(end)));
+    match direction {
+        Direction::Outgoing => from.collect(),
+        Direction::Incoming => to.collect(),
+        Direction::Both => from.chain(to).collect(),
+    }
 }
 
-/// The section that a cursor lies in, and the rest of the cursor.
+/// Returns the section that a cursor lies in, and the rest of the cursor.
 fn begin_at<'c>(sections: &[Section], cursor: &'c str) -> Result<(usize, &'c str)> {
     let bad = || crate::ops::conversation::bad_cursor(cursor);
-    let (side, rest) = match cursor.split_once('-') {
-        Some(("out", rest)) => (Side::Source, rest),
-        Some(("in", rest)) => (Side::Target, rest),
-        _ => return Err(bad()),
-    };
+    let (side, rest) = cursor.split_once('-').ok_or_else(bad)?;
     let key = from_hex(rest).ok_or_else(bad)?;
-    let here = |section: &Section| section.side == side && key.starts_with(&section.prefix());
+    let here = |section: &Section| section.side() == side && section.contains(&key);
     let at = sections.iter().position(here).ok_or_else(bad)?;
     Ok((at, rest))
 }
 
 /// A relationship, unless one of its ends is a turn that is not shown, or an entity that is
 /// deleted and was not asked for.
-fn shown(ledger: &Ledger<'_>, edge: &Edge, asked: &[Endpoint]) -> Result<Option<RelationshipView>> {
+fn shown(
+    knowledge: &KnowledgeReader<'_>,
+    edge: &Edge,
+    asked: &[Endpoint],
+) -> Result<Option<RelationshipView>> {
     for end in [edge.source, edge.target] {
         let there = match end {
-            Endpoint::Turn(turn) => match ledger.records.find_turn(ledger.project, &turn)? {
+            Endpoint::Turn(turn) => match knowledge.records.find_turn(knowledge.project, &turn)? {
                 Some((key, loc)) => matches!(
-                    Tree::new(ledger.records, key).state(loc)?,
+                    Tree::new(knowledge.records, key).state(loc)?,
                     State::Live | State::Split(_)
                 ),
                 None => false,
             },
-            Endpoint::Entity(id) if !asked.contains(&end) => match ledger.entity(id)? {
-                Some(entity) => ledger.standing_for(entity)?.deleted_at.is_none(),
+            Endpoint::Entity(id) if !asked.contains(&end) => match knowledge.entity(id)? {
+                Some(entity) => knowledge.standing_for(entity)?.deleted_at.is_none(),
                 None => true,
             },
             Endpoint::Entity(_) | Endpoint::Source(_) => true,
@@ -224,16 +244,21 @@ fn shown(ledger: &Ledger<'_>, edge: &Edge, asked: &[Endpoint]) -> Result<Option<
             return Ok(None);
         }
     }
-    let record =
-        required(ledger.relationship(edge)?, || format!("{} of {}", edge.relation, edge.source))?;
-    view(ledger, edge, record).map(Some)
+    let record = required(knowledge.relationship(edge)?, || {
+        format!("{} of {}", edge.relation, edge.source)
+    })?;
+    view(knowledge, edge, record).map(Some)
 }
 
-fn view(ledger: &Ledger<'_>, edge: &Edge, record: RelationshipRecord) -> Result<RelationshipView> {
+fn view(
+    knowledge: &KnowledgeReader<'_>,
+    edge: &Edge,
+    record: RelationshipRecord,
+) -> Result<RelationshipView> {
     let kind = |end: Endpoint| -> Result<String> {
         match end {
             Endpoint::Entity(id) => {
-                Ok(ledger.entity(id)?.map_or_else(String::new, |entity| entity.entity_type))
+                Ok(knowledge.entity(id)?.map_or_else(String::new, |entity| entity.entity_type))
             }
             other => Ok(other.kind().to_owned()),
         }
@@ -276,30 +301,35 @@ pub(super) fn edge_from(
 ) -> Result<Edge> {
     let relation = wanted.relation.parse().map_err(invalid)?;
     object_of(&wanted.metadata)?;
-    let ledger = mutation.ledger();
-    let source = endpoint(&ledger, mutation.call, &wanted.source, made)?;
-    let target = endpoint(&ledger, mutation.call, &wanted.target, made)?;
+    let knowledge = mutation.knowledge();
+    let source = endpoint(&knowledge, mutation.call, &wanted.source, made)?;
+    let target = endpoint(&knowledge, mutation.call, &wanted.target, made)?;
     if source == target {
         return Err(Error::invalid("a thing is not related to itself"));
     }
     Ok(Edge { relation, source, target })
 }
 
-fn endpoint(ledger: &Ledger<'_>, call: &Call, end: &End, made: &[EntityId]) -> Result<Endpoint> {
+fn endpoint(
+    knowledge: &KnowledgeReader<'_>,
+    call: &Call,
+    end: &End,
+    made: &[EntityId],
+) -> Result<Endpoint> {
     Ok(match end {
-        End::Entity(id) => Endpoint::Entity(ledger.known_entity(*id)?.id),
-        End::Source(id) => Endpoint::Source(ledger.known_source(*id)?.id),
+        End::Entity(id) => Endpoint::Entity(knowledge.known_entity(*id)?.id),
+        End::Source(id) => Endpoint::Source(knowledge.known_source(*id)?.id),
         End::Turn(reference) => {
             let wanted = TurnRef { conversation: None, turn: reference.clone() };
-            let loc = resolve::place(ledger.records, call, &wanted)?.require_turn()?;
+            let loc = resolve::place(knowledge.records, call, &wanted)?.require_turn()?;
             let turn =
-                required(ledger.records.turn(loc)?, || format!("turn {}", reference.as_str()))?;
+                required(knowledge.records.turn(loc)?, || format!("turn {}", reference.as_str()))?;
             Endpoint::Turn(turn.id)
         }
         End::Conversation(id) => {
             let id = tine_core::ConversationId::from_stored(id.as_str());
-            let found = resolve::conversation(ledger.records, call, &id)?;
-            let Some(entity) = ledger.conversation_entity(&found.id)? else {
+            let found = resolve::conversation(knowledge.records, call, &id)?;
+            let Some(entity) = knowledge.conversation_entity(&found.id)? else {
                 return Err(Error::invalid(format!(
                     "the conversation `{id}` has no entity yet: nothing was stored in it by slots; \
                      relate one of its turns"
@@ -339,11 +369,11 @@ struct EdgeReceipt {
 
 impl Receipt for EdgeReceipt {
     fn to_json(&self) -> Json {
-        object([("key", to_hex(&self.edge.key()).into()), ("created", self.created.into())])
+        object([("key", to_hex(&self.edge.to_bytes()).into()), ("created", self.created.into())])
     }
 
     fn from_json(json: &Json) -> Option<Self> {
-        let edge = Edge::from_key(&from_hex(json.get("key")?.as_str()?)?)?;
+        let edge = Edge::from_bytes(&from_hex(json.get("key")?.as_str()?)?)?;
         Some(EdgeReceipt { edge, created: json.get("created")?.as_bool()? })
     }
 }
@@ -361,8 +391,8 @@ pub(crate) fn references_to(
     runs: &[Piece],
     own: &[Change],
 ) -> Result<Vec<Referrer>> {
-    let ledger = mutation.ledger();
-    if !ledger.points_at_turns()? {
+    let knowledge = mutation.knowledge();
+    if !knowledge.points_at_turns()? {
         return Ok(Vec::new());
     }
     let mut observed = BTreeSet::new();
@@ -372,25 +402,26 @@ pub(crate) fn references_to(
             Change::Observed { id, .. } => {
                 observed.insert(*id);
             }
-            Change::Entry { key, .. } => {
-                related.insert(key.as_slice());
+            Change::Record { key: RecordKey::Relationship(edge), .. } => {
+                related.insert(edge.to_bytes());
             }
             _ => {}
         }
     }
     let mut references = Vec::new();
     for turn in with_wholes(&mutation.tree(), runs)? {
-        for key in ledger.under(EntryKind::RelationshipTo, &Endpoint::Turn(turn).to_bytes())? {
-            let edge = Edge::from_key_at_target(&key);
-            let edge = required(edge, || "a relationship".to_owned())?;
-            let made = ledger.relationship(&edge)?.is_some_and(|record| !record.structural);
-            if made && !related.contains(edge.key().as_slice()) {
+        for edge in knowledge.edges_to(&Endpoint::Turn(turn))? {
+            let made = knowledge.relationship(&edge)?.is_some_and(|record| !record.structural);
+            if made && !related.contains(&edge.to_bytes()) {
                 let name = format!("{} {} {}", edge.source, edge.relation, edge.target);
                 references.push(Referrer { what: "relationship".to_owned(), name });
             }
         }
-        for one in ledger.about_turn(&turn)? {
-            if one.origin != Origin::Turn && !observed.contains(&one.id) && ledger.stands(&one)? {
+        for one in knowledge.about_turn(&turn)? {
+            if one.origin != Origin::Turn
+                && !observed.contains(&one.id)
+                && knowledge.stands(&one)?
+            {
                 let name = format!("{} of {} {}", one.id, one.entity_type, one.id.entity);
                 references.push(Referrer { what: "observation".to_owned(), name });
             }
@@ -418,7 +449,7 @@ fn with_wholes(tree: &Tree<'_>, runs: &[Piece]) -> Result<BTreeSet<TurnId>> {
     Ok(found)
 }
 
-impl Ledger<'_> {
+impl KnowledgeReader<'_> {
     /// A thing, and where it is an entity those that are the same.
     fn same_as(&self, end: Endpoint) -> Result<Vec<Endpoint>> {
         let Endpoint::Entity(id) = end else {
@@ -428,13 +459,36 @@ impl Ledger<'_> {
         Ok(same.into_iter().map(|entity| Endpoint::Entity(entity.id)).collect())
     }
 
-    /// Whether anything in the project points at any turn.
-    fn points_at_turns(&self) -> Result<bool> {
-        let any = |kind, prefix: &[u8]| -> Result<bool> {
-            let found = self.records.entries(self.project, kind, &KeyRange::prefix(prefix), 1)?;
-            Ok(!found.is_empty())
-        };
-        let a_turn = Endpoint::Turn(TurnId::from_bytes([0; 16])).to_bytes();
-        Ok(any(EntryKind::ObservationOfTurn, &[])? || any(EntryKind::RelationshipTo, &a_turn[..1])?)
+    /// Returns the relationships that start at an end.
+    pub(crate) fn edges_from(&self, end: &Endpoint) -> Result<Vec<Edge>> {
+        let query = RecordQuery::relationships_from(end);
+        let found = self.records.records(self.project, &query, OBSERVATIONS_READ)?;
+        found
+            .iter()
+            .map(|record| edge_of(Some(record.key()), || record.key().to_string()))
+            .collect()
     }
+
+    /// Returns the relationships that end at an end.
+    pub(crate) fn edges_to(&self, end: &Endpoint) -> Result<Vec<Edge>> {
+        let found = self.indexed(&IndexQuery::relationships_to(end))?;
+        found.iter().map(|key| edge_of(key.owner().as_ref(), || key.to_string())).collect()
+    }
+
+    /// Returns whether anything in the project refers to any turn.
+    fn points_at_turns(&self) -> Result<bool> {
+        let any = |query: IndexQuery| -> Result<bool> {
+            Ok(!self.records.index_keys(self.project, &query, 1)?.is_empty())
+        };
+        Ok(any(IndexQuery::all(RecordIndex::ObservationOfTurn))?
+            || any(IndexQuery::relationships_to_turns())?)
+    }
+}
+
+fn edge_of(key: Option<&RecordKey>, name: impl FnOnce() -> String) -> Result<Edge> {
+    let edge = match key {
+        Some(RecordKey::Relationship(edge)) => Some(*edge),
+        _ => None,
+    };
+    Ok(required(edge, name)?)
 }

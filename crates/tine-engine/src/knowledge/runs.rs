@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use tine_analysis::{Interpreter, Kind};
 use tine_core::json::{Json, Object, object};
-use tine_core::{Digest, InterpretationId, ProjectId, SourceId, Timestamp};
-use tine_store::{EntryKind, Read, Write, required};
+use tine_core::{Digest, InterpretationId, SourceId, Timestamp};
+use tine_store::{
+    Family, IndexKey, IndexQuery, PromptRecord, ReadFamilies, RecordIndex, RecordKey, RecordQuery,
+    RunRecord, WriteFamilies, required,
+};
 
-use super::ledger::{Ledger, parse, set};
-use super::{keys, pages};
-use crate::log::change::{all_parsed, optional, parsed, text, texts};
+use super::pages::{PagedQuery, page, resume};
+use super::reader::KnowledgeReader;
+use crate::log::change::{text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Page, Result};
 use crate::{
@@ -75,121 +78,57 @@ impl Interpreters {
     }
 }
 
-/// A run as it is kept.
-#[derive(Clone, Debug)]
-pub(crate) struct RunRecord {
-    pub view: InterpretationView,
-    /// Under which time it lies in the queue.
-    pub due: Timestamp,
-    /// Who works on it.
-    pub owner: Option<String>,
-    pub requested_by: String,
-}
-
-impl RunRecord {
-    /// A run that waits.
-    pub(super) fn new(
-        mutation: &Mutation<'_>,
-        id: InterpretationId,
-        source: SourceId,
-        interpreter: &str,
-    ) -> Self {
-        RunRecord {
-            view: InterpretationView {
-                id,
-                source,
-                status: RunStatus::Queued,
-                interpreter: interpreter.to_owned(),
-                queued_at: mutation.now,
-                started_at: None,
-                finished_at: None,
-                attempts: 0,
-                retry_of: None,
-                observations: Vec::new(),
-                unknown_fields: Vec::new(),
-                notes: Vec::new(),
-                error: None,
-                detail: Object::new(),
-            },
-            due: mutation.now,
-            owner: None,
-            requested_by: mutation.call.actor.clone(),
-        }
-    }
-
-    fn to_json(&self) -> Json {
-        let view = &self.view;
-        object([
-            ("source_id", text(&view.source)),
-            ("status", view.status.as_str().into()),
-            ("interpreter", view.interpreter.as_str().into()),
-            ("queued_at", text(&view.queued_at)),
-            ("started_at", view.started_at.as_ref().map(text).into()),
-            ("finished_at", view.finished_at.as_ref().map(text).into()),
-            ("attempts", view.attempts.into()),
-            ("retry_of", view.retry_of.as_ref().map(text).into()),
-            ("observations", texts(&view.observations)),
-            ("unknown_fields", texts(&view.unknown_fields)),
-            ("notes", texts(&view.notes)),
-            ("error", view.error.clone().into()),
-            ("detail", Json::Object(view.detail.clone())),
-            ("due", text(&self.due)),
-            ("owner", self.owner.clone().into()),
-            ("requested_by", self.requested_by.as_str().into()),
-        ])
-    }
-
-    pub(crate) fn from_json(id: InterpretationId, json: &Json) -> Option<Self> {
-        Some(RunRecord {
-            view: InterpretationView {
-                id,
-                source: parsed(json, "source_id")?,
-                status: RunStatus::parse(json.get("status")?.as_str()?)?,
-                interpreter: json.get("interpreter")?.as_str()?.to_owned(),
-                queued_at: parsed(json, "queued_at")?,
-                started_at: optional(json, "started_at")?,
-                finished_at: optional(json, "finished_at")?,
-                attempts: u32::try_from(json.get("attempts")?.as_u64()?).ok()?,
-                retry_of: optional(json, "retry_of")?,
-                observations: all_parsed(json, "observations")?,
-                unknown_fields: all_parsed(json, "unknown_fields")?,
-                notes: all_parsed(json, "notes")?,
-                error: optional(json, "error")?,
-                detail: json.get("detail")?.as_object()?.clone(),
-            },
-            due: parsed(json, "due")?,
-            owner: optional(json, "owner")?,
-            requested_by: json.get("requested_by")?.as_str()?.to_owned(),
-        })
-    }
-
-    /// Whether somebody works on it.
-    pub(super) fn is_leased(&self, now: Timestamp) -> bool {
-        self.view.status == RunStatus::Running && self.due > now
-    }
-
-    /// Brings a run into the store, and into or out of the queue.
-    pub(crate) fn write(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
-        set(records, project, EntryKind::Run, self.view.id.as_bytes(), Some(&self.to_json()))
+/// Returns the run as callers see it.
+pub(super) fn run_view(run: RunRecord) -> InterpretationView {
+    InterpretationView {
+        id: run.id,
+        source: run.source,
+        status: run.status,
+        interpreter: run.interpreter,
+        queued_at: run.queued_at,
+        started_at: run.started_at,
+        finished_at: run.finished_at,
+        attempts: run.attempts,
+        retry_of: run.retry_of,
+        observations: run.observations,
+        unknown_fields: run.unknown_fields,
+        notes: run.notes,
+        error: run.error,
+        detail: run.detail,
     }
 }
 
-impl Ledger<'_> {
-    pub(crate) fn run(&self, id: InterpretationId) -> Result<Option<RunRecord>> {
-        let Some(found) = self.records.entry(self.project, EntryKind::Run, id.as_bytes())? else {
-            return Ok(None);
-        };
-        let run = parse(&found).and_then(|json| RunRecord::from_json(id, &json));
-        Ok(Some(required(run, || format!("interpretation {id}"))?))
+/// Makes a run that waits.
+pub(super) fn new_run(
+    mutation: &Mutation<'_>,
+    id: InterpretationId,
+    source: SourceId,
+    interpreter: &str,
+) -> RunRecord {
+    RunRecord {
+        id,
+        source,
+        status: RunStatus::Queued,
+        interpreter: interpreter.to_owned(),
+        queued_at: mutation.now,
+        started_at: None,
+        finished_at: None,
+        attempts: 0,
+        retry_of: None,
+        observations: Vec::new(),
+        unknown_fields: Vec::new(),
+        notes: Vec::new(),
+        error: None,
+        detail: Object::new(),
+        due: mutation.now,
+        owner: None,
+        requested_by: mutation.call.actor.clone(),
     }
+}
 
-    pub(crate) fn known_run(&self, id: InterpretationId) -> Result<RunRecord> {
-        self.run(id)?.ok_or_else(|| Error::NotFound {
-            what: "interpretation",
-            name: id.to_string(),
-            advice: "; `tine interpret --status` lists those that wait",
-        })
-    }
+/// Returns whether a process holds the lease of a run.
+pub(super) fn is_leased(run: &RunRecord, now: Timestamp) -> bool {
+    run.status == RunStatus::Running && run.due > now
 }
 
 /// Queues a run in the transaction of whatever stored its source.
@@ -201,9 +140,8 @@ pub(crate) fn queue(
 ) -> Result<InterpretationId> {
     let name = interpreter.unwrap_or(mutation.engine.interpreters().default_name());
     let id = mutation.new_interpretation_id();
-    let mut run = RunRecord::new(mutation, id, source, name);
-    run.view.retry_of = retry_of;
-    run.write(mutation.records, &mutation.call.project)?;
+    let run = RunRecord { retry_of, ..new_run(mutation, id, source, name) };
+    mutation.records.insert(&mutation.call.project, &run)?;
     mutation.fact_also("interpretation_id", text(&id));
     Ok(id)
 }
@@ -225,7 +163,9 @@ impl Receipt for Queued {
 impl Engine {
     /// One run, with everything that was kept of it.
     pub fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
-        self.read(|records| Ok(Ledger::new(records, &call.project).known_run(id)?.view))
+        self.read(|records| {
+            Ok(run_view(KnowledgeReader::new(records, &call.project).known_run(id)?))
+        })
     }
 
     /// Runs in the order in which they were asked for, those of a source or those that wait or
@@ -234,25 +174,41 @@ impl Engine {
         &self,
         call: &Call,
         query: RunQuery,
-        page: Page,
+        Page { limit, cursor }: Page,
     ) -> Result<Listing<InterpretationView>> {
-        let limit = self.page_limit(page.limit)?;
-        let (kind, prefix) = match (query.source, query.open) {
-            (Some(source), _) => (EntryKind::RunOfSource, source.as_bytes().to_vec()),
-            (None, true) => (EntryKind::RunQueued, Vec::new()),
-            (None, false) => (EntryKind::Run, Vec::new()),
-        };
-        let range = pages::page_range(&prefix, page.cursor.as_deref())?;
-        self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            if let Some(source) = query.source {
-                ledger.known_source(source)?;
+        let limit = self.page_limit(limit)?;
+        let indexed = match (query.source, query.open) {
+            (Some(source), _) => IndexQuery::runs_of(&source),
+            (None, true) => IndexQuery::all(RecordIndex::QueuedRun),
+            (None, false) => {
+                let all = resume(RecordQuery::all(Family::Run), cursor.as_deref())?;
+                return self.list_runs(call, &query, all, limit, |it| Some(it.key().clone()));
             }
-            pages::page(&ledger, kind, range.clone(), limit, |entry| {
-                let id = required(keys::run_at_end(&entry.key), || "a run".to_owned())?;
-                let view = ledger.known_run(id)?.view;
-                let listed = !query.open || view.status.is_open();
-                Ok(listed.then(|| without_bytes(view)))
+        };
+        let indexed = resume(indexed, cursor.as_deref())?;
+        self.list_runs(call, &query, indexed, limit, IndexKey::owner)
+    }
+
+    fn list_runs<Q: PagedQuery + Clone>(
+        &self,
+        call: &Call,
+        query: &RunQuery,
+        listed: Q,
+        limit: usize,
+        key_of: impl Fn(&Q::Item) -> Option<RecordKey>,
+    ) -> Result<Listing<InterpretationView>> {
+        self.read(|records| {
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            if let Some(source) = query.source {
+                knowledge.known_source(source)?;
+            }
+            page(&knowledge, listed.clone(), limit, |item| {
+                let Some(RecordKey::Run(id)) = key_of(item) else {
+                    return Ok(None);
+                };
+                let run = knowledge.known_run(id)?;
+                let listed = !query.open || run.status.is_open();
+                Ok(listed.then(|| without_bytes(run_view(run))))
             })
         })
     }
@@ -327,7 +283,7 @@ impl Engine {
                 mutation.open_project_log()?;
                 let mut queued = Vec::new();
                 for source in sources {
-                    let known = mutation.ledger().known_source(*source)?;
+                    let known = mutation.knowledge().known_source(*source)?;
                     if known.purged {
                         let why = format!("the bytes of {source} were purged");
                         return Err(Error::Unsupported(why));
@@ -374,13 +330,13 @@ impl Engine {
 
     fn last_run_failed(&self, call: &Call, source: SourceId) -> Result<bool> {
         self.read(|records| {
-            let range = tine_store::KeyRange::prefix(source.as_bytes()).backwards();
-            let last = records.entries(&call.project, EntryKind::RunOfSource, &range, 1)?;
-            let Some(id) = last.first().and_then(|last| keys::run_at_end(&last.key)) else {
+            let newest_first = IndexQuery::runs_of(&source).backwards();
+            let last = records.index_keys(&call.project, &newest_first, 1)?.pop();
+            let Some(IndexKey::RunOfSource { run, .. }) = last else {
                 return Ok(false);
             };
-            let run = Ledger::new(records, &call.project).known_run(id)?;
-            Ok(run.view.status == RunStatus::Failed)
+            let run = KnowledgeReader::new(records, &call.project).known_run(run)?;
+            Ok(run.status == RunStatus::Failed)
         })
     }
 
@@ -394,7 +350,7 @@ impl Engine {
         let (queued, _) =
             self.mutate(call, "retry_interpretation", id, payload, |mutation, id| {
                 mutation.open_project_log()?;
-                let failed = mutation.ledger().known_run(*id)?.view;
+                let failed = mutation.knowledge().known_run(*id)?;
                 if failed.status != RunStatus::Failed {
                     return Err(Error::invalid(format!(
                         "{id} is {}; only a failed run is tried again, others are reinterpreted",
@@ -505,8 +461,8 @@ pub(crate) fn bytes_from(json: &Json) -> Option<Vec<u8>> {
 /// Keeps a prompt once, under its hash.
 pub(crate) fn keep_prompt(mutation: &mut Mutation<'_>, prompt: &str) -> Result<Digest> {
     let (digest, project) = (Digest::of(prompt.as_bytes()), &mutation.call.project);
-    if mutation.reader().entry(project, EntryKind::Prompt, &digest.0)?.is_none() {
-        mutation.records.put_entry(project, EntryKind::Prompt, &digest.0, prompt)?;
+    if !mutation.reader().has(project, &RecordKey::Prompt(digest))? {
+        mutation.records.insert(project, &PromptRecord { digest, text: prompt.to_owned() })?;
     }
     Ok(digest)
 }
@@ -514,9 +470,7 @@ pub(crate) fn keep_prompt(mutation: &mut Mutation<'_>, prompt: &str) -> Result<D
 impl Engine {
     /// A prompt by its hash.
     pub fn prompt(&self, call: &Call, hash: Digest) -> Result<String> {
-        let found = self.read(|records: &dyn Read| {
-            Ok(records.entry(&call.project, EntryKind::Prompt, &hash.0)?)
-        })?;
-        found.ok_or_else(|| Error::not_found("prompt", hash.to_hex()))
+        let found = self.read(|records| Ok(records.get::<PromptRecord>(&call.project, &hash)?))?;
+        Ok(found.ok_or_else(|| Error::not_found("prompt", hash.to_hex()))?.text)
     }
 }

@@ -2,10 +2,9 @@
 
 use tine_core::facts::{Schema, builtin};
 use tine_core::json::{Json, object};
-use tine_store::{EntryKind, KeyRange, required};
+use tine_store::{Family, ReadFamilies, RecordQuery, SchemaRecord};
 
-use super::keys;
-use super::ledger::{Ledger, parse};
+use super::reader::KnowledgeReader;
 use crate::NewSchema;
 use crate::log::mutation::Receipt;
 use crate::{Call, Engine, Error, Result};
@@ -28,14 +27,13 @@ impl Engine {
         let (schema, _) =
             self.mutate(call, "register_schema", request, payload, |mutation, request| {
                 mutation.open_project_log()?;
-                let newest = mutation.ledger().newest_schema(&request.schema.entity_type)?;
+                let newest = mutation.knowledge().newest_schema(&request.schema.entity_type)?;
                 let schema = Schema { version: newest.version, ..request.schema.clone() };
                 if schema == newest {
                     return Ok(newest);
                 }
                 let schema = Schema { version: newest.version + 1, ..schema };
-                let key = keys::schema(&schema.entity_type, schema.version);
-                mutation.set_entry(EntryKind::Schema, &key, Some(schema.to_json()))?;
+                mutation.set_record(&SchemaRecord(schema.clone()))?;
                 Ok(schema)
             })?;
         Ok(schema)
@@ -44,12 +42,12 @@ impl Engine {
     /// A schema: the newest of a type, or one version.
     pub fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            let newest = ledger.newest_schema(entity_type)?;
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            let newest = knowledge.newest_schema(entity_type)?;
             let found = match version {
                 None if newest.version > 0 => Some(newest),
                 Some(version) if (1..=newest.version).contains(&version) => {
-                    Some(ledger.schema(entity_type, version)?)
+                    Some(knowledge.schema(entity_type, version)?)
                 }
                 _ => None,
             };
@@ -66,22 +64,12 @@ impl Engine {
 
     /// The newest schema of every type, in order of type.
     pub fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {
-        let registered: Vec<Schema> = self.read(|records| {
-            let found = records.entries(
-                &call.project,
-                EntryKind::Schema,
-                &KeyRange::prefix(&[]),
-                LISTED,
-            )?;
-            let schemas = found.iter().map(|entry| {
-                let schema = parse(&entry.text).and_then(|json| Schema::from_json(&json).ok());
-                Ok(required(schema, || "a schema".to_owned())?)
-            });
-            schemas.collect::<Result<_>>()
+        let registered: Vec<SchemaRecord> = self.read(|records| {
+            Ok(records.list(&call.project, &RecordQuery::all(Family::Schema), LISTED)?)
         })?;
         let mut newest: std::collections::BTreeMap<String, Schema> =
             builtin::schemas().map(|schema| (schema.entity_type.clone(), schema)).collect();
-        for schema in registered {
+        for SchemaRecord(schema) in registered {
             newest.insert(schema.entity_type.clone(), schema);
         }
         Ok(newest.into_values().collect())

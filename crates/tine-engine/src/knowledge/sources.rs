@@ -3,6 +3,13 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
+use super::reader::KnowledgeReader;
+use super::turns::{self, TurnReceipt, interpret_payload};
+use super::{pages, runs};
+use crate::log::change::{all_parsed, optional, parsed, text, texts};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
+use crate::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource};
 use tine_analysis::{Material, Subject};
 use tine_core::facts::{Envelope, envelope};
 use tine_core::hash::Hasher;
@@ -11,16 +18,9 @@ use tine_core::json::{Json, Object, object};
 use tine_core::{
     Digest, InterpretationId, Limits, Message, ProjectId, SourceId, Timestamp, TurnId,
 };
-use tine_store::{EntryKind, PIECE_BYTES, required};
-
-use super::ledger::{self, Ledger};
-use super::record::SourceRecord;
-use super::turns::{self, TurnReceipt, interpret_payload};
-use super::{keys, pages, runs};
-use crate::log::change::{all_parsed, optional, parsed, text, texts};
-use crate::log::mutation::{Mutation, Receipt};
-use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
-use crate::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource};
+use tine_store::{
+    IndexKey, IndexQuery, PIECE_BYTES, RecordIndex, SourceRecord, WriteFamilies, required,
+};
 
 /// Text that is interpreted at most.
 pub(crate) const TEXT_BYTES: u64 = 4 << 20;
@@ -180,18 +180,23 @@ impl Engine {
 
     /// One source without its bytes.
     pub fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
-        self.read(|records| Ok(Ledger::new(records, &call.project).known_source(id)?.into()))
+        self.read(|records| {
+            Ok(source_view(KnowledgeReader::new(records, &call.project).known_source(id)?))
+        })
     }
 
     /// Sources in the order in which they came.
     pub fn sources(&self, call: &Call, page: Page) -> Result<Listing<SourceView>> {
         let limit = self.page_limit(page.limit)?;
-        let range = pages::page_range(&[], page.cursor.as_deref())?;
+        let by_time = IndexQuery::all(RecordIndex::SourceByTime);
+        let by_time = pages::resume(by_time, page.cursor.as_deref())?;
         self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            pages::page(&ledger, EntryKind::SourceByTime, range.clone(), limit, |entry| {
-                let id = required(keys::source_at_end(&entry.key), || "a source".to_owned())?;
-                Ok(Some(ledger.known_source(id)?.into()))
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            pages::page(&knowledge, by_time.clone(), limit, |key| match key {
+                IndexKey::SourceByTime { source, .. } => {
+                    Ok(Some(source_view(knowledge.known_source(*source)?)))
+                }
+                _ => Ok(None),
             })
         })
     }
@@ -199,7 +204,7 @@ impl Engine {
     /// One piece of a source's bytes, from 0; `None` behind the last.
     pub fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
         self.read(|records| {
-            let known = Ledger::new(records, &call.project).known_source(id)?;
+            let known = KnowledgeReader::new(records, &call.project).known_source(id)?;
             if known.purged {
                 return Err(Error::Unsupported(format!("the bytes of {id} were purged")));
             }
@@ -290,7 +295,7 @@ pub(crate) fn keep(
 ) -> Result<(SourceRecord, bool)> {
     let project = mutation.call.project.clone();
     let id = source_id(&project, &prepared.digest);
-    if let Some(known) = mutation.ledger().source(id)? {
+    if let Some(known) = mutation.knowledge().source(id)? {
         if known.purged {
             return Err(Error::Unsupported(format!(
                 "these bytes were purged as source {id} and do not come back"
@@ -310,8 +315,7 @@ pub(crate) fn keep(
         purged: false,
     };
     write_pieces(mutation, prepared, id)?;
-    let json = record.to_json();
-    ledger::set(mutation.records, &project, EntryKind::Source, id.as_bytes(), Some(&json))?;
+    mutation.records.insert(&project, &record)?;
     mutation.fact_also("source_id", text(&id));
     mutation.fact_also("content_hash", prepared.digest.to_hex());
     Ok((record, true))
@@ -355,8 +359,12 @@ impl Reading {
     }
 }
 
-pub(super) fn read(ledger: &Ledger<'_>, limits: &Limits, source: &SourceRecord) -> Result<Reading> {
-    let text = whole_text(ledger, source)?;
+pub(super) fn read(
+    knowledge: &KnowledgeReader<'_>,
+    limits: &Limits,
+    source: &SourceRecord,
+) -> Result<Reading> {
+    let text = whole_text(knowledge, source)?;
     if !envelope::is_envelope(&source.mime_type) {
         return Ok(Reading { text, subject: Subject::Document, said_at: source.stored_at });
     }
@@ -370,7 +378,7 @@ pub(super) fn read(ledger: &Ledger<'_>, limits: &Limits, source: &SourceRecord) 
 }
 
 /// The text of a source that is to be interpreted.
-fn whole_text(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<String> {
+fn whole_text(knowledge: &KnowledgeReader<'_>, source: &SourceRecord) -> Result<String> {
     if source.purged {
         return Err(Error::Unsupported(format!("the bytes of {} were purged", source.id)));
     }
@@ -382,34 +390,36 @@ fn whole_text(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<String> {
         let limit = usize::try_from(TEXT_BYTES).unwrap_or(usize::MAX);
         return Err(Error::TooLarge { what: "bytes of text to interpret", limit, given });
     }
-    let bytes = whole_bytes(ledger, source)?;
+    let bytes = whole_bytes(knowledge, source)?;
     String::from_utf8(bytes)
         .map_err(|_| Error::Unsupported(format!("source {} is not UTF-8", source.id)))
 }
 
-pub(crate) fn whole_bytes(ledger: &Ledger<'_>, source: &SourceRecord) -> Result<Vec<u8>> {
+pub(crate) fn whole_bytes(
+    knowledge: &KnowledgeReader<'_>,
+    source: &SourceRecord,
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut nth = 0;
     while (bytes.len() as u64) < source.size_bytes {
-        let piece = ledger.records.piece(ledger.project, &source.id, nth)?;
+        let piece = knowledge.records.piece(knowledge.project, &source.id, nth)?;
         bytes.extend(required(piece, || format!("piece {nth} of source {}", source.id))?);
         nth += 1;
     }
     Ok(bytes)
 }
 
-impl From<SourceRecord> for SourceView {
-    fn from(record: SourceRecord) -> Self {
-        SourceView {
-            id: record.id,
-            content_hash: record.content_hash,
-            size_bytes: record.size_bytes,
-            mime_type: record.mime_type,
-            original_filename: record.original_filename,
-            stored_at: record.stored_at,
-            stored_by: record.stored_by,
-            turn: record.turn,
-            purged: record.purged,
-        }
+/// Returns the source as callers see it.
+pub(super) fn source_view(record: SourceRecord) -> SourceView {
+    SourceView {
+        id: record.id,
+        content_hash: record.content_hash,
+        size_bytes: record.size_bytes,
+        mime_type: record.mime_type,
+        original_filename: record.original_filename,
+        stored_at: record.stored_at,
+        stored_by: record.stored_by,
+        turn: record.turn,
+        purged: record.purged,
     }
 }

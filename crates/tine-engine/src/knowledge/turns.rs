@@ -8,11 +8,9 @@ use tine_core::facts::{Endpoint, Envelope, Observation, Origin as Made, Relation
 use tine_core::ids::check_key;
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, ObservationId, ProjectId, SourceId, TurnId};
-use tine_store::{Read, Root, Turn};
+use tine_store::{Edge, EntityRecord, Read, Root, Turn};
 
-use super::keys::Edge;
-use super::placing::{Line, VERSIONS_TRIED, place, slot};
-use super::record::EntityRecord;
+use super::placement::{Line, VERSIONS_TRIED, place, slot};
 use crate::knowledge::{runs, sources};
 use crate::log::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt, Replay};
@@ -260,7 +258,7 @@ fn open_or_make(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<()> 
 /// A conversation by its own id or by its entity's.
 fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationId> {
     if let Ok(entity) = given.parse::<EntityId>() {
-        let known = mutation.ledger().entity(entity)?;
+        let known = mutation.knowledge().entity(entity)?;
         return known.and_then(|known| known.conversation).ok_or_else(|| Error::NotFound {
             what: "conversation with the entity",
             name: given.to_owned(),
@@ -273,7 +271,7 @@ fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationI
 /// Makes sure that the open conversation has its entity.
 pub(super) fn ensure_conversation_entity(mutation: &mut Mutation<'_>) -> Result<EntityId> {
     let conversation = mutation.conversation().clone();
-    if let Some(known) = mutation.ledger().conversation_entity(&conversation.id)? {
+    if let Some(known) = mutation.knowledge().conversation_entity(&conversation.id)? {
         return Ok(known);
     }
     let now = mutation.now;
@@ -301,8 +299,8 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
         // A conversation's own title stays once it is set; what hosts call it is observed.
         let mut fields = Object::new();
         fields.insert("title", title.into());
-        let ledger = mutation.ledger();
-        let latest = ledger.last_observations(id, VERSIONS_TRIED)?;
+        let knowledge = mutation.knowledge();
+        let latest = knowledge.last_observations(id, VERSIONS_TRIED)?;
         let said = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
         if said.and_then(Json::as_str) != Some(title) {
             let draft = mutation.draft(id, "conversation", Made::Agent);
@@ -314,7 +312,7 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
 
 fn attachments(mutation: &Mutation<'_>, request: &StoreTurn) -> Result<Vec<SourceId>> {
     for id in &request.attachments {
-        mutation.ledger().known_source(*id)?;
+        mutation.knowledge().known_source(*id)?;
     }
     Ok(request.attachments.clone())
 }
@@ -327,7 +325,7 @@ pub(crate) fn observe_version(
     turn: &Turn,
 ) -> Result<(ObservationId, bool)> {
     let id = mutation.conversation().id.clone();
-    let known = mutation.ledger().slot_entity(&id, slot)?;
+    let known = mutation.knowledge().slot_entity(&id, slot)?;
     let made = known.is_none();
     let entity = known.unwrap_or_else(|| slot.entity(&mutation.call.project, &id));
     if made {

@@ -10,12 +10,12 @@ use tine_analysis::{Account, Failure, Finding, Interpreter, Kind};
 use tine_core::facts::{Endpoint, Observation, Origin, Relation, builtin, identity};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
-use tine_store::{EntryKind, KeyRange, required};
+use tine_store::{
+    Edge, EntityRecord, IndexKey, IndexQuery, RunRecord, SourceRecord, WriteFamilies, required,
+};
 
-use super::keys::{self, Edge};
-use super::ledger::Ledger;
-use super::record::{EntityRecord, SourceRecord};
-use super::runs::{RunRecord, bytes_from, bytes_json, keep_prompt, kind_name};
+use super::reader::KnowledgeReader;
+use super::runs::{bytes_from, bytes_json, is_leased, keep_prompt, kind_name};
 use super::sources::read;
 use crate::log::mutation::Mutation;
 use crate::{Call, Engine, Error, Result};
@@ -72,12 +72,13 @@ impl Engine {
     pub(crate) fn run_now(&self, call: &Call, id: InterpretationId) -> Result<()> {
         let since = Instant::now();
         loop {
-            let run = self.read(|records| Ledger::new(records, &call.project).known_run(id))?;
-            if !run.view.status.is_open() {
+            let run =
+                self.read(|records| KnowledgeReader::new(records, &call.project).known_run(id))?;
+            if !run.status.is_open() {
                 return Ok(());
             }
-            if !run.is_leased(self.now()) {
-                self.interpreter(Some(&run.view.interpreter))?;
+            if !is_leased(&run, self.now()) {
+                self.interpreter(Some(&run.interpreter))?;
                 match self.claim(call, id)? {
                     Claim::Mine(run) => return self.carry_out(call, *run),
                     Claim::Ended => return Ok(()),
@@ -105,18 +106,20 @@ impl Engine {
 
     fn due(&self, call: &Call) -> Result<Vec<InterpretationId>> {
         let now = self.now();
-        let to = Some(keys::run_queued(now.next(), InterpretationId::from_bytes([0; 16])));
         self.read(|records| {
-            let mut range = KeyRange { to: to.clone(), ..KeyRange::default() };
+            let mut query = IndexQuery::runs_due(now);
             loop {
-                let found =
-                    records.entries(&call.project, EntryKind::RunQueued, &range, CANDIDATES)?;
-                let known = found.iter().filter(|entry| self.interpreters().knows(&entry.text));
-                let known: Vec<_> =
-                    known.filter_map(|entry| keys::run_at_end(&entry.key)).collect();
+                let found = records.index_keys(&call.project, &query, CANDIDATES)?;
+                let known = found.iter().filter_map(|key| match key {
+                    IndexKey::QueuedRun { run, interpreter, .. } => {
+                        self.interpreters().knows(interpreter).then_some(*run)
+                    }
+                    _ => None,
+                });
+                let known: Vec<InterpretationId> = known.collect();
                 match found.last() {
                     Some(last) if known.is_empty() && found.len() == CANDIDATES => {
-                        range = KeyRange { to: to.clone(), ..KeyRange::behind(&[], &last.key) };
+                        query = query.after(last);
                     }
                     _ => return Ok(known),
                 }
@@ -128,41 +131,43 @@ impl Engine {
         let (project, now) = (call.project.clone(), self.now());
         let owner = self.worker();
         self.write(move |records| {
-            let mut run = Ledger::new(records, &project).known_run(id)?;
-            if !run.view.status.is_open() {
+            let mut run = KnowledgeReader::new(records, &project).known_run(id)?;
+            if !run.status.is_open() {
                 return Ok(Claim::Ended);
             }
-            if run.is_leased(now) {
+            if is_leased(&run, now) {
                 return Ok(Claim::Elsewhere);
             }
-            if run.view.attempts == MOST_ATTEMPTS {
-                run.view.status = RunStatus::Failed;
-                run.view.finished_at = Some(now);
-                run.view.error =
+            if run.attempts == MOST_ATTEMPTS {
+                run.status = RunStatus::Failed;
+                run.finished_at = Some(now);
+                run.error =
                     Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
                 run.owner = None;
-                run.write(records, &project)?;
+                records.put(&project, &run)?;
                 return Ok(Claim::Ended);
             }
-            run.view.attempts += 1;
-            run.view.status = RunStatus::Running;
-            run.view.started_at = Some(now);
+            run.attempts += 1;
+            run.status = RunStatus::Running;
+            run.started_at = Some(now);
             run.due = after(now, LEASE);
             run.owner = Some(owner.clone());
-            run.write(records, &project)?;
+            records.put(&project, &run)?;
             Ok(Claim::Mine(Box::new(run)))
         })
     }
 
     /// Interprets a claimed run's source and lands what came of it.
     fn carry_out(&self, call: &Call, run: RunRecord) -> Result<()> {
-        let interpreter = self.interpreter(Some(&run.view.interpreter))?;
-        let source =
-            self.read(|records| Ledger::new(records, &call.project).known_source(run.view.source))?;
+        let interpreter = self.interpreter(Some(&run.interpreter))?;
+        let source = self.read(|records| {
+            KnowledgeReader::new(records, &call.project).known_source(run.source)
+        })?;
         let began = Instant::now();
         let mut account = Account::default();
-        let reading =
-            self.read(|records| read(&Ledger::new(records, &call.project), self.limits(), &source));
+        let reading = self.read(|records| {
+            read(&KnowledgeReader::new(records, &call.project), self.limits(), &source)
+        });
         let found = match &reading {
             Err(error) => Err(Failure { message: error.to_string(), transient: false }),
             Ok(reading) => self.with_lease(call, &run, || {
@@ -188,7 +193,7 @@ impl Engine {
             scope.spawn(move || {
                 while wait.recv_timeout(RENEWED_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
                     // A lease that cannot be renewed runs out; the landing then finds out.
-                    let _ = self.renew(&call.project, run.view.id);
+                    let _ = self.renew(&call.project, run.id);
                 }
             });
             let answer = work();
@@ -200,10 +205,10 @@ impl Engine {
     fn renew(&self, project: &ProjectId, id: InterpretationId) -> Result<()> {
         let (project, now, owner) = (project.clone(), self.now(), self.worker());
         self.write(move |records| {
-            let mut run = Ledger::new(records, &project).known_run(id)?;
-            if run.view.status == RunStatus::Running && run.owner.as_ref() == Some(&owner) {
+            let mut run = KnowledgeReader::new(records, &project).known_run(id)?;
+            if run.status == RunStatus::Running && run.owner.as_ref() == Some(&owner) {
                 run.due = after(now, LEASE);
-                run.write(records, &project)?;
+                records.put(&project, &run)?;
             }
             Ok(())
         })
@@ -218,23 +223,23 @@ impl Engine {
         source: &SourceRecord,
         ended: Ended,
     ) -> Result<()> {
-        let by = Call::by(format!("interpreter:{}", run.view.interpreter))
-            .in_project(call.project.clone());
+        let by =
+            Call::by(format!("interpreter:{}", run.interpreter)).in_project(call.project.clone());
         let request = (run.clone(), source.clone(), ended);
         let (owner, payload) = (self.worker(), |_: &(RunRecord, SourceRecord, Ended)| Json::Null);
         self.mutate(&by, "interpret", request, payload, move |mutation, request| {
             let (run, source, ended) = request;
             open_log_of(mutation, source)?;
-            let mut run = mutation.ledger().known_run(run.view.id)?;
-            if run.view.status != RunStatus::Running || run.owner.as_ref() != Some(&owner) {
+            let mut run = mutation.knowledge().known_run(run.id)?;
+            if run.status != RunStatus::Running || run.owner.as_ref() != Some(&owner) {
                 return Ok(());
             }
-            run.view.finished_at = Some(mutation.now);
-            run.view.detail = ended.detail.clone();
-            run.view.notes = ended.notes.clone();
+            run.finished_at = Some(mutation.now);
+            run.detail = ended.detail.clone();
+            run.notes = ended.notes.clone();
             if let Some(prompt) = &ended.prompt {
                 let hash = keep_prompt(mutation, prompt)?;
-                run.view.detail.insert("prompt_hash", hash.to_hex().into());
+                run.detail.insert("prompt_hash", hash.to_hex().into());
             }
             let found = match is_shown(mutation, source)? {
                 true => ended.found.as_deref().map_err(|failure| failure.message.as_str()),
@@ -242,22 +247,22 @@ impl Engine {
             };
             match found {
                 Ok(findings) => {
-                    run.view.status = RunStatus::Completed;
-                    let made = Landing { run: &run.view, source, ended };
+                    run.status = RunStatus::Completed;
+                    let made = Landing { run: &run, source, ended };
                     let made = made.all(mutation, findings)?;
-                    run.view.observations = made.observations;
-                    run.view.unknown_fields = made.unknown_fields;
-                    run.view.notes.extend(made.notes);
+                    run.observations = made.observations;
+                    run.unknown_fields = made.unknown_fields;
+                    run.notes.extend(made.notes);
                 }
                 Err(why) => {
-                    run.view.status = RunStatus::Failed;
-                    run.view.error = Some(why.to_owned());
+                    run.status = RunStatus::Failed;
+                    run.error = Some(why.to_owned());
                 }
             }
             run.owner = None;
-            run.write(mutation.records, &mutation.call.project)?;
-            mutation.fact("interpretation_id", run.view.id.to_string());
-            mutation.fact("status", run.view.status.as_str());
+            mutation.records.put(&mutation.call.project, &run)?;
+            mutation.fact("interpretation_id", run.id.to_string());
+            mutation.fact("status", RunStatus::from(run.status).as_str());
             Ok(())
         })?;
         Ok(())
@@ -268,8 +273,8 @@ impl Engine {
         let run = self.interpretation(call, id)?;
         let interpreter = self.interpreter(Some(&run.interpreter))?;
         let reading = self.read(|records| {
-            let ledger = Ledger::new(records, &call.project);
-            read(&ledger, self.limits(), &ledger.known_source(run.source)?)
+            let knowledge = KnowledgeReader::new(records, &call.project);
+            read(&knowledge, self.limits(), &knowledge.known_source(run.source)?)
         })?;
         let response = run.detail.get("response").and_then(bytes_from);
         let found = interpreter.replay(&reading.material(), response.as_deref());
@@ -361,9 +366,9 @@ struct Made {
     notes: Vec<String>,
 }
 
-/// Findings on their way into the ledger.
+/// Findings on their way into the knowledge.
 struct Landing<'l> {
-    run: &'l InterpretationView,
+    run: &'l RunRecord,
     source: &'l SourceRecord,
     ended: &'l Ended,
 }
@@ -397,7 +402,7 @@ impl Landing<'_> {
             made.notes.push(format!("`{entity_type}` is made by Tine alone"));
             return Ok(());
         }
-        let schema = mutation.ledger().newest_schema(entity_type)?;
+        let schema = mutation.knowledge().newest_schema(entity_type)?;
         let mut fields = finding.fields.clone();
         while let Some((name, kind)) = schema.misfit(&fields) {
             let name = name.to_owned();
@@ -461,7 +466,7 @@ impl Landing<'_> {
         let Some(turn) = &self.source.turn else {
             return Ok(Endpoint::Source(self.source.id));
         };
-        let about = mutation.ledger().about_turn(turn)?;
+        let about = mutation.knowledge().about_turn(turn)?;
         let slot = about.iter().find(|one| one.origin == Origin::Turn);
         Ok(slot.map_or(Endpoint::Turn(*turn), |one| Endpoint::Entity(one.id.entity)))
     }

@@ -12,7 +12,9 @@ use tine_core::metadata::MetadataKey;
 use tine_core::{
     BranchId, ConversationId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId,
 };
-use tine_store::{EntryKind, Turn};
+use tine_store::{Family, RecordKey, Turn};
+
+pub(crate) use tine_core::json::members::{all_parsed, optional, parsed, text, texts};
 
 use crate::log::canonical_writer::{Members, canonical, write_array};
 
@@ -37,8 +39,8 @@ pub(crate) enum Change {
     Split { whole: TurnId, left: TurnId, right: TurnId },
     /// Something was observed. It is taken back by a retraction, never removed.
     Observed { id: ObservationId, digest: Digest },
-    /// An entry of the ledger appeared, changed or was removed.
-    Entry { kind: EntryKind, key: Vec<u8>, before: Option<Json>, after: Option<Json> },
+    /// A record of a family was added, changed or removed. In the log it is an `entry`.
+    Record { key: RecordKey, before: Option<Json>, after: Option<Json> },
 }
 
 /// What seals the ids of a chain: all of them, one behind the other.
@@ -112,9 +114,7 @@ impl Change {
                 a == b
             }
             (Change::Split { whole: a, .. }, Change::Split { whole: b, .. }) => a == b,
-            (Change::Entry { kind: a, key: x, .. }, Change::Entry { kind: b, key: y, .. }) => {
-                a == b && x == y
-            }
+            (Change::Record { key: a, .. }, Change::Record { key: b, .. }) => a == b,
             _ => false,
         }
     }
@@ -128,7 +128,7 @@ impl Change {
             | (Change::Conversation { after, .. }, Change::Conversation { after: last, .. }) => {
                 *after = last;
             }
-            (Change::Entry { after, .. }, Change::Entry { after: last, .. }) => *after = last,
+            (Change::Record { after, .. }, Change::Record { after: last, .. }) => *after = last,
             _ => {}
         }
     }
@@ -170,11 +170,11 @@ impl Change {
                 members.plain("digest", Some(digest.to_hex()));
                 members.plain("observation_id", Some(id));
             }
-            Change::Entry { kind, key, before, after } => {
+            Change::Record { key, before, after } => {
                 members.json("after", after.as_ref().unwrap_or(&Json::Null));
                 members.json("before", before.as_ref().unwrap_or(&Json::Null));
-                members.plain("key", Some(to_hex(key)));
-                members.literal("kind", kind.code());
+                members.plain("key", Some(to_hex(&key.to_bytes())));
+                members.literal("kind", key.family().code());
             }
         }
         members.text("record", Some(self.record()));
@@ -202,7 +202,7 @@ impl Change {
             Change::Hidden { .. } => "hidden",
             Change::Split { .. } => "split",
             Change::Observed { .. } => "observation",
-            Change::Entry { .. } => "entry",
+            Change::Record { .. } => "entry",
         }
     }
 
@@ -249,14 +249,15 @@ impl Change {
                 id: parsed(json, "observation_id")?,
                 digest: parsed(json, "digest")?,
             },
-            "entry" => Change::Entry {
-                kind: u8::try_from(json.get("kind")?.as_u64()?)
-                    .ok()
-                    .and_then(EntryKind::from_code)?,
-                key: from_hex(json.get("key")?.as_str()?)?,
-                before: Some(member("before")).filter(|value| !value.is_null()),
-                after: Some(member("after")).filter(|value| !value.is_null()),
-            },
+            "entry" => {
+                let code = u8::try_from(json.get("kind")?.as_u64()?).ok()?;
+                let key = from_hex(json.get("key")?.as_str()?)?;
+                Change::Record {
+                    key: RecordKey::from_bytes(Family::from_code(code)?, &key),
+                    before: Some(member("before")).filter(|value| !value.is_null()),
+                    after: Some(member("after")).filter(|value| !value.is_null()),
+                }
+            }
             _ => return None,
         })
     }
@@ -350,31 +351,6 @@ impl OperationDetail {
             Some(one) => std::slice::from_ref(one),
         };
         told.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
-    }
-}
-
-pub(crate) fn text(value: &impl ToString) -> Json {
-    Json::String(value.to_string())
-}
-
-pub(crate) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Json {
-    Json::Array(values.into_iter().map(|value| text(&value)).collect())
-}
-
-pub(crate) fn all_parsed<T: std::str::FromStr>(json: &Json, name: &str) -> Option<Vec<T>> {
-    json.get(name)?.as_array()?.iter().map(|value| value.as_str()?.parse().ok()).collect()
-}
-
-pub(crate) fn parsed<T: std::str::FromStr>(json: &Json, name: &str) -> Option<T> {
-    json.get(name)?.as_str()?.parse().ok()
-}
-
-/// An absent or null member is `Some(None)`; a malformed one is `None`.
-pub(crate) fn optional<T: std::str::FromStr>(json: &Json, name: &str) -> Option<Option<T>> {
-    match json.get(name) {
-        None | Some(Json::Null) => Some(None),
-        Some(Json::String(text)) => text.parse().ok().map(Some),
-        Some(_) => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tine_core::ConversationId;
 use tine_core::json;
-use tine_store::{Detail, EntryKind, Operation, Visibility, required};
+use tine_store::{Detail, Family, Operation, Visibility, required};
 
 use crate::log::change::{Change, ConversationField, OperationDetail};
 use crate::ops::conversation::{bad_cursor, visibility_json};
@@ -107,15 +107,15 @@ fn summary(operation: &Operation) -> String {
                 observed += 1;
                 continue;
             }
-            Change::Entry { kind: EntryKind::Relationship, after, .. } => match after {
-                Some(_) => "a relationship".to_owned(),
-                None => "a relationship removed".to_owned(),
+            Change::Record { key, after, .. } => match (key.family(), after) {
+                (Family::Relationship, Some(_)) => "a relationship".to_owned(),
+                (Family::Relationship, None) => "a relationship removed".to_owned(),
+                (Family::Schema, _) => "a schema".to_owned(),
+                (Family::CommitListing, _) => "a commit".to_owned(),
+                (Family::CommitSignature, _) => "a signature".to_owned(),
+                (Family::CommitHead, _) => continue,
+                _ => "an entity changed".to_owned(),
             },
-            Change::Entry { kind: EntryKind::Schema, .. } => "a schema".to_owned(),
-            Change::Entry { kind: EntryKind::CommitListed, .. } => "a commit".to_owned(),
-            Change::Entry { kind: EntryKind::CommitSignature, .. } => "a signature".to_owned(),
-            Change::Entry { kind: EntryKind::CommitHead, .. } => continue,
-            Change::Entry { .. } => "an entity changed".to_owned(),
             Change::Conversation { before, .. }
                 if *before == visibility_json(Visibility::Undone) =>
             {

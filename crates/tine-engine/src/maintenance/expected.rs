@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tine_core::json::Json;
 use tine_core::metadata::MetadataKey;
 use tine_core::{BranchId, Digest, Name, ObservationId, Timestamp, TurnHash, TurnId};
-use tine_store::{Detail, EntryKind, HiddenBy, Operation};
+use tine_store::{Detail, HiddenBy, Operation, RecordKey};
 
 use crate::log::change::{
     BookmarkImage, BranchImage, Change, ConversationField, OperationDetail, ids_digest,
@@ -86,8 +86,8 @@ pub(crate) struct Expected {
     pub(crate) metadata: BTreeMap<(TurnId, MetadataKey), Json>,
     /// Observations that were made, with what seals them.
     pub(crate) observed: Vec<(ObservationId, Digest)>,
-    /// Entries of the ledger that were changed; `None` for those that were removed.
-    pub(crate) entries: BTreeMap<(EntryKind, Vec<u8>), Option<Json>>,
+    /// Records of families that were changed; `None` for those that were removed.
+    pub(crate) records: BTreeMap<RecordKey, Option<Json>>,
     /// The changes of each operation that can be undone, for as long as they may be.
     changes: HashMap<u64, Vec<Change>>,
     /// The operation that undid another one last.
@@ -144,7 +144,7 @@ impl Expected {
         self.complete = false;
         self.forget_what_moves();
         self.observed.clear();
-        self.entries.clear();
+        self.records.clear();
         let incomplete = known.facts.get("incomplete").and_then(Json::as_array);
         self.excused.extend(incomplete.into_iter().flatten().filter_map(Json::as_u64));
     }
@@ -173,8 +173,8 @@ impl Expected {
                 }
                 Change::Hidden { .. } | Change::Split { .. } => self.show(seq, change),
                 Change::Observed { id, digest } => self.observed.push((*id, *digest)),
-                Change::Entry { kind, key, after, .. } => {
-                    self.entries.insert((*kind, key.clone()), after.clone());
+                Change::Record { key, after, .. } => {
+                    self.records.insert(key.clone(), after.clone());
                 }
             }
         }
@@ -249,9 +249,9 @@ impl Expected {
                 }
                 // What an undo takes back of it, it notes itself.
                 Change::Observed { .. } => {}
-                Change::Entry { kind, key, before, after } => {
+                Change::Record { key, before, after } => {
                     let value = if again { after } else { before };
-                    self.entries.insert((*kind, key.clone()), value.clone());
+                    self.records.insert(key.clone(), value.clone());
                 }
             }
         }

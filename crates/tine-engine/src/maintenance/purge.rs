@@ -9,8 +9,8 @@ use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, Digest, SourceId, TurnId};
 use tine_store::{Content, Conversation, Detail, Read, Turn, TurnLoc};
 
-use crate::commits::upkeep;
-use crate::knowledge::{Ledger, erase};
+use crate::commits::commit_maintenance;
+use crate::knowledge::{KnowledgeReader, erase};
 use crate::log::change::{Change, ConversationField, all_parsed, parsed, text, texts};
 use crate::log::history::detail;
 use crate::log::mutation::{Mutation, Receipt};
@@ -126,7 +126,7 @@ fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
     for seq in &plan.operations {
         mutation.records.purge_operation(mutation.key(), *seq)?;
     }
-    plan.learned.erase(mutation.records, &mutation.call.project, mutation.now)?;
+    plan.erasure.erase(mutation.records, &mutation.call.project, mutation.now)?;
     if let Some(conversation) = plan.conversation.as_ref().filter(|_| plan.whole) {
         let gone = Conversation {
             root: None,
@@ -135,7 +135,11 @@ fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
             ..conversation.clone()
         };
         mutation.records.update_conversation(&gone)?;
-        upkeep::erase_messages(mutation.records, &mutation.call.project, &conversation.id)?;
+        commit_maintenance::erase_messages(
+            mutation.records,
+            &mutation.call.project,
+            &conversation.id,
+        )?;
     }
     let id = mutation.conversation().id.clone();
     let (project, seq) = (&mutation.call.project, mutation.seq());
@@ -143,8 +147,8 @@ fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
     let ids: Vec<Json> = plan.turns.iter().map(|turn| text(&turn.id)).collect();
     mutation.fact("purged_turns", u64::try_from(ids.len()).unwrap_or(u64::MAX));
     mutation.fact("turn_ids", ids);
-    if !plan.learned.sources.is_empty() {
-        mutation.fact("purged_sources", texts(&plan.learned.sources));
+    if !plan.erasure.sources.is_empty() {
+        mutation.fact("purged_sources", texts(&plan.erasure.sources));
     }
     Ok(plan.answer(None))
 }
@@ -187,7 +191,7 @@ struct Plan {
     turns: Vec<Turn>,
     operations: Vec<u64>,
     holders: Vec<Holder>,
-    learned: erase::Plan,
+    erasure: erase::Plan,
 }
 
 impl Plan {
@@ -214,7 +218,7 @@ impl Plan {
             PurgeTarget::Source(id) => return Plan::of_source(records, call, *id),
         };
         let plan = Plan::of_turns(records, call, conversation, turns, whole)?;
-        plan.refuse_done(&Ledger::new(records, &call.project))?;
+        plan.refuse_done(&KnowledgeReader::new(records, &call.project))?;
         Ok(plan)
     }
 
@@ -227,14 +231,14 @@ impl Plan {
     ) -> Result<Self> {
         let (operations, told) = telling_operations(records, &conversation, &turns, whole)?;
         let holders = other_holders(records, &turns)?;
-        let ledger = Ledger::new(records, &call.project);
+        let knowledge = KnowledgeReader::new(records, &call.project);
         let ids = turns.iter().map(|turn| turn.id).collect();
-        let mut learned = erase::Plan::of_turns(&ledger, ids, &told)?;
+        let mut erasure = erase::Plan::of_turns(&knowledge, ids, &told)?;
         if whole {
-            learned.add_conversation(&ledger, &conversation.id)?;
+            erasure.add_conversation(&knowledge, &conversation.id)?;
         }
         let conversation = Some(conversation);
-        Ok(Plan { conversation, whole, turns, operations, holders, learned })
+        Ok(Plan { conversation, whole, turns, operations, holders, erasure })
     }
 
     /// Turns, and all that hold part of their text.
@@ -256,8 +260,8 @@ impl Plan {
 
     /// A turn that a source is the envelope of goes with it.
     fn of_source(records: &dyn Read, call: &Call, id: SourceId) -> Result<Self> {
-        let ledger = Ledger::new(records, &call.project);
-        let turn = match ledger.known_source(id)?.turn {
+        let knowledge = KnowledgeReader::new(records, &call.project);
+        let turn = match knowledge.known_source(id)?.turn {
             Some(turn) => records.find_turn(&call.project, &turn)?,
             None => None,
         };
@@ -273,20 +277,20 @@ impl Plan {
                 turns: Vec::new(),
                 operations: Vec::new(),
                 holders: Vec::new(),
-                learned: erase::Plan::default(),
+                erasure: erase::Plan::default(),
             },
         };
-        plan.learned.add_source(&ledger, id)?;
-        plan.refuse_done(&ledger)?;
+        plan.erasure.add_source(&knowledge, id)?;
+        plan.refuse_done(&knowledge)?;
         Ok(plan)
     }
 
-    fn refuse_done(&self, ledger: &Ledger<'_>) -> Result<()> {
+    fn refuse_done(&self, knowledge: &KnowledgeReader<'_>) -> Result<()> {
         let purged = |turn: &Turn| matches!(turn.content, Content::Purged(_));
         let rooted = self.conversation.as_ref().is_some_and(|it| it.root.is_some());
         if self.turns.iter().all(purged)
             && !(self.whole && rooted)
-            && self.learned.is_done(ledger)?
+            && self.erasure.is_done(knowledge)?
         {
             return Err(Error::invalid("there is nothing left to purge: it was purged before"));
         }
@@ -299,7 +303,7 @@ impl Plan {
         let what = object([
             ("conversation_id", self.conversation.as_ref().map(|it| text(&it.id)).into()),
             ("turns", Json::Array(ids)),
-            ("sources", texts(&self.learned.sources)),
+            ("sources", texts(&self.erasure.sources)),
             ("whole", self.whole.into()),
         ]);
         Digest::of(what.to_canonical().as_bytes()).to_hex()[..8].to_owned()
@@ -310,8 +314,8 @@ impl Plan {
             turns: self.turns.iter().map(|turn| turn.id).collect(),
             other_holders: self.holders.clone(),
             operations: u64::try_from(self.operations.len()).unwrap_or(u64::MAX),
-            sources: self.learned.sources.iter().copied().collect(),
-            observations: u64::try_from(self.learned.observations.len()).unwrap_or(u64::MAX),
+            sources: self.erasure.sources.iter().copied().collect(),
+            observations: u64::try_from(self.erasure.observations.len()).unwrap_or(u64::MAX),
             confirm,
         }
     }

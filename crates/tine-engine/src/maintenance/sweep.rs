@@ -4,7 +4,10 @@
 //! which goes once the files are swept. Whoever finds one later does what was left.
 
 use tine_core::{ConversationId, ProjectId};
-use tine_store::{Content, EntryKind, KeyRange, Read, TurnLoc, Write};
+use tine_store::{
+    Content, Family, FamilyRecord, PendingErasure, Read, ReadFamilies, RecordQuery, TurnLoc, Write,
+    WriteFamilies,
+};
 
 use crate::{Engine, Error, Result};
 
@@ -19,44 +22,34 @@ pub(crate) fn note(
     id: &ConversationId,
     seq: u64,
 ) -> Result<()> {
-    Ok(records.put_entry(project, EntryKind::Unswept, &key(id, seq), "null")?)
-}
-
-/// No id holds a control character.
-fn key(id: &ConversationId, seq: u64) -> Vec<u8> {
-    [id.as_str().as_bytes(), &[0], &seq.to_be_bytes()].concat()
-}
-
-fn conversation(key: &[u8]) -> Option<ConversationId> {
-    let id = key.split(|byte| *byte == 0).next()?;
-    Some(ConversationId::from_stored(std::str::from_utf8(id).ok()?))
+    Ok(records.put(project, &PendingErasure { conversation: id.clone(), seq })?)
 }
 
 impl Engine {
     /// Sweeps what an erasure in a project has left that was cut off before; answers whether there
     /// was anything.
     pub fn sweep(&self, project: &ProjectId) -> Result<bool> {
-        let (keys, turns) = self.read(|records| left(records, project))?;
-        if keys.is_empty() {
+        let (pending, turns) = self.read(|records| left(records, project))?;
+        if pending.is_empty() {
             return Ok(false);
         }
         self.store().unindex(&turns).map_err(Error::NotSwept)?;
         self.store().scrub().map_err(Error::NotSwept)?;
-        self.forget_notes(project, keys)?;
+        self.forget(project, pending)?;
         Ok(true)
     }
 
     /// Takes the note of an erasure back whose traces are swept.
     pub(crate) fn swept(&self, project: &ProjectId, id: &ConversationId, seq: u64) -> Result<()> {
-        self.forget_notes(project, vec![key(id, seq)])
+        self.forget(project, vec![PendingErasure { conversation: id.clone(), seq }])
     }
 
-    fn forget_notes(&self, project: &ProjectId, keys: Vec<Vec<u8>>) -> Result<()> {
+    fn forget(&self, project: &ProjectId, done: Vec<PendingErasure>) -> Result<()> {
         let project = project.clone();
         self.write(move |records| {
-            for key in &keys {
-                if records.entry(&project, EntryKind::Unswept, key)?.is_some() {
-                    records.delete_entry(&project, EntryKind::Unswept, key)?;
+            for key in done.iter().map(PendingErasure::key) {
+                if records.has(&project, &key)? {
+                    records.delete_record(&project, &key)?;
                 }
             }
             Ok(())
@@ -65,14 +58,14 @@ impl Engine {
 }
 
 /// The notes of a project, and the turns that were erased where they are.
-fn left(records: &dyn Read, project: &ProjectId) -> Result<(Vec<Vec<u8>>, Vec<TurnLoc>)> {
-    let notes = records.entries(project, EntryKind::Unswept, &KeyRange::default(), NOTES)?;
-    let keys: Vec<Vec<u8>> = notes.into_iter().map(|note| note.key).collect();
+fn left(records: &dyn Read, project: &ProjectId) -> Result<(Vec<PendingErasure>, Vec<TurnLoc>)> {
+    let query = RecordQuery::all(Family::PendingErasure);
+    let pending: Vec<PendingErasure> = records.list(project, &query, NOTES)?;
     let mut turns = Vec::new();
-    let mut ids: Vec<ConversationId> = keys.iter().filter_map(|key| conversation(key)).collect();
+    let mut ids: Vec<&ConversationId> = pending.iter().map(|it| &it.conversation).collect();
     ids.dedup();
     for id in ids {
-        let Some(found) = records.conversation(project, &id)? else { continue };
+        let Some(found) = records.conversation(project, id)? else { continue };
         for extent in records.segments(found.key)? {
             records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
                 if let Content::Purged(_) = turn.content {
@@ -82,5 +75,5 @@ fn left(records: &dyn Read, project: &ProjectId) -> Result<(Vec<Vec<u8>>, Vec<Tu
             })?;
         }
     }
-    Ok((keys, turns))
+    Ok((pending, turns))
 }

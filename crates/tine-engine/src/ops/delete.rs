@@ -4,9 +4,9 @@ use tine_core::json::{Json, object};
 use tine_core::{Name, TurnId};
 use tine_store::{Bookmark, Branch, HiddenBy, Read, TurnLoc};
 
-use crate::commits::upkeep;
+use crate::commits::commit_maintenance;
 use crate::error::refuse_referenced;
-use crate::knowledge::{self, step};
+use crate::knowledge::{self, slot_sync};
 use crate::log::change::{Change, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve::{self, Place};
@@ -129,7 +129,8 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     mutation.open(place.conversation)?;
     if !request.force {
         let mut references = knowledge::references_to(mutation, &plan.runs, &[])?;
-        let covering = upkeep::covering(mutation.reader(), mutation.conversation(), &plan.runs)?;
+        let covering =
+            commit_maintenance::covering(mutation.reader(), mutation.conversation(), &plan.runs)?;
         references.extend(covering);
         refuse_referenced(references)?;
     }
@@ -140,7 +141,7 @@ fn delete(mutation: &mut Mutation<'_>, request: &Delete) -> Result<Deleted> {
     };
     let seq = mutation.seq();
     mutation.hide(plan.root, by, seq)?;
-    step::after_hiding(mutation, &plan.runs)?;
+    slot_sync::after_hiding(mutation, &plan.runs)?;
     let cascade = plan.mode == DeleteMode::Cascade;
     mutation.changed(Change::Hidden { root: answer.turn, cascade });
     for branch in &plan.branches {

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use tine_core::json;
 use tine_core::{ConversationId, ObservationId, TurnId};
 use tine_store::{
-    Bookmark, Branch, Conversation, Detail, EntryKind, HiddenBy, Operation, Read, Split, TurnLoc,
-    Visibility, required,
+    Bookmark, Branch, Conversation, Detail, Family, HiddenBy, Operation, Read, ReadFamilies,
+    Record, Split, TurnLoc, Visibility, required,
 };
 
 use crate::error::refuse_referenced;
-use crate::knowledge::{self, step};
+use crate::knowledge::{self, slot_sync};
 use crate::log::change::{BookmarkImage, BranchImage, Change, ConversationField, text};
 use crate::log::history::detail;
 use crate::log::mutation::{Mutation, Receipt};
@@ -176,7 +176,7 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             _ => {}
         }
     }
-    step::after_undo(mutation, observed(&changes), true)?;
+    slot_sync::after_undo(mutation, observed(&changes), true)?;
     // What is about turns that are hidden now was observed by this operation, and is retracted.
     let hidden = changes.iter().filter(|change| matches!(change, Change::Hidden { .. }));
     keep_in_step(mutation, hidden)?;
@@ -238,7 +238,7 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
             _ => {}
         }
     }
-    step::after_undo(mutation, observed(changes), false)?;
+    slot_sync::after_undo(mutation, observed(changes), false)?;
     keep_in_step(mutation, changes.iter())?;
     for change in changes {
         put(mutation, target, change, Side::After)?;
@@ -253,7 +253,7 @@ fn observed(changes: &[Change]) -> impl Iterator<Item = ObservationId> {
     })
 }
 
-/// Brings slots in step with the turns that were just hidden or shown.
+/// Synchronizes slots with the turns that were just hidden or shown.
 fn keep_in_step<'c>(
     mutation: &mut Mutation<'_>,
     changes: impl Iterator<Item = &'c Change>,
@@ -265,7 +265,7 @@ fn keep_in_step<'c>(
             _ => continue,
         };
         let runs = mutation.tree().runs(locate(mutation, root)?, cascade)?;
-        step::after_hiding(mutation, &runs)?;
+        slot_sync::after_hiding(mutation, &runs)?;
     }
     Ok(())
 }
@@ -423,14 +423,12 @@ fn check_current(
                 return refuse(format!("the turn {whole}"));
             }
         }
-        Change::Entry { kind, key, before, after } => {
-            let present = mutation.reader().entry(&mutation.call.project, *kind, key)?;
-            let present =
-                present.and_then(|text| json::parse(text.as_bytes(), json::MAX_DEPTH).ok());
-            if present != *side.of(before, after) {
+        Change::Record { key, before, after } => {
+            let present = mutation.reader().record(&mutation.call.project, key)?;
+            if present.and_then(|record| record.json()) != *side.of(before, after) {
                 return refuse("what it wrote of what was learned".to_owned());
             }
-            if *kind == EntryKind::Schema && side == Side::After {
+            if key.family() == Family::Schema && side == Side::After {
                 return Err(Error::Unsupported(
                     "a schema stays: something may have been observed with it; register the \
                      earlier one again"
@@ -438,9 +436,9 @@ fn check_current(
                 ));
             }
             let wanted = side.other().of(before, after).as_ref();
-            if *kind == EntryKind::Entity
-                && let Some(wanted) = wanted
-                && knowledge::merges_in_a_circle(&mutation.ledger(), key, wanted)?
+            let wanted = wanted.and_then(|json| Record::from_json(key.clone(), json).decode());
+            if let Some(wanted) = wanted
+                && knowledge::merges_in_a_circle(&mutation.knowledge(), &wanted)?
             {
                 return refuse("what it merges this entity into".to_owned());
             }
@@ -528,9 +526,19 @@ fn put(mutation: &mut Mutation<'_>, target: &Operation, change: &Change, side: S
             mutation.conversation = Some(next);
             Ok(())
         }
-        Change::Entry { kind, key, before, after } => {
-            let wanted = side.of(before, after).as_ref();
-            knowledge::set(mutation.records, &mutation.call.project, *kind, key, wanted)
+        Change::Record { key, before, after } => {
+            let project = &mutation.call.project;
+            match side.of(before, after) {
+                Some(wanted) => {
+                    let record = Record::from_json(key.clone(), wanted);
+                    mutation.records.put_record(project, &record)?;
+                }
+                None if mutation.reader().has(project, key)? => {
+                    mutation.records.delete_record(project, key)?;
+                }
+                None => {}
+            }
+            Ok(())
         }
         Change::Created { .. }
         | Change::Hidden { .. }

@@ -16,8 +16,8 @@ use tine_store::{
 };
 
 use super::BundleRecord;
-use super::compared::compared;
 use super::export::{Part, beginning, export, named, turns};
+use super::sync_marks::sync_marks;
 use crate::log::change::{Change, OperationDetail, parsed, text};
 use crate::log::history::detail;
 use crate::ops::conversation::bad_cursor;
@@ -138,7 +138,7 @@ impl Engine {
             told.erased.dedup();
             let surplus = told.merges.len().saturating_sub(MERGES);
             told.merges.drain(..surplus);
-            told.compared = compared(records, &call.project, id)?;
+            told.compared = sync_marks(records, &call.project, id)?;
             Ok(told)
         })
     }
@@ -461,7 +461,7 @@ fn size(record: &BundleRecord) -> u64 {
             2 * ids + body + metadata.to_json().to_canonical().len()
         }
         BundleRecord::Operation { detail: Detail::Kept(detail), .. } => 2 * ids + detail.len(),
-        BundleRecord::Entry { key, text, .. } => 2 * key.len() + text.len(),
+        BundleRecord::Record(record) => 2 * record.key().to_bytes().len() + record.text().len(),
         BundleRecord::Piece { bytes, .. } => bytes.len() * 4 / 3,
         BundleRecord::Conversation { metadata, .. } => ids + metadata.to_canonical().len(),
         _ => ids,

@@ -6,7 +6,7 @@ use tine_core::{ConversationId, TurnId};
 use tine_store::{Branch, Conversation, Detail, Read, SegmentNo, TurnLoc, Visibility, required};
 
 use super::BundleRecord;
-use super::knowledge::Told;
+use super::knowledge::LoggedRecords;
 use crate::log::mutation::PROJECT_LOG;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
@@ -125,15 +125,15 @@ pub(super) fn export(
     }
     // The visitor's error is not the store's: it is carried around the store's visitor.
     let mut failed: Option<Error> = None;
-    let mut told = Told::default();
+    let mut logged = LoggedRecords::default();
     for seq in &part.turned {
         if let Some(Detail::Kept(detail)) = records.operation(key, *seq)?.map(|it| it.detail) {
-            told.add(&detail);
+            logged.add(&detail);
         }
     }
     records.operations(key, part.since + 1, u64::MAX, &mut |operation| {
         if let Detail::Kept(detail) = &operation.detail {
-            told.add(detail);
+            logged.add(detail);
         }
         let record = BundleRecord::Operation {
             seq: operation.seq,
@@ -149,7 +149,7 @@ pub(super) fn export(
         Ok(failed.is_none())
     })?;
     failed.map_or(Ok(()), Err)?;
-    told.export(records, &conversation.project, visit)
+    logged.export(records, &conversation.project, visit)
 }
 
 pub(super) fn named(branch: Branch, tip: Option<TurnId>) -> BundleRecord {

@@ -17,8 +17,8 @@ use tine_store::{
 };
 
 use super::BundleRecord;
-use super::knowledge::{Brought, Told};
-use crate::commits::upkeep;
+use super::knowledge::{IncomingRecords, LoggedRecords};
+use crate::commits::commit_maintenance;
 use crate::knowledge::erase;
 use crate::log::change::{BookmarkImage, Change};
 use crate::log::history::detail;
@@ -138,7 +138,7 @@ struct Bundle {
     branches: Vec<(Branch, Option<TurnId>)>,
     bookmarks: Vec<(Name, TurnId, Timestamp)>,
     operations: Vec<Operation>,
-    brought: Brought,
+    incoming: IncomingRecords,
 }
 
 /// A turn before it has a place; the place in the record means nothing yet.
@@ -205,7 +205,7 @@ impl Bundle {
             branches: Vec::new(),
             bookmarks: Vec::new(),
             operations: Vec::new(),
-            brought: Brought::default(),
+            incoming: IncomingRecords::default(),
         })
     }
 
@@ -267,11 +267,9 @@ impl Bundle {
                     idempotency,
                 })
             }
-            BundleRecord::Entry { kind, key, text } => {
-                self.brought.entries.push((kind, key, text));
-            }
+            BundleRecord::Record(record) => self.incoming.records.push(record),
             BundleRecord::Piece { source, nth, bytes } => {
-                self.brought.pieces.push((source, nth, bytes));
+                self.incoming.pieces.push((source, nth, bytes));
             }
         }
     }
@@ -372,17 +370,22 @@ impl Bundle {
             self.store_operations(records, key, known, &mut erases, &mut arrived.keys)?;
         arrived.renamed = self.store_state(records, key, known, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
-        self.brought.store(records, &wanted.project, owned, &mut erased)?;
+        self.incoming.store(records, &wanted.project, owned, &mut erased)?;
         if owned {
-            let mut told = Told::default();
+            let mut logged = LoggedRecords::default();
             for operation in &self.operations {
                 if let Detail::Kept(detail) = &operation.detail {
-                    told.add(detail);
+                    logged.add(detail);
                 }
             }
-            self.brought.remove_absent(records, &wanted.project, told)?;
+            self.incoming.remove_absent(records, &wanted.project, logged)?;
         }
-        erases |= upkeep::bring(records, &wanted.project, &wanted.id, &self.brought.entries)?;
+        erases |= commit_maintenance::import(
+            records,
+            &wanted.project,
+            &wanted.id,
+            &self.incoming.records,
+        )?;
         if !erased.is_empty() {
             erases = true;
             erased.erase(records, &wanted.project, now)?;

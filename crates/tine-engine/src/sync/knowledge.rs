@@ -1,38 +1,40 @@
-//! What was learned, on its way between stores: everything that a log tells of, and nothing else.
+//! Knowledge between stores: the records that a log mentions, and nothing else.
 //!
-//! Look-ups are not carried: they are made again from the entries. Entities keep their ids, also
-//! in another project; there, an entity of the id that the same name would get is merged into
-//! the one that came, so that what is stored by name reaches it.
+//! Index keys do not travel: the receiving store derives them. Entities keep their ids, also in
+//! another project; there, an entity with the id that the same name would get is merged into the
+//! one that came, so that facts stored by name reach it.
 
 use std::collections::BTreeSet;
 
-use tine_core::facts::{Endpoint, Observation, identity};
+use tine_core::facts::{Endpoint, Origin, identity};
 use tine_core::json::Json;
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, SourceId};
-use tine_store::{EntryKind, PIECE_BYTES, Read, Write, required};
+use tine_store::{
+    EntityRecord, Family, FamilyRecord, ObservationRecord, PIECE_BYTES, PromptRecord, Read,
+    ReadFamilies, Record, RecordKey, RunRecord, SourceRecord, Write, WriteFamilies, required,
+};
 
 use super::BundleRecord;
-use crate::commits::upkeep;
-use crate::knowledge::{
-    EntityRecord, Ledger, RunRecord, SourceRecord, erase, keys, parse, put_observation, sealed, set,
-};
+use crate::commits::commit_maintenance;
+use crate::knowledge::{KnowledgeReader, erase, sealed};
 use crate::log::change::{Change, OperationDetail};
 use crate::{Error, Result};
 
-/// What a log tells of.
+/// What a log mentions.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct LoggedRecords {
     observed: BTreeSet<ObservationId>,
-    /// Entries that the log itself changed.
-    changed: BTreeSet<(EntryKind, Vec<u8>)>,
+    /// Records that the log itself changed.
+    changed: BTreeSet<RecordKey>,
     runs: BTreeSet<InterpretationId>,
     sources: BTreeSet<SourceId>,
 }
 
-impl Told {
-    /// Takes in the detail of an operation.
+impl LoggedRecords {
+    /// Adds what the detail of an operation mentions.
     pub(super) fn add(&mut self, detail: &str) {
-        let Some(known) = parse(detail).and_then(|json| OperationDetail::from_json(&json)) else {
+        let json = tine_core::json::parse(detail.as_bytes(), tine_core::json::MAX_DEPTH).ok();
+        let Some(known) = json.and_then(|json| OperationDetail::from_json(&json)) else {
             return;
         };
         for change in &known.changes {
@@ -40,8 +42,8 @@ impl Told {
                 Change::Observed { id, .. } => {
                     self.observed.insert(*id);
                 }
-                Change::Entry { kind, key, .. } => {
-                    self.changed.insert((*kind, key.clone()));
+                Change::Record { key, .. } => {
+                    self.changed.insert(key.clone());
                 }
                 _ => {}
             }
@@ -50,35 +52,33 @@ impl Told {
         self.runs.extend(known.told::<InterpretationId>("interpretation_id"));
     }
 
-    /// Entries that the log changed, whether they are there still or not.
-    pub(super) fn changed(self) -> BTreeSet<(EntryKind, Vec<u8>)> {
+    /// Returns the records that the log changed, whether they still exist or not.
+    pub(super) fn changed(self) -> BTreeSet<RecordKey> {
         self.changed
     }
 
-    /// Hands out the entries, sorted by kind and key, and then the bytes of the sources.
+    /// Visits the records in order of key, and then the bytes of the sources.
     pub(super) fn export(
         mut self,
         records: &dyn Read,
         project: &ProjectId,
         visit: &mut dyn FnMut(BundleRecord) -> Result<()>,
     ) -> Result<()> {
-        let ledger = Ledger::new(records, project);
-        let wanted = self.everything(&ledger)?;
-        for (kind, key) in &wanted {
-            let Some(text) = records.entry(project, *kind, key)? else {
+        let knowledge = KnowledgeReader::new(records, project);
+        let wanted = self.everything(&knowledge)?;
+        for key in &wanted {
+            let Some(mut record) = records.record(project, key)? else {
                 continue;
             };
-            let text = match kind {
-                // Merging and deleting is the project's affair.
-                EntryKind::Entity if !self.changed.contains(&(*kind, key.clone())) => {
-                    base_form(key, &text)?
-                }
-                _ => text,
-            };
-            visit(BundleRecord::Entry { kind: *kind, key: key.clone(), text })?;
+            // Merging and deleting entities is up to each project.
+            if key.family() == Family::Entity && !self.changed.contains(key) {
+                let entity: EntityRecord = record.require()?;
+                record = Record::of(&EntityRecord { merged: None, deleted_at: None, ..entity });
+            }
+            visit(BundleRecord::Record(record))?;
         }
         for source in &self.sources {
-            let Some(known) = ledger.source(*source)?.filter(|known| !known.purged) else {
+            let Some(known) = knowledge.source(*source)?.filter(|known| !known.purged) else {
                 continue;
             };
             let mut left = known.size_bytes;
@@ -94,74 +94,62 @@ impl Told {
         Ok(())
     }
 
-    /// Follows what the log tells of to all that it rests on.
-    fn everything(&mut self, ledger: &Ledger<'_>) -> Result<BTreeSet<(EntryKind, Vec<u8>)>> {
+    /// Follows the mentioned records to everything that they rest on.
+    fn everything(&mut self, knowledge: &KnowledgeReader<'_>) -> Result<BTreeSet<RecordKey>> {
         let mut wanted = self.changed.clone();
-        for (_, key) in self.changed.iter().filter(|(kind, _)| *kind == EntryKind::CommitListed) {
-            let commit = upkeep::commit_of_listed(key);
-            wanted.extend(commit.map(|commit| (EntryKind::Commit, commit)));
-        }
+        wanted.extend(self.changed.iter().filter_map(|key| match key {
+            RecordKey::CommitListing { hash, .. } => Some(RecordKey::Commit(*hash)),
+            _ => None,
+        }));
         let mut ends = BTreeSet::new();
         for id in &self.observed {
-            wanted.insert((EntryKind::Observation, keys::observation(*id)));
-            wanted.insert((EntryKind::Entity, id.entity.as_bytes().to_vec()));
-            let Some(one) = ledger.observation(*id)? else {
+            wanted.insert(RecordKey::Observation(*id));
+            wanted.insert(RecordKey::Entity(id.entity));
+            let Some(one) = knowledge.observation(*id)? else {
                 continue;
             };
-            wanted.insert((EntryKind::Schema, keys::schema(&one.entity_type, one.schema_version)));
+            let (entity_type, version) = (one.entity_type, one.schema_version);
+            wanted.insert(RecordKey::Schema { entity_type, version });
             self.runs.extend(one.interpretation);
             self.sources.extend(one.source);
-            if one.origin == tine_core::facts::Origin::Turn {
+            if one.origin == Origin::Turn {
                 ends.insert(Endpoint::Entity(id.entity));
                 ends.extend(one.turn.map(Endpoint::Turn));
             }
         }
-        for run in &self.runs {
-            wanted.insert((EntryKind::Run, run.as_bytes().to_vec()));
-            if let Some(run) = ledger.run(*run)? {
-                self.sources.insert(run.view.source);
-                let prompt = run.view.detail.get("prompt_hash").and_then(Json::as_str);
-                if let Some(hash) = prompt.and_then(|hash| hash.parse::<Digest>().ok()) {
-                    wanted.insert((EntryKind::Prompt, hash.0.to_vec()));
-                }
+        for id in &self.runs {
+            wanted.insert(RecordKey::Run(*id));
+            if let Some(run) = knowledge.run(*id)? {
+                self.sources.insert(run.source);
+                let prompt = run.detail.get("prompt_hash").and_then(Json::as_str);
+                let prompt = prompt.and_then(|hash| hash.parse::<Digest>().ok());
+                wanted.extend(prompt.map(RecordKey::Prompt));
             }
         }
         for end in ends {
-            for key in ledger.under(EntryKind::Relationship, &end.to_bytes())? {
-                // An attachment comes along with its message.
-                if let Some(Endpoint::Source(source)) = keys::Edge::from_key(&key).map(|e| e.target)
-                {
+            for edge in knowledge.edges_from(&end)? {
+                // An attachment comes with its message.
+                if let Endpoint::Source(source) = edge.target {
                     self.sources.insert(source);
                 }
-                wanted.insert((EntryKind::Relationship, key));
+                wanted.insert(RecordKey::Relationship(edge));
             }
         }
-        for source in &self.sources {
-            wanted.insert((EntryKind::Source, source.as_bytes().to_vec()));
-        }
+        wanted.extend(self.sources.iter().copied().map(RecordKey::Source));
         Ok(wanted)
     }
 }
 
-/// An entity without what the project did to it.
-fn base_form(key: &[u8], text: &str) -> Result<String> {
-    let entity = keys::entity_at_end(key)
-        .and_then(|id| parse(text).and_then(|json| EntityRecord::from_json(id, &json)));
-    let entity = required(entity, || "an entity".to_owned())?;
-    let base = EntityRecord { merged: None, deleted_at: None, ..entity };
-    Ok(base.to_json().to_canonical())
-}
-
-/// Entries and bytes that came with a conversation.
+/// Records and bytes that came with a conversation.
 #[derive(Default)]
-pub(super) struct Brought {
-    pub entries: Vec<(EntryKind, Vec<u8>, String)>,
+pub(super) struct IncomingRecords {
+    pub records: Vec<Record>,
     pub pieces: Vec<(SourceId, u32, Vec<u8>)>,
 }
 
-impl Brought {
-    /// Adds what is not here yet. `owned` says that the log is the project's own, whose word on
-    /// entities counts.
+impl IncomingRecords {
+    /// Adds what is not here yet. `owned` says that the log is the project's own, which decides
+    /// about entities.
     pub(super) fn store(
         &self,
         records: &mut dyn Write,
@@ -169,120 +157,112 @@ impl Brought {
         owned: bool,
         erased: &mut erase::Plan,
     ) -> Result<()> {
-        for (kind, key, text) in &self.entries {
-            let present = records.entry(project, *kind, key)?;
-            if present.as_ref() == Some(text) {
-                continue;
+        for record in &self.records {
+            let present = records.record(project, record.key())?;
+            if present.as_ref() != Some(record) {
+                self.store_one(records, project, owned, record, present.as_ref(), erased)?;
             }
-            let entry = (*kind, key.as_slice(), text.as_str());
-            self.entry(records, project, owned, entry, present.as_deref(), erased)?;
         }
         Ok(())
     }
 
-    /// Removes what the project's own log tells of and did not bring: it was removed there.
+    /// Removes what the project's own log mentions and did not bring: it was removed there.
     pub(super) fn remove_absent(
         &self,
         records: &mut dyn Write,
         project: &ProjectId,
-        told: Told,
+        logged: LoggedRecords,
     ) -> Result<()> {
-        let brought: BTreeSet<(EntryKind, &[u8])> =
-            self.entries.iter().map(|(kind, key, _)| (*kind, key.as_slice())).collect();
-        for (kind, key) in told.changed() {
-            let removable = matches!(kind, EntryKind::Relationship | EntryKind::Moved);
-            if removable
-                && !brought.contains(&(kind, key.as_slice()))
-                && records.entry(project, kind, &key)?.is_some()
-            {
-                set(records, project, kind, &key, None)?;
+        let brought: BTreeSet<&RecordKey> = self.records.iter().map(Record::key).collect();
+        for key in logged.changed() {
+            let removable = matches!(key.family(), Family::Relationship | Family::ObservationMove);
+            if removable && !brought.contains(&key) && records.has(project, &key)? {
+                records.delete_record(project, &key)?;
             }
         }
         Ok(())
     }
 
-    fn entry(
+    fn store_one(
         &self,
         records: &mut dyn Write,
         project: &ProjectId,
         owned: bool,
-        (kind, key, text): (EntryKind, &[u8], &str),
-        present: Option<&str>,
+        record: &Record,
+        present: Option<&Record>,
         erased: &mut erase::Plan,
     ) -> Result<()> {
-        let name = || format!("{} {}", kind.as_str(), tine_core::hash::to_hex(key));
-        let json = || damaged(parse(text), name);
-        match kind {
-            EntryKind::Entity if present.is_none() || owned => {
-                set(records, project, kind, key, Some(&json()?))?;
-                let id = damaged(keys::entity_at_end(key), name)?;
-                let entity = damaged(EntityRecord::from_json(id, &json()?), name)?;
-                lead_by_name(records, project, &entity)
+        let changeable = present.is_none() || owned;
+        match record.key() {
+            RecordKey::Entity(_) if changeable => {
+                let entity: EntityRecord = sound(record)?;
+                records.put_record(project, record)?;
+                redirect_name(records, project, &entity)?;
             }
-            EntryKind::Moved | EntryKind::Schema | EntryKind::Relationship
-                if present.is_none() || owned =>
+            RecordKey::ObservationMove(_)
+            | RecordKey::Schema { .. }
+            | RecordKey::Relationship(_)
+                if changeable =>
             {
-                set(records, project, kind, key, Some(&json()?))
+                damaged(record.json(), record.key())?;
+                records.put_record(project, record)?;
             }
-            EntryKind::Observation if present.is_none() => {
-                let id = damaged(keys::observation_at_end(key), name)?;
-                match json()?.get("purged") {
-                    Some(_) => Ok(records.put_entry(project, kind, key, text)?),
+            RecordKey::Observation(id) => {
+                let incoming: ObservationRecord = sound(record)?;
+                match present {
+                    None => records.insert_record(project, record)?,
+                    Some(present) if sealed(present) != sealed(record) => {
+                        let why = "another observation of the same id is here";
+                        return Err(Error::Invalid(format!("{}: {why}", record.key())));
+                    }
+                    Some(_) if matches!(incoming, ObservationRecord::Purged(..)) => {
+                        erased.observations.insert(*id);
+                    }
+                    Some(_) => {}
+                }
+            }
+            RecordKey::Source(id) => {
+                let source: SourceRecord = sound(record)?;
+                match present {
                     None => {
-                        let one = damaged(Observation::from_json(id, &json()?), name)?;
-                        put_observation(records, project, &one, text)
+                        self.source(records, project, &source)?;
+                        records.insert_record(project, record)?;
+                    }
+                    Some(present) => {
+                        let here = present.decode::<SourceRecord>();
+                        if source.purged && !here.is_some_and(|here| here.purged) {
+                            erased.add_source(&KnowledgeReader::new(&*records, project), *id)?;
+                        }
                     }
                 }
             }
-            EntryKind::Observation => {
-                if present.and_then(sealed) != sealed(text) {
-                    let why = "another observation of the same id is here";
-                    return Err(Error::Invalid(format!("{}: {why}", name())));
-                }
-                if json()?.get("purged").is_some() {
-                    erased.observations.insert(damaged(keys::observation_at_end(key), name)?);
-                }
-                Ok(())
-            }
-            EntryKind::Source if present.is_none() => {
-                let id = damaged(keys::source_at_end(key), name)?;
-                let source = damaged(SourceRecord::from_json(id, &json()?), name)?;
-                self.source(records, project, &source)?;
-                set(records, project, kind, key, Some(&json()?))
-            }
-            EntryKind::Source if is_purged(&json()?) && !present.is_some_and(is_purged_text) => {
-                let id = damaged(keys::source_at_end(key), name)?;
-                erased.add_source(&Ledger::new(&*records, project), id)
-            }
-            EntryKind::Run => {
-                let id = damaged(keys::run_at_end(key), name)?;
-                let run = damaged(RunRecord::from_json(id, &json()?), name)?;
-                let known = present.and_then(parse);
-                let known = known.and_then(|json| RunRecord::from_json(id, &json));
+            RecordKey::Run(_) => {
+                let run: RunRecord = sound(record)?;
+                let known = present.and_then(|present| present.decode::<RunRecord>());
                 // One that has ended here stays as it ended, unless what was said in it is gone.
-                let is_purged = |run: &RunRecord| run.view.detail.get("purged").is_some();
+                let is_purged = |run: &RunRecord| run.detail.get("purged").is_some();
                 let purged = is_purged(&run);
                 erased.answers |= purged && known.as_ref().is_some_and(|known| !is_purged(known));
-                if known.is_none_or(|known| purged || known.view.status.is_open()) {
-                    run.write(records, project)?;
+                if known.is_none_or(|known| purged || known.status.is_open()) {
+                    records.put(project, &run)?;
                 }
-                Ok(())
             }
-            EntryKind::Prompt if present.is_none() => {
-                if Digest::of(text.as_bytes()).0.as_slice() != key {
-                    return Err(Error::Invalid(format!("{}: its hash does not fit it", name())));
+            RecordKey::Prompt(_) if present.is_none() => {
+                if !sound::<PromptRecord>(record)?.is_sound() {
+                    let why = "its hash does not fit it";
+                    return Err(Error::Invalid(format!("{}: {why}", record.key())));
                 }
-                Ok(records.put_entry(project, kind, key, text)?)
+                records.insert_record(project, record)?;
             }
-            EntryKind::Entity
-            | EntryKind::Moved
-            | EntryKind::Schema
-            | EntryKind::Relationship
-            | EntryKind::Source
-            | EntryKind::Prompt => Ok(()),
-            kind if upkeep::is_commit_kind(kind) => Ok(()),
-            _ => Err(Error::Invalid(format!("{}: a look-up is made, not brought", name()))),
+            RecordKey::Entity(_)
+            | RecordKey::ObservationMove(_)
+            | RecordKey::Schema { .. }
+            | RecordKey::Relationship(_)
+            | RecordKey::Prompt(_) => {}
+            key if commit_maintenance::is_commit_family(key.family()) => {}
+            key => return Err(Error::Invalid(format!("{key}: it does not travel"))),
         }
+        Ok(())
     }
 
     fn source(
@@ -320,33 +300,32 @@ impl Brought {
     }
 }
 
-fn is_purged(json: &Json) -> bool {
-    json.get("purged").and_then(Json::as_bool) == Some(true)
+fn damaged<T>(found: Option<T>, key: &RecordKey) -> Result<T> {
+    found.ok_or_else(|| Error::Invalid(format!("the bundle is damaged: {key}")))
 }
 
-fn is_purged_text(text: &str) -> bool {
-    parse(text).is_some_and(|json| is_purged(&json))
+fn sound<R: FamilyRecord>(record: &Record) -> Result<R> {
+    damaged(record.decode(), record.key())
 }
 
-fn damaged<T>(found: Option<T>, what: impl Fn() -> String) -> Result<T> {
-    found.ok_or_else(|| Error::Invalid(format!("the bundle is damaged: {}", what())))
-}
-
-/// Makes what is stored by name in this project reach an entity that came from another.
-fn lead_by_name(records: &mut dyn Write, project: &ProjectId, entity: &EntityRecord) -> Result<()> {
+/// Redirects facts stored by name in this project to an entity that came from another.
+fn redirect_name(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    entity: &EntityRecord,
+) -> Result<()> {
     if entity.key.is_null() || entity.conversation.is_some() {
         return Ok(());
     }
     let here: EntityId = identity::entity_id(project, &entity.entity_type, &entity.key);
-    let key = here.as_bytes().as_slice();
-    if here == entity.id || records.entry(project, EntryKind::Entity, key)?.is_some() {
+    if here == entity.id || records.has(project, &RecordKey::Entity(here))? {
         return Ok(());
     }
-    let lead = EntityRecord {
+    let redirect = EntityRecord {
         id: here,
         merged: Some((entity.id, entity.first_seen)),
         deleted_at: None,
         ..entity.clone()
     };
-    set(records, project, EntryKind::Entity, key, Some(&lead.to_json()))
+    Ok(records.insert(project, &redirect)?)
 }

@@ -1,6 +1,5 @@
 //! Whole conversations out of a store and into another one, record by record.
 
-mod compared;
 mod delta;
 mod export;
 pub(crate) mod graft;
@@ -8,15 +7,16 @@ mod import;
 mod knowledge;
 mod peer;
 mod receive;
+mod sync_marks;
 
-pub(crate) use compared::remember;
 pub use delta::{Delta, Scope};
 pub use peer::{Peer, carry, pull};
+pub(crate) use sync_marks::remember;
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
     SourceId, Status, Timestamp, TurnHash, TurnId,
 };
-use tine_store::{Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, Origin, Root};
+use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin, Record, Root};
 
 /// One record of a bundle. A conversation comes first; its turns follow in the order in which
 /// they were made, then everything else. Nothing in it depends on how a store lays things out.
@@ -131,15 +131,8 @@ pub enum BundleRecord {
         /// The caller's key.
         idempotency: Option<Idempotency>,
     },
-    /// Something that was learned.
-    Entry {
-        /// What it is.
-        kind: EntryKind,
-        /// Under which key.
-        key: Vec<u8>,
-        /// Canonical JSON; of a prompt its text.
-        text: String,
-    },
+    /// A record of a family: knowledge or a commit.
+    Record(Record),
     /// Bytes of a source.
     Piece {
         /// The source.

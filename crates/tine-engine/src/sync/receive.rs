@@ -18,10 +18,10 @@ use tine_store::{Content, Detail};
 use super::BundleRecord;
 use super::delta::{Delta, Scope};
 use super::import::{Arrived, Erasures, Names, Way};
-use super::knowledge::Told;
+use super::knowledge::LoggedRecords;
+use crate::Imported;
 use crate::log::change::OperationDetail;
 use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, Result};
-use crate::{Imported};
 use crate::{LogMark, Pulled};
 
 impl Engine {
@@ -112,9 +112,9 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
     let mut turns: Vec<BundleRecord> = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let (mut state, mut operations) = (Vec::new(), Vec::new());
-    let (mut entries, mut pieces) = (BTreeMap::new(), BTreeMap::new());
+    let (mut families, mut pieces) = (BTreeMap::new(), BTreeMap::new());
     let turned = turned(&there);
-    let mut told = Told::default();
+    let mut logged = LoggedRecords::default();
     for (newer, record) in
         here.into_iter().map(|it| (false, it)).chain(there.into_iter().map(|it| (true, it)))
     {
@@ -133,7 +133,7 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                 if let Detail::Kept(detail) = &detail
                     && (newer || turned.contains_key(&seq))
                 {
-                    told.add(detail);
+                    logged.add(detail);
                 }
                 operations.push(BundleRecord::Operation {
                     seq,
@@ -146,8 +146,8 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
                     idempotency,
                 });
             }
-            BundleRecord::Entry { kind, key, text } => {
-                entries.insert((kind, key), (newer, text));
+            BundleRecord::Record(record) => {
+                families.insert(record.key().clone(), (newer, record));
             }
             BundleRecord::Piece { source, nth, bytes } => {
                 pieces.insert((source, nth), bytes);
@@ -163,17 +163,16 @@ fn composed(here: Vec<BundleRecord>, there: Vec<BundleRecord>) -> Vec<BundleReco
         }
     }
     // What the newer operations told of and did not bring was removed by them.
-    for changed in told.changed() {
-        if entries.get(&changed).is_some_and(|(newer, _)| !newer) {
-            entries.remove(&changed);
+    for changed in logged.changed() {
+        if families.get(&changed).is_some_and(|(newer, _)| !newer) {
+            families.remove(&changed);
         }
     }
-    let entries =
-        entries.into_iter().map(|((kind, key), (_, text))| BundleRecord::Entry { kind, key, text });
+    let families = families.into_values().map(|(_, record)| BundleRecord::Record(record));
     let pieces =
         pieces.into_iter().map(|((source, nth), bytes)| BundleRecord::Piece { source, nth, bytes });
     let whole = conversation.into_iter().chain(turns).chain(state).chain(operations);
-    whole.chain(entries).chain(pieces).collect()
+    whole.chain(families).chain(pieces).collect()
 }
 
 /// The operations that others took back or did again, and whether that makes a difference by now:

@@ -138,7 +138,7 @@ fn added(
                 | Change::Bookmark { .. }
                 | Change::Conversation { .. }
                 | Change::Observed { .. }
-                | Change::Entry { .. } => true,
+                | Change::Record { .. } => true,
             })
         });
         Ok(only_added)

@@ -8,12 +8,12 @@
 //! | one side changes the budget, the other the city: no conflict; a deletion stays deleted | `merging::sides_that_change_different_fields_never_conflict` |
 //! | what no rule decides is a conflict, carried on until it is decided | `merging::a_conflict_is_kept_until_somebody_decides_it` |
 
+mod commit_maintenance;
 mod comparing;
 mod cost;
 mod making;
 mod merging;
 mod random;
-mod upkeep;
 
 use tine_core::json::{Json, Object};
 use tine_core::{ConversationId, EntityId, Reference, TurnId};

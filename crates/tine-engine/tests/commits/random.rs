@@ -16,7 +16,7 @@ use tine_engine::{
 };
 use tine_store::MemoryStore;
 
-use crate::learned::cases::{self, Checked, ensure};
+use crate::knowledge::cases::{self, Checked, ensure};
 use crate::world::{World, reference, user};
 
 const BRANCHES: [&str; 3] = ["main", "side", "other"];

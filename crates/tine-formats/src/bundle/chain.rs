@@ -8,10 +8,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tine_core::hash::{OperationSeal, operation_hash, root_hash, to_hex, turn_hash};
+use tine_core::hash::{OperationSeal, operation_hash, root_hash, turn_hash};
 use tine_core::{ConversationId, Digest, Name, OperationHash, SourceId, TurnHash, TurnId};
 use tine_engine::{BundleRecord, LogMark, Scope};
-use tine_store::{Content, EntryKind};
+use tine_store::{Content, RecordKey};
 
 use super::encode;
 use super::error::Fault;
@@ -48,7 +48,7 @@ struct Current {
     last_seq: u64,
     /// The latest operation that a record names as its maker.
     named_operation: u64,
-    last_entry: Option<(EntryKind, Vec<u8>)>,
+    last_entry: Option<RecordKey>,
     last_piece: Option<(SourceId, u32)>,
 }
 
@@ -242,13 +242,12 @@ impl Current {
                 self.last_operation = Some(*hash);
                 self.last_seq = *seq;
             }
-            BundleRecord::Entry { kind, key, .. } => {
-                let place = (*kind, key.clone());
-                if self.last_entry.as_ref().is_some_and(|last| *last >= place) {
-                    let name = format!("{} {}", kind.as_str(), to_hex(key));
+            BundleRecord::Record(record) => {
+                if self.last_entry.as_ref().is_some_and(|last| last >= record.key()) {
+                    let name = record.key().to_string();
                     return Err(Fault::Unsorted { record: "entry", name });
                 }
-                self.last_entry = Some(place);
+                self.last_entry = Some(record.key().clone());
             }
             BundleRecord::Piece { source, nth, .. } => {
                 let place = (*source, *nth);

@@ -14,8 +14,8 @@ use tine_core::{
 };
 use tine_engine::BundleRecord;
 use tine_store::{
-    Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, KEY_BYTES, Origin, PIECE_BYTES,
-    Root,
+    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, KEY_BYTES, Origin, PIECE_BYTES,
+    Record, RecordKey, Root,
 };
 
 use super::error::Fault;
@@ -297,7 +297,7 @@ fn used_key(mut used: Fields, limits: &Limits) -> Result<Idempotency, Fault> {
 fn entry(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
     let fault = |key, why: String| Fault::Value { key, too_large: false, source: why.into() };
     let name = fields.text("kind")?;
-    let kind = EntryKind::parse(&name)
+    let family = Family::parse(&name)
         .ok_or_else(|| fault("kind", format!("`{name}` is no kind of entry")))?;
     let given = fields.text("key")?;
     let lower = !given.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -305,12 +305,13 @@ fn entry(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
     let Some(key) = key else {
         return Err(fault("key", "it is not pairs of lower-case hexadecimal digits".to_owned()));
     };
-    let text = match (kind, fields.any("value")?) {
-        (EntryKind::Prompt, Json::String(prompt)) => prompt,
-        (EntryKind::Prompt, other) => return Err(wrong("value", "a string", &other)),
+    let key = RecordKey::from_bytes(family, &key);
+    let text = match (family, fields.any("value")?) {
+        (Family::Prompt, Json::String(prompt)) => prompt,
+        (Family::Prompt, other) => return Err(wrong("value", "a string", &other)),
         (_, value) => value.to_canonical(),
     };
-    Ok(Line::Record(BundleRecord::Entry { kind, key, text }, None))
+    Ok(Line::Record(BundleRecord::Record(Record::verbatim(key, text)), None))
 }
 
 fn piece(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {

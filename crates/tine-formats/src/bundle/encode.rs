@@ -9,7 +9,7 @@ use tine_core::hash::to_hex;
 use tine_core::json::{self, MAX_DEPTH, Object};
 use tine_core::{Digest, Json, TurnHash, TurnId};
 use tine_engine::BundleRecord;
-use tine_store::{Content, DerivedFrom, Detail, EntryKind, HiddenBy, Idempotency, Origin};
+use tine_store::{Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, Origin};
 
 use super::error::Fault;
 use super::{FORMAT, VERSION, Written};
@@ -157,12 +157,13 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
             line.insert("undone", (*undone).into());
             optional(&mut line, "idempotency", idempotency.as_ref().map(used_key));
         }
-        BundleRecord::Entry { kind, key, text } => {
-            line.insert("kind", kind.as_str().into());
-            line.insert("key", to_hex(key).into());
-            let value = match kind {
-                EntryKind::Prompt => text.as_str().into(),
-                _ => exact_json(text)?,
+        BundleRecord::Record(record) => {
+            let family = record.key().family();
+            line.insert("kind", family.as_str().into());
+            line.insert("key", to_hex(&record.key().to_bytes()).into());
+            let value = match family {
+                Family::Prompt => record.text().into(),
+                _ => exact_json(record.text())?,
             };
             line.insert("value", value);
         }
@@ -185,7 +186,7 @@ pub(super) fn name(record: &BundleRecord) -> &'static str {
         BundleRecord::Branch { .. } => "branch",
         BundleRecord::Bookmark { .. } => "bookmark",
         BundleRecord::Operation { .. } => "operation",
-        BundleRecord::Entry { .. } => "entry",
+        BundleRecord::Record(_) => "entry",
         BundleRecord::Piece { .. } => "piece",
     }
 }
@@ -200,7 +201,7 @@ pub(super) fn describe(record: &BundleRecord) -> String {
         BundleRecord::Branch { name, .. } => format!("branch `{name}`"),
         BundleRecord::Bookmark { name, .. } => format!("bookmark `{name}`"),
         BundleRecord::Operation { seq, .. } => format!("operation {seq}"),
-        BundleRecord::Entry { kind, key, .. } => format!("{} {}", kind.as_str(), to_hex(key)),
+        BundleRecord::Record(record) => record.key().to_string(),
         BundleRecord::Piece { source, nth, .. } => format!("piece {nth} of source {source}"),
     }
 }

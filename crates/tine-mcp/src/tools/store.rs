@@ -8,6 +8,7 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tine_api::bodies::{self, Speaker};
 use tine_core::facts::envelope;
 use tine_core::{InterpretationId, Json};
 use tine_engine::{
@@ -15,7 +16,6 @@ use tine_engine::{
     StoreTogether, StoreTurn, StoredSource, StoredTurn,
 };
 use tine_formats::redact;
-use tine_api::bodies::{self, Speaker};
 
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tine_api::bodies::Speaker;
 use tine_core::{Body, Name};
 use tine_engine::{
     Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, SearchQuery,
     Selection, TopologyQuery, TurnRef, WindowQuery,
 };
-use tine_api::bodies::Speaker;
 use tine_formats::{redact, render};
 
 use super::memory::listed;
@@ -335,7 +335,8 @@ fn rendered(
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
     let made = render::render(&path, &options)?;
-    let form = serde_json::to_value(tine_formats::render::RenderingJson::from(made)).unwrap_or_default();
+    let form =
+        serde_json::to_value(tine_formats::render::RenderingJson::from(made)).unwrap_or_default();
     let bytes = size(&form);
     if max_tokens.is_some() && bytes > MOST_RENDERED {
         let why = format!("the rendering has {bytes} bytes, more than an answer holds");

@@ -4,6 +4,7 @@
 //! closure that reads little and writes much costs few round trips. A transaction that writes is
 //! SERIALIZABLE; one that only reads sees one state of everything and waits for nobody.
 
+mod families;
 mod prefetch;
 mod read;
 mod write;

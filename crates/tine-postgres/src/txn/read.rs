@@ -7,9 +7,9 @@ use tine_core::{
     BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, TurnId,
 };
 use tine_store::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Entry, EntryKind, FeedPosition,
-    Hidden, IndexMark, KeyRange, Operation, Project, Read, Result, Segment, SegmentExtent,
-    SegmentNo, Split, Totals, Turn, TurnLoc, required,
+    Bookmark, Branch, Content, Conversation, ConversationKey, FeedPosition, Hidden, IndexKey,
+    IndexMark, IndexQuery, Operation, Project, Read, Record, RecordKey, RecordQuery, Result,
+    Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc, required,
 };
 use tokio_postgres::Row;
 
@@ -681,47 +681,29 @@ impl Read for Txn<'_> {
         self.operation_by(self.ask(SQL, values![no, key.to_owned()])?)
     }
 
-    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>> {
-        let sql = "SELECT text FROM entry WHERE project = $1 AND kind = $2 AND key = $3";
+    fn record(&self, project: &ProjectId, key: &RecordKey) -> Result<Option<Record>> {
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let row = self.ask_one(sql, values![no, i16::from(kind.code()), key.to_vec()])?;
-        row.map(|row| rows::entry_text(row.get(0))).transpose()
+        self.record_in(no, key)
     }
 
-    fn entries(
+    fn records(
         &self,
         project: &ProjectId,
-        kind: EntryKind,
-        range: &KeyRange,
+        query: &RecordQuery,
         limit: usize,
-    ) -> Result<Vec<Entry>> {
+    ) -> Result<Vec<Record>> {
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
-        let (kind, from, limit) =
-            (i16::from(kind.code()), range.from.clone(), rows::limited(limit));
-        let rows = match (&range.to, range.backwards) {
-            (Some(to), false) => self.ask(
-                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
-                 AND key < $5 ORDER BY key LIMIT $4",
-                values![no, kind, from, limit, to.clone()],
-            )?,
-            (Some(to), true) => self.ask(
-                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
-                 AND key < $5 ORDER BY key DESC LIMIT $4",
-                values![no, kind, from, limit, to.clone()],
-            )?,
-            (None, false) => self.ask(
-                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
-                 ORDER BY key LIMIT $4",
-                values![no, kind, from, limit],
-            )?,
-            (None, true) => self.ask(
-                "SELECT key, text FROM entry WHERE project = $1 AND kind = $2 AND key >= $3 \
-                 ORDER BY key DESC LIMIT $4",
-                values![no, kind, from, limit],
-            )?,
-        };
-        let each = rows.iter();
-        each.map(|row| Ok(Entry { key: row.get(0), text: rows::entry_text(row.get(1))? })).collect()
+        self.records_in(no, query, limit)
+    }
+
+    fn index_keys(
+        &self,
+        project: &ProjectId,
+        query: &IndexQuery,
+        limit: usize,
+    ) -> Result<Vec<IndexKey>> {
+        let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
+        self.index_keys_in(no, query, limit)
     }
 
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {

@@ -2,8 +2,8 @@
 
 use tine_core::{Body, BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, EntryKind, Hidden, KEY_BYTES,
-    Operation, Project, Result, Segment, SegmentNo, Split, StoreError, Turn, TurnLoc, Write,
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, Operation, Project,
+    Record, RecordKey, Result, Segment, SegmentNo, Split, StoreError, Turn, TurnLoc, Write,
     required,
 };
 
@@ -415,28 +415,32 @@ impl Write for Txn<'_> {
         self.put(sql, values![project, conversation.0, seq])
     }
 
-    fn put_entry(
-        &mut self,
-        project: &ProjectId,
-        kind: EntryKind,
-        key: &[u8],
-        text: &str,
-    ) -> Result<()> {
-        if key.is_empty() || key.len() > KEY_BYTES {
-            return Err(StoreError::Contract(format!("a key of {} bytes", key.len())));
-        }
-        let project = self.required_project(project)?;
-        let sql = "INSERT INTO entry (project, kind, key, text) VALUES ($1, $2, $3, $4) \
-                   ON CONFLICT (project, kind, key) DO UPDATE SET text = $4";
-        self.count_bytes(text.len());
-        let (kind, text) = (i16::from(kind.code()), text.as_bytes().to_vec());
-        self.put(sql, values![project, kind, key.to_vec(), text])
+    fn insert_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
+        let sql = "INSERT INTO record (project, family, key, text) VALUES ($1, $2, $3, $4)";
+        self.write_record(project, sql, |_, _| Ok(None), record)
     }
 
-    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()> {
+    fn put_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
+        let sql = "INSERT INTO record (project, family, key, text) VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (project, family, key) DO UPDATE SET text = $4";
+        let key = record.key();
+        let before = |txn: &Self, project| match key.family().is_indexed() {
+            true => txn.record_in(project, key),
+            false => Ok(None),
+        };
+        self.write_record(project, sql, before, record)
+    }
+
+    fn delete_record(&mut self, project: &ProjectId, key: &RecordKey) -> Result<()> {
         let project = self.required_project(project)?;
-        let sql = "DELETE FROM entry WHERE project = $1 AND kind = $2 AND key = $3";
-        self.change("entry", sql, values![project, i16::from(kind.code()), key.to_vec()])
+        let before = match key.family().is_indexed() {
+            true => self.record_in(project, key)?,
+            false => None,
+        };
+        let sql = "DELETE FROM record WHERE project = $1 AND family = $2 AND key = $3";
+        let family = i16::from(key.family().code());
+        self.change("record", sql, values![project, family, key.to_bytes()])?;
+        self.change_index(project, before.as_ref(), None)
     }
 
     fn insert_piece(

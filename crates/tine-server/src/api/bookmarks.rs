@@ -1,8 +1,8 @@
 //! Bookmarks.
 
-use tine_api::{Answer, BookmarkView};
 use axum::http::Method;
 use tine_api::bodies;
+use tine_api::{Answer, BookmarkView};
 
 use super::{List, Listed, answer, name, parameters, turn};
 use crate::openapi::Operation;

@@ -1,8 +1,8 @@
 //! Branches.
 
-use tine_api::{Answer, BranchView, Listing};
 use axum::http::Method;
 use tine_api::bodies;
+use tine_api::{Answer, BranchView, Listing};
 
 use super::{List, answer, conversation, name, parameters};
 use crate::openapi::Operation;

@@ -1,8 +1,8 @@
 //! The state of the store.
 
-use tine_api::{Answer, Stats, Verified};
 use axum::http::Method;
 use tine_api::bodies;
+use tine_api::{Answer, Stats, Verified};
 
 use super::{Nowhere, answer, conversation, parameters};
 use crate::access::Access;

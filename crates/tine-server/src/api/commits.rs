@@ -1,11 +1,11 @@
 //! Commits: sealing turns, signing, merging, deciding.
 
-use tine_api::{Answer, CommitView, Merged};
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, CommitView, Merged};
 use tine_core::{ConversationId, Json};
 use tine_engine::{Call, CommitQuery, Summary, Take};
 use tine_formats::redact::{self, Redacted};
-use tine_api::bodies;
 
 use super::turns::add;
 use super::{List, OnlyProject, answer, conversation, page, parameters};
@@ -112,11 +112,7 @@ fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<CommitView>> {
     found(asked, id, query.branch, (query.cursor, query.limit))
 }
 
-fn of_conversation(
-    asked: &Asked,
-    query: OfConversation,
-    _: NoBody,
-) -> Answered<List<CommitView>> {
+fn of_conversation(asked: &Asked, query: OfConversation, _: NoBody) -> Answered<List<CommitView>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     found(asked, Some(id), query.branch, (query.cursor, query.limit))
 }

@@ -1,9 +1,9 @@
 //! What branches, turns and commits differ in, and where something comes from.
 
+use tine_api::bodies;
 use tine_api::{Answer, Bisected, Blamed, Diff, Drift, Listing};
 use tine_core::{Json, Kind, json};
 use tine_engine::{BisectQuery, BlameOf, BlameQuery, DiffQuery, Predicate, TurnRef};
-use tine_api::bodies;
 
 use super::{List, answer, conversation, id, parameters, turn};
 use crate::openapi::Operation;

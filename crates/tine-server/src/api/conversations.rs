@@ -1,10 +1,10 @@
 //! Projects and conversations.
 
-use tine_api::{Answer, ConversationView, Derived, Listing, ProjectView, Purged};
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, ConversationView, Derived, Listing, ProjectView, Purged};
 use tine_core::Kind;
 use tine_engine::{ConversationPatch, Purge, PurgeTarget, RecentQuery};
-use tine_api::bodies;
 
 use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
 use crate::openapi::{Link, Operation};
@@ -200,11 +200,7 @@ fn derive(asked: &Asked, path: One, body: bodies::Derive) -> Answered<Answer<Der
     Ok(Reply::made(done.created, answer(asked, done.into())))
 }
 
-fn archive(
-    asked: &Asked,
-    path: One,
-    body: bodies::Archive,
-) -> Answered<Answer<ConversationView>> {
+fn archive(asked: &Asked, path: One, body: bodies::Archive) -> Answered<Answer<ConversationView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let archived = Some(body.archived.unwrap_or(true));
     let patch = ConversationPatch { archived, ..ConversationPatch::default() };

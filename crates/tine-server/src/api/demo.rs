@@ -1,11 +1,11 @@
 //! The example, for whoever has nothing to look at yet.
 
-use tine_api::{Answer, ConversationView};
 use crate::demo::Untold;
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, ConversationView};
 use tine_core::{ConversationId, Kind};
 use tine_formats::bundle::read_bundle;
-use tine_api::bodies;
 
 use super::{OnlyProject, answer};
 use crate::openapi::Operation;
@@ -18,11 +18,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.route(Method::POST, "/api/v1/demo", about, load)
 }
 
-fn load(
-    asked: &Asked,
-    _: OnlyProject,
-    _: bodies::Nothing,
-) -> Answered<Answer<ConversationView>> {
+fn load(asked: &Asked, _: OnlyProject, _: bodies::Nothing) -> Answered<Answer<ConversationView>> {
     let (engine, call) = (asked.engine(), &asked.call);
     let id = ConversationId::from_stored(crate::demo::CONVERSATION);
     let new = match engine.conversation(call, &id) {

@@ -1,10 +1,10 @@
 //! Entities: what holds of them, since when, and by which bytes.
 
-use tine_api::{Answer, EntityView, FieldProvenance, Listing, ObservationView, TimelineEntry};
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, EntityView, FieldProvenance, Listing, ObservationView, TimelineEntry};
 use tine_core::EntityId;
 use tine_engine::{AsOf, EntityQuery};
-use tine_api::bodies;
 
 use super::{List, answer, conversation, id, page, parameters};
 use crate::openapi::{Link, Operation};

@@ -1,12 +1,12 @@
 //! Runs of interpreters over sources.
 
-use tine_api::{Answer, Listing, Prompt, QueueStatus, RunComparison};
 use std::time::{Duration, Instant};
+use tine_api::{Answer, Listing, Prompt, QueueStatus, RunComparison};
 
 use axum::http::Method;
+use tine_api::bodies;
 use tine_core::{Digest, InterpretationId, Kind, SourceId};
 use tine_engine::{InterpretationView, RunPair, RunQuery};
-use tine_api::bodies;
 
 use super::{List, OnlyProject, answer, id, page, parameters};
 use crate::access::Access;

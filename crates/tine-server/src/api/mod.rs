@@ -19,8 +19,8 @@ pub(crate) mod sync;
 mod turns;
 mod visited;
 
-use tine_api::{Answer, Listing};
 use std::str::FromStr;
+use tine_api::{Answer, Listing};
 
 use schemars::JsonSchema;
 use serde::Deserialize;

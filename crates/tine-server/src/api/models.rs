@@ -1,9 +1,9 @@
 //! Models that answer, and answers that are being given.
 
-use tine_api::{Answer, Listing};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tine_api::{Answer, Listing};
 use tine_core::{Kind, TurnId};
 
 use super::{List, Nowhere, OnlyProject, answer, parameters};

@@ -1,9 +1,9 @@
 //! The operation log of a conversation, undoing and redoing.
 
-use tine_api::{Answer, OperationView, Undone};
 use axum::http::Method;
-use tine_core::Kind;
 use tine_api::bodies;
+use tine_api::{Answer, OperationView, Undone};
+use tine_core::Kind;
 
 use super::{List, answer, conversation, page, parameters};
 use crate::openapi::Operation;

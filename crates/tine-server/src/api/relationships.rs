@@ -1,10 +1,10 @@
 //! How things hang together, and what types of entities hold.
 
-use tine_api::{Answer, Listing, RelationshipView, Removed};
 use axum::http::Method;
-use tine_engine::{Outcome, RelationshipQuery};
-use tine_api::bodies::EndIds;
 use tine_api::bodies;
+use tine_api::bodies::EndIds;
+use tine_api::{Answer, Listing, RelationshipView, Removed};
+use tine_engine::{Outcome, RelationshipQuery};
 
 use super::{List, OnlyProject, answer, page, parameters};
 use crate::openapi::Operation;
@@ -156,7 +156,11 @@ fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<Removed>>
     Ok(Reply::ok(answer(asked, Removed { deleted: true })))
 }
 
-fn list_schemas(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<List<tine_core::facts::Schema>> {
+fn list_schemas(
+    asked: &Asked,
+    _: OnlyProject,
+    _: NoBody,
+) -> Answered<List<tine_core::facts::Schema>> {
     let found = asked.engine().schemas(&asked.call)?;
     let items = found.into_iter().map(tine_core::facts::Schema::from).collect();
     Ok(Reply::ok(answer(asked, Items::all(items))))
@@ -172,7 +176,11 @@ fn register(
     Ok(Reply::created(answer(asked, made.into())))
 }
 
-fn get_schema(asked: &Asked, query: SchemaOf, _: NoBody) -> Answered<Answer<tine_core::facts::Schema>> {
+fn get_schema(
+    asked: &Asked,
+    query: SchemaOf,
+    _: NoBody,
+) -> Answered<Answer<tine_core::facts::Schema>> {
     let found = asked.engine().schema(&asked.call, &query.entity_type, query.version)?;
     Ok(Reply::ok(answer(asked, found.into())))
 }

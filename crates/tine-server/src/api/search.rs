@@ -1,9 +1,9 @@
 //! Full-text search.
 
+use tine_api::bodies;
 use tine_api::{Answer, SearchPage};
 use tine_core::Timestamp;
 use tine_engine::SearchQuery;
-use tine_api::bodies;
 
 use super::{answer, conversation, parameters};
 use crate::openapi::Operation;

@@ -1,9 +1,9 @@
 //! Sources without their bytes; those come and go elsewhere, piece by piece.
 
-use tine_api::{Answer, Purged, SourceView};
 use axum::http::Method;
-use tine_engine::{Purge, PurgeTarget};
 use tine_api::bodies;
+use tine_api::{Answer, Purged, SourceView};
+use tine_engine::{Purge, PurgeTarget};
 
 use super::{List, Listed, answer, id, parameters};
 use crate::openapi::Operation;

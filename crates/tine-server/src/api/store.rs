@@ -1,12 +1,14 @@
 //! Storing: turns of hosts that track no branches, and facts that a caller structured itself.
 
-use tine_api::{Answer, Leading, RunSummary, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer};
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::bodies::StoreParts;
+use tine_api::{
+    Answer, Leading, RunSummary, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer,
+};
 use tine_core::{Digest, Json};
 use tine_engine::{Call, Interpret, NewSource, Outcome, Reinterpret};
 use tine_formats::redact::{self, Redacted};
-use tine_api::bodies::StoreParts;
-use tine_api::bodies;
 
 use super::turns::add;
 use super::{OnlyProject, answer, parameters};
@@ -108,7 +110,11 @@ fn step(call: &Call, name: &str) -> Call {
     Call { idempotency_key, ..call.clone() }
 }
 
-fn store(asked: &Asked, _: OnlyProject, body: bodies::Store) -> Answered<Answer<StoredFactsAnswer>> {
+fn store(
+    asked: &Asked,
+    _: OnlyProject,
+    body: bodies::Store,
+) -> Answered<Answer<StoredFactsAnswer>> {
     let (engine, mut body) = (asked.engine(), body);
     let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let StoreParts { mut file, mut facts, run } = body.into_parts(engine.limits())?;

@@ -1,14 +1,17 @@
 //! Turns: appending, reading, editing.
 
-use tine_api::{Answer, Appended, BranchView, Deleted, Edited, Injected, Listing, OutlineColumns, PathPage, Purged, SplitDone, Tail, TopologyPage, TurnRings, TurnView, TurnWithRings, Window};
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{
+    Answer, Appended, BranchView, Deleted, Edited, Injected, Listing, OutlineColumns, PathPage,
+    Purged, SplitDone, Tail, TopologyPage, TurnRings, TurnView, TurnWithRings, Window,
+};
 use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::{
     Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge, PurgeTarget,
     Selection, TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::redact::Redacted;
-use tine_api::bodies;
 use tine_formats::{redact, render};
 use tine_store::Content;
 
@@ -250,11 +253,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn append(
-    asked: &Asked,
-    path: InConversation,
-    body: bodies::Append,
-) -> Answered<Answer<Appended>> {
+fn append(asked: &Asked, path: InConversation, body: bodies::Append) -> Answered<Answer<Appended>> {
     let mut body = body;
     let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let mut request = body.into_request(&path.conversation_id, asked.engine().limits())?;

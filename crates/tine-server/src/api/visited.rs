@@ -1,13 +1,13 @@
 //! Where somebody was last in a conversation.
 
-use tine_api::{Answer};
 use std::collections::BTreeMap;
+use tine_api::Answer;
 
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tine_core::{Kind, TurnId};
 use tine_api::bodies;
+use tine_core::{Kind, TurnId};
 
 use super::{answer, conversation, parameters};
 use crate::openapi::Operation;

@@ -36,11 +36,23 @@ use self::record::Shape;
 use super::files::LOG_FILE;
 use super::users::{self, Alone};
 use super::{DATABASE_FILE, OpenOptions, SqliteStore, connect, io, rows, schema, wal};
-use tine_store::{LostRecord, Problem, Result, StoreError};
+use tine_store::{Family, LostRecord, Problem, Result, StoreError};
 
 /// Tables that are made from others. They are not needed to read whole conversations in order.
-const MADE_FROM_OTHERS: [&str; 6] =
-    ["indexed", "turn_id", "turn_hash", "operation_seq", "idempotency", "shared_body_holder"];
+const MADE_FROM_OTHERS: [&str; 7] = [
+    "indexed",
+    "turn_id",
+    "turn_hash",
+    "operation_seq",
+    "idempotency",
+    "shared_body_holder",
+    "record_index",
+];
+
+/// The table of formats 3 and 4 that held records and index keys. Its rows are read into a copy of
+/// it, and the records among them moved to their present table.
+const ENTRY: &str = "CREATE TABLE entry (project INTEGER NOT NULL, kind INTEGER NOT NULL, \
+    key BLOB NOT NULL, text TEXT NOT NULL, PRIMARY KEY (project, kind, key)) STRICT, WITHOUT ROWID";
 
 /// Tables whose rows are found by other means than their numbers, so that any will do.
 const NUMBERED_AT_WILL: [&str; 2] = ["operation", "fresh"];
@@ -74,7 +86,10 @@ pub fn salvage(from: &Path, to: &Path) -> Result<Salvaged> {
     let connection = connect(to, &OpenOptions::default(), true)?;
     // The copy is thrown away if this is cut off.
     connection.pragma_update(None, "synchronous", "off").store_err()?;
+    // Tables are read in no particular order, and a row may have outlived the one it refers to.
+    connection.pragma_update(None, "foreign_keys", false).store_err()?;
     connection.execute_batch("BEGIN").store_err()?;
+    connection.execute_batch(ENTRY).store_err()?;
     witness::prepare(&connection)?;
     let broken = Reading::new(pages, outdated, &connection, &mut salvaged)?.all()?;
     finish(&connection, &mut salvaged)?;
@@ -149,6 +164,9 @@ impl<'s> Reading<'s> {
             let table = self.shapes[at].table.clone();
             match roots.get(&table) {
                 Some((root, _)) => self.table(at, *root)?,
+                // Each is in the formats that do not have the other.
+                None if table == "entry" && roots.contains_key("record") => {}
+                None if table.starts_with("record") && roots.contains_key("entry") => {}
                 None => {
                     self.problem(format!("table {table} of tine.db"), "its beginning is lost");
                     self.broken.insert(at);
@@ -371,6 +389,20 @@ fn settle_operations(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
+/// Moves the records of an older store to their table. Whatever reads the copy makes index keys
+/// again with each record that it takes over.
+fn settle_records(connection: &Connection) -> Result<()> {
+    let families: Vec<String> = Family::all().map(|family| family.code().to_string()).collect();
+    connection
+        .execute_batch(&format!(
+            "INSERT OR IGNORE INTO record SELECT project, kind, key, text FROM entry
+                 WHERE kind IN ({});
+             DROP TABLE entry;",
+            families.join(", ")
+        ))
+        .store_err()
+}
+
 /// Makes the look-up tables that a reader needs, and gives every conversation a project.
 fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
     // Fresh turns are found by what an operation lists, settled ones without: the turns that it
@@ -394,6 +426,7 @@ fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
          UPDATE indexed SET through = (SELECT ifnull(max(no), 0) FROM operation);",
         )
         .store_err()?;
+    settle_records(connection)?;
     let mut statement = connection.prepare(
         "SELECT DISTINCT project FROM conversation WHERE project NOT IN (SELECT no FROM project)",
     ).store_err()?;

@@ -80,6 +80,7 @@ macro_rules! conversation_sql {
     };
 }
 
+mod families;
 mod read;
 mod write;
 

@@ -8,11 +8,12 @@ use tine_core::{
 
 use super::super::fresh;
 use super::super::rows::{self};
+use super::families::range_sql;
 use super::{Txn, limit_number, project};
 use tine_store::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Entry, EntryKind, FeedPosition,
-    Hidden, IndexMark, KeyRange, Operation, Project, Read, Result, SEGMENT_TURNS, Segment,
-    SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
+    Bookmark, Branch, Content, Conversation, ConversationKey, FeedPosition, Hidden, IndexKey,
+    IndexMark, IndexQuery, KeyRange, Operation, Project, Read, Record, RecordKey, RecordQuery,
+    Result, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
 };
 
 impl Read for Txn<'_> {
@@ -410,46 +411,44 @@ impl Read for Txn<'_> {
         Ok(None)
     }
 
-    fn entry(&self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<Option<String>> {
-        let Some(project) = self.project_no(project)? else {
-            return Ok(None);
-        };
-        let sql = "SELECT text FROM entry WHERE project = ?1 AND kind = ?2 AND key = ?3";
-        self.one(sql, params![project, kind.code(), key], |row| row.get(0))
+    fn record(&self, project: &ProjectId, key: &RecordKey) -> Result<Option<Record>> {
+        match self.project_no(project)? {
+            Some(project) => self.record_in(project, key),
+            None => Ok(None),
+        }
     }
 
-    fn entries(
+    fn records(
         &self,
         project: &ProjectId,
-        kind: EntryKind,
-        range: &KeyRange,
+        query: &RecordQuery,
         limit: usize,
-    ) -> Result<Vec<Entry>> {
+    ) -> Result<Vec<Record>> {
         let Some(project) = self.project_no(project)? else {
             return Ok(Vec::new());
         };
-        let sql = match (&range.to, range.backwards) {
-            (Some(_), false) => {
-                "SELECT key, text FROM entry WHERE project = ?1 AND kind = ?2 AND key >= ?3 \
-                 AND key < ?4 ORDER BY key LIMIT ?5"
-            }
-            (Some(_), true) => {
-                "SELECT key, text FROM entry WHERE project = ?1 AND kind = ?2 AND key >= ?3 \
-                 AND key < ?4 ORDER BY key DESC LIMIT ?5"
-            }
-            (None, false) => {
-                "SELECT key, text FROM entry WHERE project = ?1 AND kind = ?2 AND key >= ?3 \
-                 AND ?4 IS NULL ORDER BY key LIMIT ?5"
-            }
-            (None, true) => {
-                "SELECT key, text FROM entry WHERE project = ?1 AND kind = ?2 AND key >= ?3 \
-                 AND ?4 IS NULL ORDER BY key DESC LIMIT ?5"
-            }
-        };
-        let limit = limit_number(limit);
-        self.many(sql, params![project, kind.code(), range.from, range.to, limit], |row| {
-            Ok(Entry { key: row.get(0)?, text: row.get(1)? })
+        let sql = range_sql!(query.range, "key, text", "record", "family");
+        let KeyRange { from, to, .. } = &query.range;
+        let values = params![project, query.of.code(), from, to, limit_number(limit)];
+        self.many(sql, values, |row| {
+            let key = RecordKey::from_bytes(query.of, row.get_ref(0)?.as_blob()?);
+            Ok(Record::verbatim(key, row.get::<_, String>(1)?))
         })
+    }
+
+    fn index_keys(
+        &self,
+        project: &ProjectId,
+        query: &IndexQuery,
+        limit: usize,
+    ) -> Result<Vec<IndexKey>> {
+        let Some(project) = self.project_no(project)? else {
+            return Ok(Vec::new());
+        };
+        let sql = range_sql!(query.range, "key", "record_index", "name");
+        let KeyRange { from, to, .. } = &query.range;
+        let values = params![project, query.of.code(), from, to, limit_number(limit)];
+        self.many(sql, values, |row| Ok(IndexKey::from_bytes(query.of, row.get_ref(0)?.as_blob()?)))
     }
 
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {

@@ -10,8 +10,8 @@ use super::super::recent::Entry;
 use super::super::rows::{self, BodyForm, Move};
 use super::Txn;
 use tine_store::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, EntryKind, Hidden, Operation,
-    Project, Result, SegmentNo, Split, StoreError, Turn, TurnLoc, Write,
+    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, Hidden, Operation, Project,
+    Record, RecordKey, Result, SegmentNo, Split, StoreError, Turn, TurnLoc, Write,
 };
 
 impl Write for Txn<'_> {
@@ -288,24 +288,35 @@ impl Write for Txn<'_> {
         self.change_one("operation", sql, params![no, rows::detail_bytes(&purged)])
     }
 
-    fn put_entry(
-        &mut self,
-        project: &ProjectId,
-        kind: EntryKind,
-        key: &[u8],
-        text: &str,
-    ) -> Result<()> {
+    fn insert_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
         let project = self.required_project_no(project)?;
-        let sql = "INSERT INTO entry (project, kind, key, text) VALUES (?1, ?2, ?3, ?4) \
-                   ON CONFLICT (project, kind, key) DO UPDATE SET text = excluded.text";
-        self.execute(sql, params![project, kind.code(), key, text])?;
-        Ok(())
+        let sql = "INSERT INTO record (project, family, key, text) VALUES (?1, ?2, ?3, ?4)";
+        let (key, text) = (record.key(), record.text());
+        self.execute(sql, params![project, key.family().code(), key.to_bytes(), text])?;
+        self.change_index(project, None, Some(record))
     }
 
-    fn delete_entry(&mut self, project: &ProjectId, kind: EntryKind, key: &[u8]) -> Result<()> {
+    fn put_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
         let project = self.required_project_no(project)?;
-        let sql = "DELETE FROM entry WHERE project = ?1 AND kind = ?2 AND key = ?3";
-        self.change_one("an entry", sql, params![project, kind.code(), key])
+        let (key, text) = (record.key(), record.text());
+        let family = key.family();
+        let before = match family.is_indexed() {
+            true => self.record_in(project, key)?,
+            false => None,
+        };
+        let sql = "INSERT INTO record (project, family, key, text) VALUES (?1, ?2, ?3, ?4) \
+                   ON CONFLICT (project, family, key) DO UPDATE SET text = excluded.text";
+        self.execute(sql, params![project, family.code(), key.to_bytes(), text])?;
+        self.change_index(project, before.as_ref(), Some(record))
+    }
+
+    fn delete_record(&mut self, project: &ProjectId, key: &RecordKey) -> Result<()> {
+        let project = self.required_project_no(project)?;
+        let before = self.record_in(project, key)?;
+        let sql = "DELETE FROM record WHERE project = ?1 AND family = ?2 AND key = ?3";
+        let values = params![project, key.family().code(), key.to_bytes()];
+        self.change_one("a record", sql, values)?;
+        self.change_index(project, before.as_ref(), None)
     }
 
     fn insert_piece(

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::{BranchId, SourceId};
+use tine_core::{BranchId, ProjectId, SourceId};
 
 use super::{BATCH_BYTES, Copied, OPERATIONS, Target, known, look, size, write};
-use crate::ledger::{EntryKind, KeyRange};
+use crate::families::{Family, Record, RecordKey, RecordQuery};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, Detail, Hidden, Operation, Project, Segment,
     SegmentNo, Split, Turn, TurnLoc,
@@ -13,7 +13,7 @@ use crate::records::{
 use crate::traits::{Read, Store, Write};
 use crate::{Result, StoreError};
 
-/// Conversations listed at once, and entries compared at once.
+/// Conversations listed at once, and records of families compared at once.
 const PAGE: usize = 1_000;
 
 /// Turns compared at once.
@@ -43,8 +43,8 @@ pub(super) fn level(
             }
         }
         bookmarks(from, to, &project)?;
-        for kind in EntryKind::ALL {
-            entries(from, to, &project, kind, done)?;
+        for family in Family::all() {
+            records(from, to, &project, family, done)?;
             tell(done);
         }
     }
@@ -344,53 +344,58 @@ fn bookmarks(from: &dyn Store, to: &dyn Store, project: &Project) -> Result<()> 
     })
 }
 
-/// Entries of one kind, page by page; sources with their bytes.
-fn entries(
+/// Makes one family equal, page by page; sources with their bytes. The target keeps its indexes.
+fn records(
     from: &dyn Store,
     to: &dyn Store,
     project: &Project,
-    kind: EntryKind,
+    family: Family,
     done: &mut Copied,
 ) -> Result<()> {
-    let mut first = Vec::new();
+    let mut query = RecordQuery::all(family);
     loop {
-        let range = KeyRange { from: first.clone(), to: None, backwards: false };
-        let own = look(from, |records| records.entries(&project.id, kind, &range, PAGE))?;
+        let own = look(from, |records| records.records(&project.id, &query, PAGE))?;
         // Up to where the source's page ends, or to the end.
-        let behind = (own.len() == PAGE).then(|| own.last().map(|it| after(&it.key))).flatten();
-        let range = KeyRange { to: behind.clone(), ..range };
-        let there = look(to, |records| records.entries(&project.id, kind, &range, usize::MAX))?;
-        if kind == EntryKind::Source {
-            for entry in &own {
-                if let Ok(id) = <[u8; 16]>::try_from(entry.key.as_slice()) {
-                    pieces(from, to, project, SourceId::from_bytes(id))?;
+        let last = (own.len() == PAGE).then(|| own.last().map(|it| it.key().clone())).flatten();
+        let same = match &last {
+            Some(last) => query.clone().through(last),
+            None => query.clone(),
+        };
+        let there = look(to, |records| records.records(&project.id, &same, usize::MAX))?;
+        if family == Family::Source {
+            for record in &own {
+                if let RecordKey::Source(id) = record.key() {
+                    pieces(from, to, project, *id)?;
                 }
             }
         }
         done.entries += own.len() as u64;
         if own != there {
             let owner = project.id.clone();
-            write(to, move |records| {
-                for entry in own.iter().filter(|entry| !there.contains(entry)) {
-                    records.put_entry(&owner, kind, &entry.key, &entry.text)?;
-                }
-                for entry in &there {
-                    if !own.iter().any(|kept| kept.key == entry.key) {
-                        records.delete_entry(&owner, kind, &entry.key)?;
-                    }
-                }
-                Ok(())
-            })?;
+            write(to, move |records| set_records(records, &owner, &own, &there))?;
         }
-        match behind {
-            Some(next) => first = next,
+        match last {
+            Some(last) => query = query.after(&last),
             None => return Ok(()),
         }
     }
 }
 
-fn after(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
+fn set_records(
+    records: &mut dyn Write,
+    project: &ProjectId,
+    own: &[Record],
+    there: &[Record],
+) -> Result<()> {
+    for record in own.iter().filter(|record| !there.contains(record)) {
+        records.put_record(project, record)?;
+    }
+    for record in there {
+        if !own.iter().any(|kept| kept.key() == record.key()) {
+            records.delete_record(project, record.key())?;
+        }
+    }
+    Ok(())
 }
 
 fn pieces(from: &dyn Store, to: &dyn Store, project: &Project, source: SourceId) -> Result<()> {
@@ -405,7 +410,7 @@ fn pieces(from: &dyn Store, to: &dyn Store, project: &Project, source: SourceId)
             (Some(own), None) => {
                 write(to, move |records| records.insert_piece(&owner, &source, nth, &own))?;
             }
-            // Erased since, or broken off in the middle: begun anew.
+            // Erased since, or interrupted in the middle: start again.
             _ => {
                 write(to, move |records| records.delete_pieces(&owner, &source))?;
                 nth = 0;

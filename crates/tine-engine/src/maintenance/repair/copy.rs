@@ -54,7 +54,7 @@ impl Order {
         copy.marks()?;
         copy.branches()?;
         copy.bookmarks()?;
-        copy.learned()?;
+        copy.knowledge()?;
         let left_out = copy.left_out;
         let mut operations = kept.operations.len() as u64;
         if self.left_out + left_out.len() > 0 {
@@ -126,8 +126,8 @@ impl Copy<'_> {
         Ok(TurnLoc { segment, ..loc })
     }
 
-    /// What the log tells of what was learned, and what did not come over.
-    fn learned(&mut self) -> Result<()> {
+    /// Leaves out the records that the log mentions and that did not come over.
+    fn knowledge(&mut self) -> Result<()> {
         let mut expected = Expected::new();
         for operation in &self.kept.operations {
             expected.add(operation);

@@ -11,9 +11,9 @@
 //! log, in an entry of the kind `repair`.
 
 mod copy;
-mod ledger;
 mod mend;
 mod orphans;
+mod records;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Repair<'_> {
     }
 
     fn project(&mut self, project: &Project, known: &mut BTreeSet<ConversationKey>) -> Result<()> {
-        self.ledger(project)?;
+        self.records(project)?;
         let mut after = None;
         loop {
             let page = self.read(|records| census::page(records, &project.id, after))?;

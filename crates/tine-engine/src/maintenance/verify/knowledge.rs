@@ -1,27 +1,30 @@
-//! Whether what was learned is what the logs say and the hashes seal.
+//! Whether records of families match the logs, their hashes and their indexes.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::hash::Hasher;
-use tine_core::json::Json;
-use tine_core::{Digest, ObservationId, ProjectId, SourceId};
-use tine_store::{Entry, EntryKind, FeedPosition, KeyRange, Problem, Read};
+use tine_core::{Digest, ObservationId, ProjectId};
+use tine_store::{
+    Family, FeedPosition, IndexKey, IndexQuery, ObservationMove, ObservationRecord, Problem,
+    PromptRecord, Read, ReadFamilies, Record, RecordIndex, RecordKey, RecordQuery, RunRecord,
+    SourceRecord,
+};
 
 use super::Checker;
-use crate::commits::upkeep;
-use crate::knowledge::{Ledger, keys, look_ups, parse, sealed};
+use crate::commits::commit_maintenance;
+use crate::knowledge::{KnowledgeReader, sealed};
 use crate::log::change::Change;
 use crate::log::history::detail;
 use crate::maintenance::census::damage;
 use crate::maintenance::expected::Expected;
 use crate::{Engine, Result};
 
-/// Entries that are read at once.
+/// Records that are read at once.
 const PAGE: usize = 1_000;
 
-/// What is said of an observation that nobody made.
-const UNTOLD: &str = "no log tells of it";
+/// The problem of an observation that no operation made.
+const UNLOGGED: &str = "no log tells of it";
 
 /// Observations that the logs of a project tell of, with what they seal.
 pub(super) type Observed = BTreeMap<ObservationId, Digest>;
@@ -29,12 +32,14 @@ pub(super) type Observed = BTreeMap<ObservationId, Digest>;
 impl Checker<'_> {
     /// Every observation that the log tells of is there as it was made, and every entry that
     /// only this log changes is as it left it.
-    pub(super) fn learned(&mut self, expected: &Expected) -> Result<()> {
+    pub(super) fn knowledge(&mut self, expected: &Expected) -> Result<()> {
         let project = &self.conversation.project;
         for Problem { record, why } in not_as_told(self.records, project, expected)? {
             self.problem(record, why);
         }
-        for Problem { record, why } in upkeep::check(self.records, self.conversation, expected)? {
+        for Problem { record, why } in
+            commit_maintenance::check(self.records, self.conversation, expected)?
+        {
             self.problem(record, why);
         }
         Ok(())
@@ -52,33 +57,31 @@ pub(crate) fn not_as_told(
         found.push(Problem { record, why: why.to_owned() });
     };
     for (id, digest) in &expected.observed {
-        let key = keys::observation(*id);
-        match records.entry(project, EntryKind::Observation, &key)? {
+        match records.record(project, &RecordKey::Observation(*id))? {
             None => problem(format!("observation {id}"), "it is missing"),
-            Some(text) if sealed(&text) != Some(*digest) => {
+            Some(record) if sealed(&record) != Some(*digest) => {
                 problem(format!("observation {id}"), "it is not as it was made");
             }
             Some(_) => {}
         }
     }
-    for ((kind, key), value) in &expected.entries {
+    for (key, value) in &expected.records {
         // Others are changed from several logs.
-        let own = [EntryKind::Entity, EntryKind::Moved, EntryKind::Schema].contains(kind)
-            || upkeep::is_commit_kind(*kind);
-        let present = records.entry(project, *kind, key)?;
-        let present = present.as_deref().and_then(parse);
+        let family = key.family();
+        let own = [Family::Entity, Family::ObservationMove, Family::Schema].contains(&family)
+            || commit_maintenance::is_commit_family(family);
+        let present = records.record(project, key)?.and_then(|record| record.json());
         if own && expected.complete && present != *value {
-            let what = format!("{} {}", kind.as_str(), tine_core::hash::to_hex(key));
-            problem(what, "it is not as the log left it");
+            problem(key.to_string(), "it is not as the log left it");
         }
     }
     Ok(found)
 }
 
 impl Engine {
-    /// The part that belongs to no log alone: the bytes of sources, observations that no log
-    /// tells of, and what leads from one entry to another.
-    pub(super) fn verify_learned(
+    /// Checks what belongs to no log alone: the bytes of sources, observations that no log
+    /// mentions, and indexes.
+    pub(super) fn verify_knowledge(
         &self,
         project: &ProjectId,
         observed: Option<&Observed>,
@@ -86,18 +89,18 @@ impl Engine {
         problems: &mut Vec<Problem>,
     ) -> Result<u64> {
         let mut sources = 0;
-        for kind in EntryKind::ALL {
-            let mut range = KeyRange::prefix(&[]);
+        for family in Family::all() {
+            let mut query = RecordQuery::all(family);
             loop {
                 let read = self.read(|records| {
-                    let page = records.entries(project, kind, &range, PAGE)?;
-                    let ledger = Ledger::new(records, project);
+                    let page = records.records(project, &query, PAGE)?;
+                    let knowledge = KnowledgeReader::new(records, project);
                     let mut found = Vec::new();
                     let newer = OnceCell::new();
-                    for entry in &page {
-                        let mut wrong = check_entry(&ledger, kind, entry, observed)?;
-                        // Operations that came since the logs were read tell of what they made.
-                        if wrong == Some(UNTOLD) {
+                    for record in &page {
+                        let mut wrong = check_record(&knowledge, record, observed)?;
+                        // Operations that came since the logs were read mention what they made.
+                        if wrong == Some(UNLOGGED) {
                             let newer: &BTreeSet<_> = match newer.get() {
                                 Some(newer) => newer,
                                 None => {
@@ -105,10 +108,11 @@ impl Engine {
                                     newer.get_or_init(|| found)
                                 }
                             };
-                            let id = keys::observation_at_end(&entry.key);
-                            wrong = wrong.filter(|_| !id.is_some_and(|id| newer.contains(&id)));
+                            wrong = wrong.filter(|_| {
+                                !matches!(record.key(), RecordKey::Observation(id) if newer.contains(id))
+                            });
                         }
-                        found.extend(wrong.map(|why| problem(kind, &entry.key, why)));
+                        found.extend(wrong.map(|why| problem(record.key(), why)));
                     }
                     Ok((page, found))
                 });
@@ -125,32 +129,69 @@ impl Engine {
                 let Some(last) = page.last() else {
                     break;
                 };
-                range = KeyRange::behind(&[], &last.key);
-                if kind == EntryKind::Source {
+                query = query.after(last.key());
+                if family == Family::Source {
                     sources += page.len() as u64;
                     self.verify_sources(project, &page, problems)?;
                 }
             }
         }
-        match self.read(|records| upkeep::check_rings(records, project)) {
+        for index in RecordIndex::ALL {
+            self.verify_index(project, index, problems)?;
+        }
+        match self.read(|records| commit_maintenance::check_rings(records, project)) {
             Ok(found) => problems.extend(found),
             Err(error) => problems.push(damage(error)?),
         }
         Ok(sources)
     }
 
-    /// One read for each source: its bytes may be many.
+    /// Checks that every key of an index leads to a record that declares it.
+    fn verify_index(
+        &self,
+        project: &ProjectId,
+        index: RecordIndex,
+        problems: &mut Vec<Problem>,
+    ) -> Result<()> {
+        let mut query = IndexQuery::all(index);
+        loop {
+            let read = self.read(|records| {
+                let page = records.index_keys(project, &query, PAGE)?;
+                let mut found = Vec::new();
+                for key in &page {
+                    if !leads_to_record(records, project, key)? {
+                        found.push(problem(key, "it leads nowhere"));
+                    }
+                }
+                Ok((page, found))
+            });
+            let page = match read {
+                Ok((page, found)) => {
+                    problems.extend(found);
+                    page
+                }
+                Err(error) => {
+                    problems.push(damage(error)?);
+                    return Ok(());
+                }
+            };
+            match page.last() {
+                Some(last) => query = query.after(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
     fn verify_sources(
         &self,
         project: &ProjectId,
-        page: &[Entry],
+        page: &[Record],
         problems: &mut Vec<Problem>,
     ) -> Result<()> {
-        for entry in page {
-            let id = keys::source_at_end(&entry.key);
-            match self.read(|records| check_source(records, project, id, &entry.key)) {
+        for key in page.iter().map(Record::key) {
+            match self.read(|records| check_source(records, project, key)) {
                 Ok(None) => {}
-                Ok(Some(why)) => problems.push(Problem { record: source_name(id), why }),
+                Ok(Some(why)) => problems.push(problem(key, why)),
                 Err(error) => problems.push(damage(error)?),
             }
         }
@@ -178,91 +219,95 @@ fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<Ob
     }
 }
 
-fn problem(kind: EntryKind, key: &[u8], why: &str) -> Problem {
-    let name = match (kind, keys::observation_at_end(key)) {
-        (EntryKind::Observation, Some(id)) => id.to_string(),
-        _ => tine_core::hash::to_hex(key),
-    };
-    Problem { record: format!("{} {name}", kind.as_str()), why: why.to_owned() }
+fn problem(record: &impl ToString, why: &str) -> Problem {
+    Problem { record: record.to_string(), why: why.to_owned() }
 }
 
-/// What is wrong with an entry in the eyes of the others, if anything.
-fn check_entry(
-    ledger: &Ledger<'_>,
-    kind: EntryKind,
-    entry: &Entry,
+/// Returns what is wrong with a record by itself and beside others, if anything.
+fn check_record(
+    knowledge: &KnowledgeReader<'_>,
+    record: &Record,
     observed: Option<&Observed>,
 ) -> Result<Option<&'static str>> {
-    if look_ups::is_look_up(kind) {
-        return Ok((!leads_somewhere(ledger, kind, entry)?).then_some("it leads nowhere"));
-    }
-    if kind == EntryKind::Prompt {
-        let fits = Digest::of(entry.text.as_bytes()).0.as_slice() == entry.key;
-        return Ok((!fits).then_some("its hash does not fit it"));
-    }
-    if kind == EntryKind::Observation {
-        let id = keys::observation_at_end(&entry.key);
-        if observed.is_some_and(|all| id.is_none_or(|id| !all.contains_key(&id))) {
-            return Ok(Some(UNTOLD));
+    match record.key() {
+        RecordKey::Unreadable { .. } => return Ok(Some("it cannot be read")),
+        RecordKey::Prompt(_) => {
+            let sound = record.decode().is_some_and(|prompt: PromptRecord| prompt.is_sound());
+            return Ok((!sound).then_some("its hash does not fit it"));
         }
-        if id.is_none_or(|id| matches!(ledger.entity(id.entity), Ok(None))) {
-            return Ok(Some("its entity is missing"));
+        RecordKey::Observation(id) if observed.is_some_and(|all| !all.contains_key(id)) => {
+            return Ok(Some(UNLOGGED));
+        }
+        key => {
+            if let Some((owner, why)) = rests_on(key, record)
+                && !knowledge.records.has(knowledge.project, &owner)?
+            {
+                return Ok(Some(why));
+            }
         }
     }
-    let value = parse(&entry.text).unwrap_or(Json::Null);
-    for (kind, key, text) in look_ups::of(kind, &entry.key, &value) {
-        if ledger.records.entry(ledger.project, kind, &key)? != Some(text) {
+    for key in record.index_keys().iter() {
+        let query = IndexQuery::exactly(key);
+        if knowledge.records.index_keys(knowledge.project, &query, 1)?.is_empty() {
             return Ok(Some("what leads to it is missing"));
         }
     }
     Ok(None)
 }
 
-fn leads_somewhere(ledger: &Ledger<'_>, kind: EntryKind, entry: &Entry) -> Result<bool> {
-    let Some((of, key)) = look_ups::owner(kind, &entry.key, &entry.text) else {
-        return Ok(false);
-    };
-    let Some(value) = ledger.entry(of, &key)? else {
-        return Ok(false);
-    };
-    // What was erased once kept the turn that it was about.
-    let erased = kind == EntryKind::ObservationOfTurn && value.get("purged").is_some();
-    let this = (kind, entry.key.clone(), entry.text.clone());
-    Ok(erased || look_ups::of(of, &key, &value).contains(&this))
+/// Returns another record that a record needs, and what to say when it is missing.
+fn rests_on(key: &RecordKey, record: &Record) -> Option<(RecordKey, &'static str)> {
+    Some(match key {
+        RecordKey::Observation(id) => (RecordKey::Entity(id.entity), "its entity is missing"),
+        RecordKey::ObservationMove(_) => {
+            let ObservationMove { to, .. } = record.decode()?;
+            (RecordKey::Entity(to), "its entity is missing")
+        }
+        RecordKey::Run(_) => {
+            let RunRecord { source, .. } = record.decode()?;
+            (RecordKey::Source(source), "its source is missing")
+        }
+        _ => return None,
+    })
 }
 
-fn source_name(id: Option<SourceId>) -> String {
-    id.map_or_else(|| "a source".to_owned(), |id| format!("source {id}"))
+fn leads_to_record(records: &dyn Read, project: &ProjectId, key: &IndexKey) -> Result<bool> {
+    let owner = match key.owner() {
+        Some(owner) => records.record(project, &owner)?,
+        None => None,
+    };
+    let Some(owner) = owner else {
+        return Ok(false);
+    };
+    // Erasures of earlier releases kept the turn that an observation was about.
+    let erased = key.index() == RecordIndex::ObservationOfTurn
+        && matches!(owner.decode(), Some(ObservationRecord::Purged(..)));
+    Ok(erased || owner.index_keys().contains(key))
 }
 
-/// What is wrong with a source, if anything.
+/// Returns what is wrong with the bytes of a source, if anything.
 fn check_source(
     records: &dyn Read,
     project: &ProjectId,
-    id: Option<SourceId>,
-    key: &[u8],
-) -> Result<Option<String>> {
-    let unreadable = || Some("it cannot be read".to_owned());
+    key: &RecordKey,
+) -> Result<Option<&'static str>> {
     // As it is by now: it may have been erased since it was listed.
-    let text = records.entry(project, EntryKind::Source, key)?;
-    let (Some(id), Some(json)) = (id, text.as_deref().and_then(parse)) else {
-        return Ok(unreadable());
+    let record = records.record(project, key)?;
+    let Some(source) = record.and_then(|record| record.decode::<SourceRecord>()) else {
+        return Ok(Some("it cannot be read"));
     };
-    if json.get("purged").and_then(Json::as_bool) == Some(true) {
+    if source.purged {
         return Ok(None);
     }
-    let Some(source) = Ledger::new(records, project).source(id)? else {
-        return Ok(unreadable());
-    };
     let mut hash = Hasher::default();
     let (mut size, mut nth) = (0_u64, 0);
-    while let Some(piece) = records.piece(project, &id, nth)? {
+    while let Some(piece) = records.piece(project, &source.id, nth)? {
         hash.update(&piece);
         size += piece.len() as u64;
         nth += 1;
     }
     if hash.finish() != source.content_hash || size != source.size_bytes {
-        return Ok(Some("its bytes do not fit its hash".to_owned()));
+        return Ok(Some("its bytes do not fit its hash"));
     }
     Ok(None)
 }

@@ -102,7 +102,7 @@ impl Engine {
         }
         let mut problems = Vec::new();
         verified.sources +=
-            self.verify_learned(project, observed.as_ref(), began, &mut problems)?;
+            self.verify_knowledge(project, observed.as_ref(), began, &mut problems)?;
         verified.problems.extend(problems);
         tell(verified);
         Ok(())
@@ -166,8 +166,8 @@ fn examine(records: &dyn Read, conversation: &Conversation) -> Result<(Verified,
     if let Some(expected) = &expected {
         let state = checker.state(expected);
         checker.survive(state)?;
-        let learned = checker.learned(expected);
-        checker.survive(learned)?;
+        let knowledge = checker.knowledge(expected);
+        checker.survive(knowledge)?;
     }
     let splits = checker.splits();
     checker.survive(splits)?;

@@ -1,10 +1,10 @@
-//! The check looks at what was learned entry by entry, and a repair makes look-ups again.
+//! Verification checks knowledge record by record, and a repair derives the indexes again.
 
 use std::sync::Arc;
 
 use tine_core::{Digest, ProjectId};
 use tine_engine::{Interpret, Separate, StoreTurn};
-use tine_store::{Entry, EntryKind, KeyRange, MemoryStore, Verdict};
+use tine_store::{Family, MemoryStore, PromptRecord, Record, RecordQuery, Verdict, WriteFamilies};
 
 use super::{fact, transfer};
 use crate::world::{World, for_each_store, user};
@@ -24,10 +24,10 @@ fn everything(world: &World) {
     world.engine.store_turn(&world.call, waits).expect("a turn");
 }
 
-fn first(world: &World, kind: EntryKind) -> Option<Entry> {
+fn first(world: &World, family: Family) -> Option<Record> {
     let mut found = None;
     let mut look = |records: &dyn tine_store::Read| {
-        let all = records.entries(&ProjectId::default(), kind, &KeyRange::default(), 1)?;
+        let all = records.records(&ProjectId::default(), &RecordQuery::all(family), 1)?;
         found = all.into_iter().next();
         Ok(())
     };
@@ -35,15 +35,13 @@ fn first(world: &World, kind: EntryKind) -> Option<Entry> {
     found
 }
 
-/// Writes an entry past every rule, or removes it.
-fn force(world: &World, kind: EntryKind, key: &[u8], text: Option<&str>) {
-    let (key, text) = (key.to_vec(), text.map(str::to_owned));
+/// Writes past every rule.
+fn force(
+    world: &World,
+    write: impl Fn(&mut dyn tine_store::Write, &ProjectId) -> tine_store::Result<()> + Send + 'static,
+) {
     let job = move |records: &mut dyn tine_store::Write| {
-        let project = ProjectId::default();
-        match &text {
-            Some(text) => records.put_entry(&project, kind, &key, text)?,
-            None => records.delete_entry(&project, kind, &key)?,
-        }
+        write(records, &ProjectId::default())?;
         Ok(Verdict::Commit)
     };
     world.engine.store().write(Box::new(job)).expect("a write");
@@ -55,54 +53,43 @@ fn problems(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn no_entry_is_missing_unnoticed() {
+fn no_record_that_others_rest_on_is_missing_unnoticed() {
     for_each_store(|world| {
         everything(world);
         world.verified();
-        let kinds = EntryKind::ALL.into_iter().take_while(|kind| *kind != EntryKind::Commit);
-        for kind in kinds {
-            let Some(entry) = first(world, kind) else {
-                assert!([EntryKind::Prompt, EntryKind::Schema].contains(&kind), "{kind:?}");
-                continue;
-            };
-            force(world, kind, &entry.key, None);
-            assert!(!problems(world).is_empty(), "a missing {kind:?}");
-            force(world, kind, &entry.key, Some(&entry.text));
+        for family in [Family::Entity, Family::ObservationMove, Family::Observation, Family::Source]
+        {
+            let record = first(world, family).expect("a record");
+            let key = record.key().clone();
+            force(world, move |records, project| records.delete_record(project, &key));
+            let found = problems(world);
+            force(world, move |records, project| records.insert_record(project, &record));
+            assert!(!found.is_empty(), "a missing {family:?}");
         }
         world.verified();
     });
 }
 
 #[test]
-fn what_leads_nowhere_and_a_prompt_that_was_changed_are_named() {
+fn a_prompt_that_was_changed_is_named() {
     for_each_store(|world| {
         everything(world);
-        for kind in [EntryKind::Dated, EntryKind::RunQueued, EntryKind::EntityOfType] {
-            let mut key = first(world, kind).expect("an entry").key;
-            key[0] ^= 1;
-            force(world, kind, &key, Some(""));
-            assert_eq!(problems(world).len(), 1, "{kind:?}: {:?}", problems(world));
-            force(world, kind, &key, None);
-        }
-        let hash = Digest::of(b"What is said?");
-        force(world, EntryKind::Prompt, &hash.0, Some("What is said?"));
+        let digest = Digest::of(b"What is said?");
+        let put = |text: &str| {
+            let prompt = PromptRecord { digest, text: text.to_owned() };
+            force(world, move |records, project| records.put(project, &prompt));
+        };
+        put("What is said?");
         world.verified();
-        force(world, EntryKind::Prompt, &hash.0, Some("What is hidden?"));
+        put("What is hidden?");
         assert!(problems(world)[0].contains("its hash does not fit"), "{:?}", problems(world));
     });
 }
 
 #[test]
-fn a_repair_makes_what_leads_to_entries_again() {
+fn a_repair_derives_the_indexes_again() {
     for_each_store(|world| {
         everything(world);
-        for kind in [EntryKind::Dated, EntryKind::RunQueued, EntryKind::Slot] {
-            let entry = first(world, kind).expect("an entry");
-            let mut key = entry.key.clone();
-            key[0] ^= 1;
-            force(world, kind, &entry.key, None);
-            force(world, kind, &key, Some(&entry.text));
-        }
         let repaired = World::over(Arc::new(MemoryStore::new()), None);
         let mut left_out = Vec::new();
         let mut keep = |lost| {

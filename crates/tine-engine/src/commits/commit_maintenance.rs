@@ -1,15 +1,16 @@
-//! What the rest of the engine does with commits: refusing, erasing, carrying over, checking.
+//! Commits in other operations: deletion, erasure, import and verification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::{Commit, CommitHash, ConversationId, Digest, ObservationId, ProjectId, TurnId};
-use tine_store::{Conversation, ConversationKey, EntryKind, KeyRange, Problem, Read, Write};
+use tine_store::{
+    CommitListing, CommitRecord, Conversation, ConversationKey, ConversationTag, Family, Problem,
+    Read, ReadFamilies, Record, RecordKey, RecordQuery, RingsRecord, Write, WriteFamilies,
+};
 
-use super::book::{Book, Listed, listed_parts};
-use super::rings;
+use super::commit_graph::CommitReader;
 use super::window::Stretch;
 use crate::Referrer;
-use crate::knowledge::{keys, parse};
 use crate::maintenance::expected::Expected;
 use crate::tree::shown::{Piece, Tree};
 use crate::{Error, Result};
@@ -31,11 +32,11 @@ pub(crate) fn covering(
     Ok(found)
 }
 
-fn all(records: &dyn Read, conversation: &Conversation) -> Result<Vec<(Listed, Commit)>> {
-    let book = Book::new(records, &conversation.project);
-    let graph = book.graph(&conversation.id)?;
+fn all(records: &dyn Read, conversation: &Conversation) -> Result<Vec<(CommitListing, Commit)>> {
+    let reader = CommitReader::new(records, &conversation.project);
+    let graph = reader.graph(&conversation.id)?;
     let listed = graph.listed.into_values();
-    listed.map(|listed| Ok((listed.clone(), book.commit(listed.hash)?))).collect()
+    listed.map(|listed| Ok((listed.clone(), reader.commit(listed.hash)?))).collect()
 }
 
 fn covers(records: &dyn Read, tree: &Tree<'_>, commit: &Commit, turns: &[Piece]) -> Result<bool> {
@@ -60,8 +61,9 @@ pub(crate) fn erase(
     let mut places: BTreeMap<ConversationKey, Vec<Piece>> = BTreeMap::new();
     let mut words: Vec<String> = observations.iter().map(ToString::to_string).collect();
     for id in turns {
-        if records.entry(project, EntryKind::Rings, id.as_bytes())?.is_some() {
-            records.delete_entry(project, EntryKind::Rings, id.as_bytes())?;
+        let rings = RecordKey::Rings(*id);
+        if records.has(project, &rings)? {
+            records.delete_record(project, &rings)?;
         }
         let Some((owner, loc)) = records.find_turn(project, id)? else {
             continue;
@@ -103,19 +105,17 @@ fn leave(
     project: &ProjectId,
     left: impl Fn(&dyn Read, &str, Commit) -> Result<Option<Commit>>,
 ) -> Result<()> {
-    let mut range = KeyRange::prefix(&[]);
+    let mut query = RecordQuery::all(Family::Commit);
     loop {
-        let page = records.entries(project, EntryKind::Commit, &range, AT_ONCE)?;
+        let page = records.records(project, &query, AT_ONCE)?;
         let Some(last) = page.last() else {
             return Ok(());
         };
-        range = KeyRange::behind(&[], &last.key);
-        for entry in &page {
-            let commit = parse(&entry.text).and_then(|json| Commit::from_json(&json));
-            let Some(commit) = commit else { continue };
-            if let Some(left) = left(&*records, &entry.text, commit)? {
-                let text = left.to_json().to_canonical();
-                records.put_entry(project, EntryKind::Commit, &entry.key, &text)?;
+        query = query.after(last.key());
+        for record in &page {
+            let Some(CommitRecord { hash, commit }) = record.decode() else { continue };
+            if let Some(commit) = left(&*records, record.text(), commit)? {
+                records.put(project, &CommitRecord { hash, commit })?;
             }
         }
     }
@@ -133,81 +133,69 @@ pub(crate) fn erase_messages(
     })
 }
 
-/// The commit that the key of a listed one names; it goes where that goes.
-pub(crate) fn commit_of_listed(key: &[u8]) -> Option<Vec<u8>> {
-    listed_parts(key).map(|(_, hash)| hash.0.0.to_vec())
-}
-
-/// Whether entries of a kind belong to the log of one conversation alone.
-pub(crate) fn is_commit_kind(kind: EntryKind) -> bool {
+/// Returns whether records of a family belong to the log of one conversation alone.
+pub(crate) fn is_commit_family(family: Family) -> bool {
     matches!(
-        kind,
-        EntryKind::Commit
-            | EntryKind::CommitListed
-            | EntryKind::CommitHead
-            | EntryKind::CommitSignature
+        family,
+        Family::Commit | Family::CommitListing | Family::CommitHead | Family::CommitSignature
     )
 }
 
-/// Takes over the commits that came with a conversation: the bundle's word counts, but for what
-/// was erased here. Answers whether something was erased.
-pub(crate) fn bring(
+/// Imports the commits that came with a conversation: the bundle decides, except for what was
+/// erased here. Returns whether something was erased.
+pub(crate) fn import(
     records: &mut dyn Write,
     project: &ProjectId,
     id: &ConversationId,
-    entries: &[(EntryKind, Vec<u8>, String)],
+    incoming: &[Record],
 ) -> Result<bool> {
-    let prefix = keys::conversation(id);
-    for kind in [EntryKind::CommitListed, EntryKind::CommitHead] {
-        for entry in records.entries(project, kind, &KeyRange::prefix(&prefix), usize::MAX)? {
-            records.delete_entry(project, kind, &entry.key)?;
+    for query in [RecordQuery::listings_of(id), RecordQuery::heads_of(id)] {
+        for record in records.records(project, &query, usize::MAX)? {
+            records.delete_record(project, record.key())?;
         }
     }
+    let own = ConversationTag::of(id);
     let mut erases = false;
-    for (kind, key, text) in entries.iter().filter(|(kind, ..)| is_commit_kind(*kind)) {
+    for record in incoming.iter().filter(|it| is_commit_family(it.key().family())) {
         let refuse = |why: &str| {
-            let key = tine_core::hash::to_hex(key);
-            Err(Error::Invalid(format!("the bundle is damaged: {} {key}: {why}", kind.as_str())))
+            Err(Error::Invalid(format!("the bundle is damaged: {}: {why}", record.key())))
         };
-        match kind {
-            EntryKind::Commit => {
-                let Some(commit) = parse(text).and_then(|json| Commit::from_json(&json)) else {
+        match record.key() {
+            RecordKey::Commit(hash) => {
+                let Some(CommitRecord { commit, .. }) = record.decode() else {
                     return refuse("it cannot be read");
                 };
                 if commit.conversation != *id {
                     return refuse("it belongs to another conversation");
                 }
                 let purged = commit.facets.is_none();
-                if !purged && Digest::of(text.as_bytes()).0.as_slice() != key.as_slice() {
+                if !purged && Digest::of(record.text().as_bytes()) != hash.0 {
                     return refuse("its hash does not fit its content");
                 }
-                let present = records.entry(project, *kind, key)?;
-                let owner =
-                    present.as_deref().and_then(parse).and_then(|it| Commit::from_json(&it));
-                if owner.is_some_and(|owner| owner.conversation != *id) {
+                let present = records.record(project, record.key())?;
+                let here = present.as_ref().and_then(|it| it.decode::<CommitRecord>());
+                if here.is_some_and(|here| here.commit.conversation != *id) {
                     return refuse("it belongs to another conversation");
                 }
                 match present {
                     Some(_) if !purged => continue,
-                    Some(present) => erases |= present != *text,
+                    Some(present) => erases |= present != *record,
                     None => {}
                 }
-                records.put_entry(project, *kind, key, text)?;
             }
-            EntryKind::CommitSignature => {
-                let signed = records.entry(project, EntryKind::Commit, key)?;
-                let signed =
-                    signed.as_deref().and_then(parse).and_then(|it| Commit::from_json(&it));
-                match signed {
-                    Some(signed) if signed.conversation == *id => {
-                        records.put_entry(project, *kind, key, text)?;
-                    }
-                    _ => return refuse("it signs no commit of this conversation"),
+            RecordKey::CommitSignature(hash) => {
+                let signed = records.record(project, &RecordKey::Commit(*hash))?;
+                let signed = signed.and_then(|it| it.decode::<CommitRecord>());
+                if signed.is_none_or(|signed| signed.commit.conversation != *id) {
+                    return refuse("it signs no commit of this conversation");
                 }
             }
-            _ if key.starts_with(&prefix) => records.put_entry(project, *kind, key, text)?,
+            RecordKey::CommitListing { conversation, .. }
+            | RecordKey::CommitHead { conversation, .. }
+                if *conversation == own => {}
             _ => return refuse("it belongs to another conversation"),
         }
+        records.put_record(project, record)?;
     }
     Ok(erases)
 }
@@ -220,14 +208,11 @@ pub(crate) fn check(
 ) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let tree = Tree::new(records, conversation.key);
-    for (kind, key) in expected.entries.keys() {
-        if *kind != EntryKind::CommitListed {
-            continue;
-        }
-        let Some((_, hash)) = listed_parts(key) else {
+    for key in expected.records.keys() {
+        let RecordKey::CommitListing { hash, .. } = key else {
             continue;
         };
-        for why in wrong(records, conversation, &tree, hash)? {
+        for why in wrong(records, conversation, &tree, *hash)? {
             problems.push(Problem { record: format!("commit {hash}"), why: why.to_owned() });
         }
     }
@@ -241,14 +226,14 @@ fn wrong(
     hash: CommitHash,
 ) -> Result<Vec<&'static str>> {
     let project = &conversation.project;
-    let Some(text) = records.entry(project, EntryKind::Commit, &hash.0.0)? else {
+    let Some(record) = records.record(project, &RecordKey::Commit(hash))? else {
         return Ok(vec!["it is missing"]);
     };
-    let Some(commit) = parse(&text).and_then(|json| Commit::from_json(&json)) else {
+    let Some(CommitRecord { commit, .. }) = record.decode() else {
         return Ok(vec!["it cannot be read"]);
     };
     let mut found = Vec::new();
-    if commit.facets.is_some() && Digest::of(text.as_bytes()) != hash.0 {
+    if commit.facets.is_some() && Digest::of(record.text().as_bytes()) != hash.0 {
         found.push("its hash does not fit its content");
         return Ok(found);
     }
@@ -263,14 +248,14 @@ fn wrong(
         }
         Err(_) => found.push("its window is no stretch of one path"),
     }
-    let book = Book::new(records, project);
+    let reader = CommitReader::new(records, project);
     for parent in &commit.parents {
-        if records.entry(project, EntryKind::Commit, &parent.0.0)?.is_none() {
+        if !records.has(project, &RecordKey::Commit(*parent))? {
             found.push("a commit that it builds on is missing");
         }
     }
-    if let Some(listed) = book.listed(hash, &commit)?
-        && book.view(commit, &listed, Vec::new())?.signature.is_some_and(|it| !it.valid)
+    if let Some(listed) = reader.listed(hash, &commit)?
+        && reader.view(commit, &listed, Vec::new())?.signature.is_some_and(|it| !it.valid)
     {
         found.push("its signature does not fit");
     }
@@ -280,21 +265,16 @@ fn wrong(
 /// Rings that are not as they were computed.
 pub(crate) fn check_rings(records: &dyn Read, project: &ProjectId) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
-    let mut range = KeyRange::prefix(&[]);
+    let mut query = RecordQuery::all(Family::Rings);
     loop {
-        let page = records.entries(project, EntryKind::Rings, &range, 1_000)?;
+        let page = records.records(project, &query, 1_000)?;
         let Some(last) = page.last() else {
             return Ok(problems);
         };
-        range = KeyRange::behind(&[], &last.key);
-        for entry in &page {
-            if rings::unsealed(&entry.key, &entry.text).is_none() {
-                let id: Option<[u8; 16]> = entry.key.as_slice().try_into().ok();
-                let turn =
-                    id.map_or_else(|| "a turn".to_owned(), |id| TurnId::from_bytes(id).to_string());
-                let why = "they are not as they were computed".to_owned();
-                problems.push(Problem { record: format!("rings of turn {turn}"), why });
-            }
+        query = query.after(last.key());
+        for record in page.iter().filter(|it| it.decode::<RingsRecord>().is_none()) {
+            let why = "they are not as they were computed".to_owned();
+            problems.push(Problem { record: record.key().to_string(), why });
         }
     }
 }

@@ -7,7 +7,7 @@ use tine_engine::{
     BundleRecord, Call, EntityQuery, Interpret, Merge, NewSource, Page, PurgeTarget, SearchQuery,
     StoreFacts, StoreTogether, StoreTurn,
 };
-use tine_store::MemoryStore;
+use tine_store::{Family, MemoryStore, Record};
 
 use super::{fact, runs};
 use crate::purge::{gone, purge};
@@ -135,10 +135,12 @@ fn a_bundle_whose_facts_were_changed_is_refused() {
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             match &mut changed[at] {
-                BundleRecord::Entry { kind, text, .. }
-                    if kind.as_str() == "observation" && text.contains("Ada") =>
+                BundleRecord::Record(record)
+                    if record.key().family() == Family::Observation
+                        && record.text().contains("Ada") =>
                 {
-                    *text = text.replace("Ada", "Eve");
+                    let text = record.text().replace("Ada", "Eve");
+                    *record = Record::verbatim(record.key().clone(), text);
                 }
                 BundleRecord::Piece { bytes, .. } => bytes[3] ^= 1,
                 _ => continue,

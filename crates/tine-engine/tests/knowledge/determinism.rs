@@ -15,7 +15,7 @@ use tine_engine::{
     AsOf, Call, Clock, Correct, End, Engine, FixedEntropy, Merge, NewFact, NewRelationship,
     NewSchema, Page, RelationshipQuery, RunQuery, Separate, StoreFacts,
 };
-use tine_store::{EntryKind, KeyRange, MemoryStore};
+use tine_store::{Family, MemoryStore, RecordQuery};
 use tine_testkit::machine::{StepClock, beginning};
 
 use super::cases::{self, Checked, ensure};
@@ -389,9 +389,8 @@ fn merging_and_separating_leave_the_bytes_of_every_observation() {
         let bytes = || {
             let mut found = None;
             let read = world.engine.store().read(&mut |records| {
-                let all = KeyRange::prefix(&[]);
-                found =
-                    Some(records.entries(&world.call.project, EntryKind::Observation, &all, 99)?);
+                let all = RecordQuery::all(Family::Observation);
+                found = Some(records.records(&world.call.project, &all, 99)?);
                 Ok(())
             });
             read.expect("entries that can be read");

@@ -1,4 +1,4 @@
-//! Keeps slots in step with the tree: a version that is deleted, or whose making is undone, is
+//! Synchronizes slots with the tree: a version that is deleted, or whose making is undone, is
 //! retracted; one that comes back stands again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use tine_core::facts::{Observation, Origin};
 use tine_core::{EntityId, ObservationId, TurnId};
 use tine_store::TurnLoc;
 
-use super::ledger::OBSERVATIONS_READ;
+use super::reader::OBSERVATIONS_READ;
 use crate::Result;
 use crate::log::mutation::Mutation;
 use crate::tree::shown::Piece;
@@ -25,7 +25,7 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[Piece]) -> Resul
     }
     let mut known = Retractions::default();
     for (turn, shown) in versions(mutation, runs)? {
-        for one in mutation.ledger().about_turn(&turn)? {
+        for one in mutation.knowledge().about_turn(&turn)? {
             if one.origin == Origin::Turn {
                 known.bring(mutation, &one, shown, HIDDEN)?;
             }
@@ -60,7 +60,7 @@ pub(crate) fn after_undo(
 ) -> Result<()> {
     let mut known = Retractions::default();
     for id in made {
-        let one = mutation.ledger().observation(id)?;
+        let one = mutation.knowledge().observation(id)?;
         if let Some(one) = one.filter(|one| one.retracts.is_none()) {
             known.bring(mutation, &one, !undone, UNDONE)?;
         }
@@ -70,7 +70,7 @@ pub(crate) fn after_undo(
 
 fn has_slots(mutation: &Mutation<'_>) -> Result<bool> {
     let id = &mutation.conversation().id;
-    Ok(mutation.ledger().conversation_entity(id)?.is_some())
+    Ok(mutation.knowledge().conversation_entity(id)?.is_some())
 }
 
 /// The retractions of entities behind the first observation that was asked about. They are read
@@ -113,7 +113,8 @@ impl Retractions {
     fn behind(&mut self, mutation: &Mutation<'_>, id: ObservationId) -> Result<&[Observation]> {
         let (from, known) = self.of.entry(id.entity).or_insert((u64::MAX, Vec::new()));
         if id.seq < *from {
-            let later = mutation.ledger().own_observations(id.entity, id.seq, OBSERVATIONS_READ)?;
+            let later =
+                mutation.knowledge().own_observations(id.entity, id.seq, OBSERVATIONS_READ)?;
             *known = later.into_iter().filter(|one| one.retracts.is_some()).collect();
             *from = id.seq;
         }

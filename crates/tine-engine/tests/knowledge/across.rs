@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tine_core::Json;
 use tine_engine::{Page, Purge, PurgeTarget};
-use tine_store::{EntryKind, KeyRange, MemoryStore};
+use tine_store::{Family, MemoryStore, RecordKey, RecordQuery};
 
 use super::runs::{keep, turn_envelope};
 use crate::world::{World, user};
@@ -21,15 +21,13 @@ fn holders(world: &World, word: &str) -> Vec<String> {
     let mut found = Vec::new();
     let project = &world.call.project;
     let read = world.engine.store().read(&mut |records| {
-        for kind in EntryKind::ALL {
-            for entry in records.entries(project, kind, &KeyRange::prefix(&[]), 1_000)? {
-                if entry.text.contains(word) {
-                    found.push(format!("{kind:?} {}", entry.text));
+        for family in Family::all() {
+            for record in records.records(project, &RecordQuery::all(family), 1_000)? {
+                if record.text().contains(word) {
+                    found.push(format!("{family:?} {}", record.text()));
                 }
-                if kind == EntryKind::Source {
-                    let id = entry.key.as_slice().try_into().expect("sixteen bytes");
-                    let id = tine_core::SourceId::from_bytes(id);
-                    let piece = records.piece(project, &id, 0)?.unwrap_or_default();
+                if let RecordKey::Source(id) = record.key() {
+                    let piece = records.piece(project, id, 0)?.unwrap_or_default();
                     if String::from_utf8_lossy(&piece).contains(word) {
                         found.push(format!("bytes of {id}"));
                     }

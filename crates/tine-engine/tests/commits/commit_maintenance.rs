@@ -7,13 +7,16 @@ use tine_core::{Commit, Digest, Json, Kind};
 use tine_engine::{
     BundleRecord, CommitQuery, Delete, DeleteMode, NewCommit, Page, Purge, PurgeTarget, TurnRef,
 };
-use tine_store::{EntryKind, MemoryStore, Store};
+use tine_store::{Family, MemoryStore, Record, RecordKey, RecordQuery, Store};
 
 use crate::world::{World, for_each_store, user};
 
-fn commits(world: &World) -> Vec<(Vec<u8>, String)> {
+fn commits(world: &World) -> Vec<(Digest, String)> {
     let of_commits = |record| match record {
-        BundleRecord::Entry { kind: EntryKind::Commit, key, text } => Some((key, text)),
+        BundleRecord::Record(record) => match record.key() {
+            RecordKey::Commit(hash) => Some((hash.0, record.text().to_owned())),
+            _ => None,
+        },
         _ => None,
     };
     world.export().into_iter().filter_map(of_commits).collect()
@@ -95,12 +98,12 @@ fn commits_travel_with_their_conversation_and_are_checked_on_arrival() {
         assert_eq!(listed.items.len(), 3);
         // Every commit is what its hash says, and a changed one is refused.
         for (key, text) in commits(world) {
-            assert_eq!(Digest::of(text.as_bytes()).0.as_slice(), key);
+            assert_eq!(Digest::of(text.as_bytes()), key);
         }
         let tampered = records.into_iter().map(|record| match record {
-            BundleRecord::Entry { kind: EntryKind::Commit, key, text } => {
-                let text = text.replace("\"message\":\"first\"", "\"message\":\"worse\"");
-                BundleRecord::Entry { kind: EntryKind::Commit, key, text }
+            BundleRecord::Record(record) if record.key().family() == Family::Commit => {
+                let text = record.text().replace("\"message\":\"first\"", "\"message\":\"worse\"");
+                BundleRecord::Record(Record::verbatim(record.key().clone(), text))
             }
             other => other,
         });
@@ -138,7 +141,7 @@ fn a_signature_that_does_not_fit_is_refused() {
     });
 }
 
-/// Every byte of every entry of commits and rings, flipped one at a time, is found and named.
+/// Every byte of every record of commits and rings, flipped one at a time, is found and named.
 #[test]
 fn a_flipped_byte_in_a_commit_is_found_and_named() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -148,30 +151,30 @@ fn a_flipped_byte_in_a_commit_is_found_and_named() {
     world.trip(said[0], &[("city", "Tokyo".into())]);
     world.commit(&talk, "main", "first");
     let project = world.call.project.clone();
-    let kinds =
-        [EntryKind::Commit, EntryKind::CommitListed, EntryKind::CommitHead, EntryKind::Rings];
+    let families = [Family::Commit, Family::CommitListing, Family::CommitHead, Family::Rings];
     let mut flips = 0;
-    for kind in kinds {
-        let mut entries = Vec::new();
-        let all = tine_store::KeyRange::default();
+    for family in families {
+        let mut found = Vec::new();
+        let all = RecordQuery::all(family);
         store
             .read(&mut |records| {
-                entries = records.entries(&project, kind, &all, 10)?;
+                found = records.records(&project, &all, 10)?;
                 Ok(())
             })
-            .expect("entries");
-        assert!(!entries.is_empty(), "{kind:?}");
-        for entry in entries {
-            for at in (0..entry.text.len()).step_by(7) {
-                let mut bytes = entry.text.clone().into_bytes();
+            .expect("records");
+        assert!(!found.is_empty(), "{family:?}");
+        for record in found {
+            for at in (0..record.text().len()).step_by(7) {
+                let mut bytes = record.text().as_bytes().to_vec();
                 bytes[at] ^= 1;
                 let Ok(text) = String::from_utf8(bytes) else {
                     continue;
                 };
                 let put = |text: String| {
-                    let (project, key) = (project.clone(), entry.key.clone());
+                    let project = project.clone();
+                    let changed = Record::verbatim(record.key().clone(), text);
                     let job = move |records: &mut dyn tine_store::Write| {
-                        records.put_entry(&project, kind, &key, &text)?;
+                        records.put_record(&project, &changed)?;
                         Ok(tine_store::Verdict::Commit)
                     };
                     store.write(Box::new(job)).expect("a write");
@@ -179,8 +182,8 @@ fn a_flipped_byte_in_a_commit_is_found_and_named() {
                 put(text.clone());
                 let problems = world.engine.verify().expect("a check").problems;
                 // JSON that means the same is no damage: listed entries are compared by meaning.
-                assert!(!problems.is_empty(), "{kind:?} at {at}: {text}");
-                put(entry.text.clone());
+                assert!(!problems.is_empty(), "{family:?} at {at}: {text}");
+                put(record.text().to_owned());
                 flips += 1;
             }
         }

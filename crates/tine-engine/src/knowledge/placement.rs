@@ -12,10 +12,10 @@
 use std::collections::BTreeSet;
 
 use tine_core::facts::Slot;
-use tine_core::{EntityId, Message, Name, Reference, Role, TurnId};
-use tine_store::{Branch, EntryKind, KeyRange, Origin, Turn, TurnLoc};
+use tine_core::{Message, Name, Reference, Role, TurnId};
+use tine_store::{Branch, IndexKey, IndexQuery, Origin, Turn, TurnLoc};
 
-use super::keys;
+use super::reader::entity_of;
 use crate::StoreTurn;
 use crate::log::mutation::Mutation;
 use crate::ops::append::{equal_child, growing, make_chain, says_the_same};
@@ -93,28 +93,26 @@ impl Line {
 
 /// The slots of a host's turn.
 fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
-    let range = KeyRange::prefix(&keys::slots_of_turn(&mutation.conversation().id, turn_id));
-    let (project, limit) = (&mutation.call.project, VERSIONS_TRIED);
-    let found = mutation.reader().entries(project, EntryKind::Slot, &range, limit)?;
-    found.iter().map(|entry| known_slot(mutation, entry)).collect()
+    let query = IndexQuery::slots_of_turn(&mutation.conversation().id, turn_id);
+    let found = mutation.reader().index_keys(&mutation.call.project, &query, VERSIONS_TRIED)?;
+    found.iter().map(|key| known_slot(mutation, key)).collect()
 }
 
-fn known_slot(mutation: &Mutation<'_>, entry: &tine_store::Entry) -> Result<Slot> {
-    let entity: Option<EntityId> = entry.text.parse().ok();
-    let entity = tine_store::required(entity, || "a slot".to_owned())?;
-    let known = mutation.ledger().entity(entity)?.and_then(|known| known.slot);
+fn known_slot(mutation: &Mutation<'_>, key: &IndexKey) -> Result<Slot> {
+    let entity = entity_of(key)?;
+    let known = mutation.knowledge().entity(entity)?.and_then(|known| known.slot);
     Ok(tine_store::required(known, || format!("entity {entity}"))?.1)
 }
 
 /// The turns that are versions of a slot, shown or not, newest first.
 fn versions(mutation: &Mutation<'_>, slot: &Slot) -> Result<Vec<Turn>> {
-    let ledger = mutation.ledger();
-    let Some(id) = ledger.slot_entity(&mutation.conversation().id, slot)? else {
+    let knowledge = mutation.knowledge();
+    let Some(id) = knowledge.slot_entity(&mutation.conversation().id, slot)? else {
         return Ok(Vec::new());
     };
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    for one in ledger.last_observations(id, VERSIONS_TRIED)? {
+    for one in knowledge.last_observations(id, VERSIONS_TRIED)? {
         let Some(turn) = one.turn.filter(|turn| seen.insert(*turn)) else {
             continue;
         };
@@ -265,13 +263,12 @@ fn last_answer(
     turn_id: &str,
     line: &Line,
 ) -> Result<Option<(Slot, Vec<Turn>, u32)>> {
-    let range = KeyRange::prefix(&keys::answers_of_turn(&mutation.conversation().id, turn_id));
-    let mut range = range.backwards();
+    let query = IndexQuery::answers_of_turn(&mutation.conversation().id, turn_id);
+    let mut query = query.backwards();
     loop {
-        let project = &mutation.call.project;
-        let found = mutation.reader().entries(project, EntryKind::Slot, &range, PARTS_READ)?;
-        for entry in &found {
-            let slot = known_slot(mutation, entry)?;
+        let found = mutation.reader().index_keys(&mutation.call.project, &query, PARTS_READ)?;
+        for key in &found {
+            let slot = known_slot(mutation, key)?;
             let versions = versions(mutation, &slot)?;
             for version in &versions {
                 if line.holds_version(tree, version)? {
@@ -281,7 +278,7 @@ fn last_answer(
             }
         }
         match found.last() {
-            Some(entry) if found.len() == PARTS_READ => range.to = Some(entry.key.clone()),
+            Some(last) if found.len() == PARTS_READ => query = query.after(last),
             _ => return Ok(None),
         }
     }

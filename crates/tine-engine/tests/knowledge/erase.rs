@@ -146,7 +146,7 @@ fn a_log_tells_of_every_source_and_run_of_one_store() {
         };
         let done = world.engine.store_together(&world.call, request).expect("a store");
         let told = |kind: &str| {
-            let is = |it: &&BundleRecord| matches!(it, BundleRecord::Entry { kind: of, .. } if of.as_str() == kind);
+            let is = |it: &&BundleRecord| matches!(it, BundleRecord::Record(of) if of.key().family().as_str() == kind);
             world.export().iter().filter(is).count()
         };
         assert_eq!((told("source"), told("interpretation")), (2, 3));

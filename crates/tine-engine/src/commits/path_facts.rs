@@ -1,4 +1,4 @@
-//! What is known at a turn: what the observations say whose turns lie on its path.
+//! Facts on a path: what the observations on the path to a turn say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,55 +6,59 @@ use tine_core::commit::{Fact, Held, State, Value};
 use tine_core::facts::reduce::{Order, reduce, schema_version};
 use tine_core::facts::schema::Strategy;
 use tine_core::{EntityId, ObservationId, TurnId};
-use tine_store::{EntryKind, KeyRange, TurnLoc};
+use tine_store::{IndexKey, IndexQuery, TurnLoc};
 
 use super::window::Stretch;
 use crate::Result;
-use crate::knowledge::{Ledger, keys, name};
+use crate::knowledge::{KnowledgeReader, name};
 use crate::tree::shown::Tree;
 
 /// What the observations on a path say.
-pub(super) struct Known {
+pub(super) struct PathFacts {
     pub state: State,
     /// How deep the turn of each of these observations lies.
     depths: BTreeMap<ObservationId, u32>,
 }
 
-impl Known {
+impl PathFacts {
     /// What is known at a turn. Corrections that name no turn hold on every path.
-    pub(super) fn at(ledger: &Ledger<'_>, tree: &Tree<'_>, end: Option<TurnLoc>) -> Result<Known> {
-        let mut known = Known { state: State::default(), depths: BTreeMap::new() };
+    pub(super) fn at(
+        knowledge: &KnowledgeReader<'_>,
+        tree: &Tree<'_>,
+        end: Option<TurnLoc>,
+    ) -> Result<PathFacts> {
+        let mut known = PathFacts { state: State::default(), depths: BTreeMap::new() };
         let Some(end) = end else {
             return Ok(known);
         };
         let path = turns_of(tree, &Stretch::to(tree, end)?)?;
         let mut entities = BTreeSet::new();
-        for (turn, id) in observed(ledger, &path)? {
+        for (turn, id) in observed(knowledge, &path)? {
             known.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
-            entities.insert(speaks_of(ledger, id)?);
+            entities.insert(speaks_of(knowledge, id)?);
         }
         for entity in entities.into_iter().flatten() {
-            known.learn(ledger, entity, &path)?;
+            known.learn(knowledge, entity, &path)?;
         }
         Ok(known)
     }
 
     fn learn(
         &mut self,
-        ledger: &Ledger<'_>,
+        knowledge: &KnowledgeReader<'_>,
         id: EntityId,
         path: &BTreeMap<TurnId, u32>,
     ) -> Result<()> {
-        let entity = ledger.standing_for(ledger.known_entity(id)?)?;
+        let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
         if entity.slot.is_some() || entity.conversation.is_some() || entity.deleted_at.is_some() {
             return Ok(());
         }
-        let mut said = ledger.observations(entity.id)?;
+        let mut said = knowledge.observations(entity.id)?;
         said.retain(|one| match &one.turn {
             Some(turn) => path.contains_key(turn),
             None => one.retracts.is_some() || one.correction,
         });
-        let schema = ledger.schema(&entity.entity_type, schema_version(&said))?;
+        let schema = knowledge.schema(&entity.entity_type, schema_version(&said))?;
         let snapshot = reduce(&schema, Order::ObservedTime, &said);
         let mut fact = Fact {
             entity_type: entity.entity_type.clone(),
@@ -80,55 +84,45 @@ impl Known {
     }
 }
 
-/// Look-ups that are read at once.
+/// Index keys that are read at once.
 const AT_ONCE: usize = 128;
 
 /// Observations that name one of these turns. Only turns that have some cost anything: what lies
 /// between two of them belongs to other conversations and is passed over.
 pub(super) fn observed<T>(
-    ledger: &Ledger<'_>,
+    knowledge: &KnowledgeReader<'_>,
     turns: &BTreeMap<TurnId, T>,
 ) -> Result<Vec<(TurnId, ObservationId)>> {
     let mut found = Vec::new();
     let Some((last, _)) = turns.last_key_value() else {
         return Ok(found);
     };
-    let end = KeyRange::prefix(last.as_bytes()).to;
-    let mut next = turns.first_key_value().map(|(first, _)| first.as_bytes().to_vec());
-    while let Some(from) = next {
-        let range = KeyRange { from, to: end.clone(), backwards: false };
-        let kind = EntryKind::ObservationOfTurn;
-        let page = ledger.records.entries(ledger.project, kind, &range, AT_ONCE)?;
-        let mut at = None;
-        for entry in &page {
-            let turn = entry.key.first_chunk::<16>().copied().map(TurnId::from_bytes);
-            at = turn;
-            if let (Some(turn), Some(id)) = (turn, keys::observation_at_end(&entry.key))
-                && turns.contains_key(&turn)
-            {
-                found.push((turn, id));
+    let from = |turn: &TurnId| IndexQuery::about_turns(turn, last);
+    let mut next = turns.first_key_value().map(|(first, _)| from(first));
+    while let Some(query) = next.take() {
+        let page = knowledge.records.index_keys(knowledge.project, &query, AT_ONCE)?;
+        for key in &page {
+            let IndexKey::ObservationOfTurn { turn, observation } = key else { continue };
+            if turns.contains_key(turn) {
+                found.push((*turn, *observation));
             }
         }
-        next = match (at, page.last()) {
-            (Some(turn), Some(last)) if page.len() == AT_ONCE => {
-                if turns.contains_key(&turn) {
-                    Some([last.key.as_slice(), &[0]].concat())
-                } else {
-                    turns.range(turn..).next().map(|(turn, _)| turn.as_bytes().to_vec())
-                }
-            }
-            _ => None,
-        };
+        if let Some(key @ IndexKey::ObservationOfTurn { turn, .. }) = page.last()
+            && page.len() == AT_ONCE
+        {
+            next = match turns.contains_key(turn) {
+                true => Some(query.after(key)),
+                false => turns.range(*turn..).next().map(|(turn, _)| from(turn)),
+            };
+        }
     }
     Ok(found)
 }
 
-/// The entity that an observation speaks of now.
-fn speaks_of(ledger: &Ledger<'_>, id: ObservationId) -> Result<Option<EntityId>> {
-    let moved = ledger.records.entry(ledger.project, EntryKind::Moved, &keys::observation(id))?;
-    let moved = moved.as_deref().and_then(crate::knowledge::parse);
-    let to = moved.and_then(|moved| crate::log::change::parsed(&moved, "to")).unwrap_or(id.entity);
-    Ok(ledger.entity(to)?.map(|entity| entity.id))
+/// Returns the entity that an observation describes now.
+fn speaks_of(knowledge: &KnowledgeReader<'_>, id: ObservationId) -> Result<Option<EntityId>> {
+    let to = knowledge.moved(id)?.map_or(id.entity, |moved| moved.to);
+    Ok(knowledge.entity(to)?.map(|entity| entity.id))
 }
 
 /// The turns of a stretch that are shown, with their depths; of halves also the whole.

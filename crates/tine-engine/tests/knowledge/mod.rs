@@ -47,7 +47,7 @@ mod meanwhile;
 mod runs;
 mod seeds;
 mod silent;
-mod together;
+mod store_all;
 mod transfer;
 mod turns;
 

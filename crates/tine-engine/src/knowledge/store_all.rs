@@ -10,10 +10,9 @@
 use tine_core::facts::{Endpoint, Relation, envelope};
 use tine_core::json::{Json, object};
 use tine_core::{ProjectId, SourceId};
-use tine_store::Read;
+use tine_store::{Edge, Read};
 
 use super::facts::{self, StoreReceipt};
-use super::keys::Edge;
 use super::sources::{self, Prepared, SourceReceipt};
 use super::turns::{self, TurnReceipt};
 use crate::log::change::{all_parsed, parsed, text, texts};
@@ -93,7 +92,7 @@ fn payload(parts: &Parts) -> Json {
     ])
 }
 
-fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<Together> {
+fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<CombinedReceipt> {
     let mut done = StoredParts::default();
     let turn = match &parts.turn {
         None => None,
@@ -135,7 +134,7 @@ fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<Together> {
         }
         take_facts(&mut done, kept);
     }
-    Ok(Together { turn, parts: done })
+    Ok(CombinedReceipt { turn, parts: done })
 }
 
 fn relate(
@@ -167,12 +166,12 @@ fn take_facts(parts: &mut StoredParts, kept: StoreReceipt) {
 }
 
 /// What a store did, as a repeated call finds it.
-struct Together {
+struct CombinedReceipt {
     turn: Option<TurnReceipt>,
     parts: StoredParts,
 }
 
-impl Receipt for Together {
+impl Receipt for CombinedReceipt {
     fn to_json(&self) -> Json {
         let facts = self.parts.interpretation.zip(self.parts.facts_source).map(|(run, source)| {
             let related = self.parts.relationships.iter().map(|it| {
@@ -216,7 +215,7 @@ impl Receipt for Together {
             Json::Null => None,
             turn => Some(TurnReceipt::from_json(turn)?),
         };
-        Some(Together { turn, parts })
+        Some(CombinedReceipt { turn, parts })
     }
 
     fn recall(&mut self, records: &dyn Read, project: &ProjectId) -> Result<()> {
