@@ -162,7 +162,7 @@ impl<'a> Prompt<'a> {
     }
 
     fn show(&self, update: Value) {
-        self.out.send(&bodies::update(&self.session, update));
+        self.out.send(&wire::update(&self.session, update));
     }
 
     /// The blocks of the question, checked.
@@ -185,7 +185,7 @@ impl<'a> Prompt<'a> {
     /// Records the question, and before it results for calls that were left open.
     fn record_question(&mut self, question: &[Value]) -> Result<TurnId, Refusal> {
         let limits = self.agent.engine.limits();
-        let blocks = question.iter().map(|block| bodies::exact(block, limits));
+        let blocks = question.iter().map(|block| wire::exact(block, limits));
         let blocks = Json::Array(blocks.collect::<Result<_, _>>()?);
         let body = Body::from_content(blocks, Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
@@ -201,10 +201,10 @@ impl<'a> Prompt<'a> {
             match self.agent.engine.append(&call, self.at_tip(messages)) {
                 Ok(done) => {
                     self.branch = done.branch;
-                    for (turn, _) in done.turns.iter().filter(|(turn, _)| turn.role == Role::Tool) {
+                    for turn in done.turns.iter().filter(|turn| turn.role == Role::Tool) {
                         show::turn(turn).into_iter().for_each(|update| self.show(update));
                     }
-                    if let Some((turn, _)) = done.turns.last() {
+                    if let Some(turn) = done.turns.last() {
                         return Ok(turn.id);
                     }
                 }

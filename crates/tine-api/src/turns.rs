@@ -207,7 +207,7 @@ impl Serialize for Blocks<'_> {
         }
         match self.0 {
             Body::Text(text) => [TextBlock { text, r#type: "text" }].serialize(serializer),
-            Body::Blocks(canonical) => json::exact::raw(canonical.clone(), serializer),
+            Body::Blocks(canonical) => json::exact::raw(canonical, serializer),
         }
     }
 }

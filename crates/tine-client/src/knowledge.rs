@@ -15,12 +15,12 @@ use tine_api::{
 };
 use tine_core::facts::Schema;
 use tine_core::limits::PIECE_BYTES;
-use tine_core::{ConversationId, Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
+use tine_core::{ConversationId, Digest, EntityId, InterpretationId, SourceId, Timestamp};
 
 use crate::address::Address;
 use crate::exchange::{Patience, Upload};
 use crate::operations::{nothing, unreadable};
-use crate::{Client, refusal};
+use crate::Client;
 
 fn patience(wait: bool) -> Patience {
     if wait { Patience::Long } else { Patience::Ordinary }
@@ -163,7 +163,9 @@ impl Knowledge for Client {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Reinterpret { idempotency_key, ..request.into() };
         let address = Address::of(&["interpretations"]);
-        Ok(self.send_patiently(call, Method::POST, address, &body, patience(wait))?.items)
+        let made: Listing<_> =
+            self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
+        Ok(made.items)
     }
 
     fn retry_interpretation(
@@ -214,7 +216,7 @@ impl Knowledge for Client {
         turn_id: &str,
     ) -> Result<Vec<EntityView>> {
         let address = Address::of(&["conversations", conversation.as_str(), "slots"]);
-        Ok(self.get(call, address.with("turn_id", turn_id))?.items)
+        self.items(call, address.with("turn_id", turn_id))
     }
 
     fn observations(
@@ -234,7 +236,7 @@ impl Knowledge for Client {
         field: Option<&str>,
     ) -> Result<Vec<FieldProvenance>> {
         let address = entity_at(id, &["provenance"]).with_option("field", field);
-        Ok(self.get(call, address)?.items)
+        self.items(call, address)
     }
 
     fn timeline(
@@ -324,6 +326,6 @@ impl Knowledge for Client {
     }
 
     fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {
-        Ok(self.get(call, Address::of(&["schemas"]))?.items)
+        self.items(call, Address::of(&["schemas"]))
     }
 }

@@ -90,9 +90,15 @@ impl Client {
         })
     }
 
-    /// The turns at one of a turn's lists.
+    /// Reads a list that comes whole.
+    pub(crate) fn items<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<Vec<T>> {
+        let listing: Listing<T> = self.get(call, address)?;
+        Ok(listing.items)
+    }
+
+    /// Reads one of a turn's lists of turns.
     fn turns(&self, call: &Call, turn: &TurnRef, list: &str) -> Result<Vec<TurnView>> {
-        Ok(self.get(call, turn_at(turn, &[list]))?.items)
+        self.items(call, turn_at(turn, &[list]))
     }
 
     fn turn_back(
@@ -179,17 +185,16 @@ impl Operations for Client {
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
-        Ok(self
-            .exchange
-            .ask(&Ask {
+        let projects: Listing<_> =
+            self.exchange.ask(&Ask {
                 method: Method::GET,
                 address: Address::of(&["projects"]),
                 call: None,
                 body: None,
                 reads: true,
                 patience: Patience::Ordinary,
-            })?
-            .items)
+            })?;
+        Ok(projects.items)
     }
 
     fn project(&self, id: &ProjectId) -> Result<ProjectView> {
@@ -358,12 +363,12 @@ impl Operations for Client {
     }
 
     fn tails(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<Tail>> {
-        Ok(self.get(call, conversation_at(conversation, &["tails"]))?.items)
+        self.items(call, conversation_at(conversation, &["tails"]))
     }
 
     fn branches(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<BranchView>> {
         let address = conversation_at(conversation, &["branches"]);
-        Ok(self.get(call, address)?.items)
+        self.items(call, address)
     }
 
     fn branch(

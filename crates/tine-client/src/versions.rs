@@ -95,7 +95,7 @@ impl Versions for Client {
                 address.with("entity_id", entity).with("field", field)
             }
         };
-        Ok(self.get(call, address)?.items)
+        self.items(call, address)
     }
 
     fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected> {
@@ -117,6 +117,6 @@ impl Versions for Client {
         branch: &str,
     ) -> Result<Vec<Drift>> {
         let address = Address::of(&["drift"]).with(WITHIN, conversation).with("branch", branch);
-        Ok(self.get(call, address)?.items)
+        self.items(call, address)
     }
 }

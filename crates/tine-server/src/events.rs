@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tine_api::FeedEntry;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -174,7 +173,7 @@ impl Follower {
         let (entries, now) = read.ok()?.ok()?;
         for entry in entries {
             let (position, kind) = (entry.position.0, entry.operation.kind.clone());
-            let data = serde_json::to_string(&Event::from(entry)).ok()?;
+            let data = serde_json::to_string(&entry).ok()?;
             let event = format!("id: {position}\nevent: {kind}\ndata: {data}\n\n");
             self.ready.push_back(Bytes::from(event));
         }

@@ -142,7 +142,7 @@ fn say(
         };
         let done = engine.append(&call.clone().with_redacted(redacted), request)?;
         let said = done.turns.into_iter().next_back();
-        let (question, _) = said.ok_or_else(|| Problem::new(Kind::Internal, "no turn was made"))?;
+        let question = said.ok_or_else(|| Problem::new(Kind::Internal, "no turn was made"))?;
         if done.replayed {
             let now = engine.branch(call, &conversation, &name)?;
             if now.tip != Some(question.id) {
@@ -371,7 +371,7 @@ fn record(
     let (Some(old), branch) = (wanted.instead_of, &wanted.branch) else {
         let branch = wanted.branch.as_ref().ok_or_else(internal)?;
         let done = reply.record(branch, wanted.question.id, id, message)?;
-        let (turn, _) = done.turns.into_iter().next_back().ok_or_else(internal)?;
+        let turn = done.turns.into_iter().next_back().ok_or_else(internal)?;
         return Ok((turn, Some(done.branch), done.forked));
     };
     let request = tine_engine::Regenerate {

@@ -24,7 +24,6 @@ use tine_api::bodies::{self, Common};
 use tine_core::{Kind, SourceId};
 use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
 use tine_formats::redact::{self, Redacted};
-use tine_formats::wire as bodies;
 use tine_store::PIECE_BYTES;
 use tokio::sync::mpsc;
 

@@ -116,7 +116,7 @@ impl Relay {
         let id = format!("record-{}", session.branch);
         let mut notice = show::chunk(show::THINKING, &id, show::text(words));
         notice["_meta"] = json!({ "tine": { "unrecorded": unrecorded } });
-        self.out.send(&bodies::update(&session.id, notice));
+        self.out.send(&wire::update(&session.id, notice));
     }
 
     /// Stores what could not be stored before, and refuses while that still fails.
@@ -181,7 +181,7 @@ impl Relay {
     ) -> Result<TurnId, Refusal> {
         let (engine, call) = (&self.recorder.engine, &self.recorder.call);
         let limits = engine.limits();
-        let exact = blocks.iter().map(|block| bodies::exact(block, limits));
+        let exact = blocks.iter().map(|block| wire::exact(block, limits));
         let content = Json::Array(exact.collect::<Result<_, _>>()?);
         let body = Body::from_content(content, Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
@@ -253,7 +253,7 @@ impl Relay {
                 "others wrote to the session; it goes on in a branch of its own");
         }
         state.branch = done.branch;
-        let last = done.turns.last().map(|(turn, _)| turn.id);
+        let last = done.turns.last().map(|turn| turn.id);
         last.ok_or_else(|| Refusal::of(tine_core::Kind::Internal, "nothing was appended"))
     }
 
@@ -300,17 +300,17 @@ impl Relay {
         }
         let limits = self.recorder.engine.limits();
         let custom_data = match custom.as_object().is_some_and(|it| !it.is_empty()) {
-            true => Some(bodies::exact(&json!({ "acp": custom }), limits)?),
+            true => Some(wire::exact(&json!({ "acp": custom }), limits)?),
             false => None,
         };
-        let source_info = Some(bodies::exact(&known, limits)?);
+        let source_info = Some(wire::exact(&known, limits)?);
         Ok(Metadata { source_info, custom_data, ..Metadata::default() })
     }
 
     /// Content as a body; what the store refuses is told of.
     fn body(&self, content: &[Value], role: Role) -> Body {
         let limits = self.recorder.engine.limits();
-        let blocks = content.iter().map(|block| bodies::exact(block, limits).ok());
+        let blocks = content.iter().map(|block| wire::exact(block, limits).ok());
         let body = blocks
             .collect::<Option<Vec<_>>>()
             .and_then(|blocks| Body::from_content(Json::Array(blocks), role, limits).ok());

@@ -2,20 +2,24 @@
 //! so that no digit is lost. For use with `#[serde(with = "tine_core::json::exact")]`.
 
 use serde::de::Error as _;
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::value::RawValue;
 
 use super::{Json, MAX_DEPTH, parse};
 
 /// Serializes a value as its canonical bytes.
 pub fn serialize<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
-    raw(json.to_canonical(), serializer)
+    raw(&json.to_canonical(), serializer)
 }
 
-/// Serializes canonical JSON as it is.
-pub fn raw<S: Serializer>(canonical: String, serializer: S) -> Result<S::Ok, S::Error> {
-    RawValue::from_string(canonical).map_err(S::Error::custom)?.serialize(serializer)
+/// Serializes canonical JSON as it is, under the name by which `serde_json` knows a [`RawValue`].
+/// Making a `RawValue` instead would copy the text and parse it again.
+pub fn raw<S: Serializer>(canonical: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    const RAW_VALUE: &str = "$serde_json::private::RawValue";
+    let mut raw = serializer.serialize_struct(RAW_VALUE, 1)?;
+    raw.serialize_field(RAW_VALUE, canonical)?;
+    raw.end()
 }
 
 /// Reads a value from the bytes of its field.
@@ -35,7 +39,7 @@ pub mod object {
     pub fn serialize<S: Serializer>(object: &Object, serializer: S) -> Result<S::Ok, S::Error> {
         let mut canonical = String::new();
         object.write_canonical(&mut canonical);
-        raw(canonical, serializer)
+        raw(&canonical, serializer)
     }
 
     /// Reads an object from the bytes of its field.

@@ -69,7 +69,7 @@ fn list(asked: &Asked, path: All, _: NoBody) -> Answered<List<BranchView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().branches(&asked.call, &id)?;
     let items = found.into_iter().map(BranchView::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn create(asked: &Asked, path: All, body: bodies::NewBranch) -> Answered<Answer<BranchView>> {

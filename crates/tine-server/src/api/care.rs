@@ -33,9 +33,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<Stats>> {
     let limits = asked.engine().limits();
     let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
-    let mut stats = Stats::from(asked.engine().stats(&asked.call, id.as_ref())?);
+    let mut stats = asked.engine().stats(&asked.call, id.as_ref())?;
     if query.usage.unwrap_or(id.is_some()) {
-        stats = stats.with_usage(asked.engine().usage(&asked.call, id.as_ref())?);
+        stats.usage = Some(asked.engine().usage(&asked.call, id.as_ref())?);
     }
     Ok(Reply::ok(answer(asked, stats)))
 }

@@ -142,7 +142,7 @@ fn merge(asked: &Asked, _: OnlyProject, body: bodies::Merge) -> Answered<Answer<
     let mut request = body.into_request(asked.engine().limits())?;
     let summary = match &mut request.summary {
         Summary::Text(words) => Some(words),
-        Summary::None | Summary::Made => None,
+        Summary::None | Summary::Generated => None,
     };
     let call = without_secrets(asked, request.message.iter_mut().chain(summary), []);
     let done = asked.engine().merge(&call, request)?;

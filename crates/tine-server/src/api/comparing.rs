@@ -104,7 +104,7 @@ fn blame(asked: &Asked, query: Origin, _: NoBody) -> Answered<List<Blamed>> {
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;
     let found = asked.engine().blame(&asked.call, BlameQuery { at, of })?;
     let items = found.into_iter().map(Blamed::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn bisect(asked: &Asked, query: First, _: NoBody) -> Answered<Answer<Bisected>> {
@@ -130,5 +130,5 @@ fn drift(asked: &Asked, query: OfBranch, _: NoBody) -> Answered<List<Drift>> {
     let branch = query.branch.as_deref().unwrap_or("main");
     let found = asked.engine().drift(&asked.call, &id, branch)?;
     let items = found.into_iter().map(Drift::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }

@@ -170,7 +170,7 @@ fn slots(asked: &Asked, query: OfTurn, _: NoBody) -> Answered<List<EntityView>> 
     let within = conversation(&query.conversation_id, asked.engine().limits())?;
     let found = asked.engine().slots(&asked.call, &within, &query.turn_id)?;
     let items = found.into_iter().map(EntityView::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn observations(asked: &Asked, query: Observed, _: NoBody) -> Answered<List<ObservationView>> {
@@ -182,7 +182,7 @@ fn provenance(asked: &Asked, query: OneField, _: NoBody) -> Answered<List<FieldP
     let (entity, field) = (id(&query.entity)?, query.field.as_deref());
     let found = asked.engine().field_provenance(&asked.call, entity, field)?;
     let items = found.into_iter().map(FieldProvenance::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn correct(asked: &Asked, path: One, body: bodies::Correct) -> Answered<Answer<ObservationView>> {

@@ -138,8 +138,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/prompts/{hash}", about("getPrompt", "A prompt by its hash"), prompt)
 }
 
-fn shown(runs: Vec<InterpretationView>) -> Items<InterpretationView> {
-    Items::all(runs.into_iter().map(InterpretationView::from).collect())
+fn shown(runs: Vec<InterpretationView>) -> Listing<InterpretationView> {
+    Listing::all(runs.into_iter().map(InterpretationView::from).collect())
 }
 
 fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<InterpretationView>> {
@@ -235,5 +235,5 @@ fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<Prompt
         Problem::new(Kind::Invalid, error.to_string())
     })?;
     let prompt = asked.engine().prompt(&asked.call, hash)?;
-    Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash.to_hex(), prompt })))
+    Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash, prompt })))
 }

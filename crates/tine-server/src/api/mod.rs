@@ -31,7 +31,7 @@ use crate::problem::Problem;
 use crate::route::{Asked, Parameters, Routes};
 
 /// A page of a list.
-pub(crate) type List<T> = Answer<Items<T>>;
+pub(crate) type List<T> = Answer<Listing<T>>;
 
 /// Every route under `/api/v1`.
 pub(crate) fn routes() -> Routes {

@@ -135,7 +135,7 @@ fn create(
 ) -> Answered<Answer<RelationshipView>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().create_relationship(&asked.call, request)?;
-    Ok(Reply::made(made.1 == Outcome::Created, answer(asked, made.into())))
+    Ok(Reply::made(made.outcome == Some(Outcome::Created), answer(asked, made.into())))
 }
 
 fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<Removed>> {
@@ -163,7 +163,7 @@ fn list_schemas(
 ) -> Answered<List<tine_core::facts::Schema>> {
     let found = asked.engine().schemas(&asked.call)?;
     let items = found.into_iter().map(tine_core::facts::Schema::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn register(

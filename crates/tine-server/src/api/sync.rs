@@ -53,7 +53,7 @@ fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<LogEnd>> {
             let conversation = conversation(&id, engine.limits())?;
             let end = engine.log_end(call, &conversation)?;
             let end = end.map(|end| tine_engine::LogEnd { conversation, end }.into());
-            Items::all(end.into_iter().collect())
+            Listing::all(end.into_iter().collect())
         }
     };
     Ok(Reply::ok(answer(asked, found)))
@@ -70,8 +70,7 @@ fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<LogHashes>
         let why = format!("at most {ENTRIES} entries at once, not {}", entries.len());
         return Err(Problem::new(Kind::TooLarge, why));
     }
-    let found = asked.engine().log_hashes(&asked.call, &id, &entries)?;
-    let hashes = found.into_iter().map(|hash| hash.map(|hash| hash.to_string())).collect();
+    let hashes = asked.engine().log_hashes(&asked.call, &id, &entries)?;
     Ok(Reply::ok(answer(asked, LogHashes { hashes })))
 }
 

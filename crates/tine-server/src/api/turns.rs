@@ -261,7 +261,7 @@ fn append(asked: &Asked, path: InConversation, body: bodies::Append) -> Answered
         add(&mut redacted, redact::messages(&mut request.messages));
     }
     let done = asked.engine().append(&asked.call.clone().with_redacted(redacted), request)?;
-    let new = done.turns.iter().any(|(_, outcome)| *outcome == Outcome::Created);
+    let new = done.turns.iter().any(|turn| turn.outcome == Some(Outcome::Created));
     let tag = etag(&done.branch);
     Ok(Reply::made(new && !done.replayed, answer(asked, done.into())).with_etag(tag))
 }
@@ -286,7 +286,7 @@ fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<PathPag
     if let Some(role) = query.role {
         found.turns.retain(|turn| turn.role.as_str() == role.as_str());
     }
-    Ok(Reply::bytes(view::bytes::path(asked.project(), &found)).with_etag(etag(&branch)))
+    Ok(Reply::ok(answer(asked, found)).with_etag(etag(&branch)))
 }
 
 fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<TopologyPage>> {
@@ -316,7 +316,7 @@ fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<Tail>>
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().tails(&asked.call, &id)?;
     let items = found.into_iter().map(Tail::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn find(asked: &Asked, path: &One) -> Result<TurnRef, Problem> {
@@ -371,7 +371,6 @@ pub(crate) enum OpenCalls {
 }
 
 /// A path, a window of it, or its rendering for a provider.
-#[expect(dead_code, reason = "paths and windows are sent as bytes; their form is described here")]
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum PathForm {
@@ -427,7 +426,7 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
         let turn = TurnRef { conversation, turn: to };
         let request = WindowQuery { turn, branch: query.branch, before, after };
         let found = engine.window(&asked.call, request)?;
-        return Ok(Reply::bytes(view::bytes::window(asked.project(), &found)));
+        return Ok(Reply::ok(answer(asked, PathForm::Window(found))));
     }
     let selection = match size("last", query.last)? {
         Some(last) => Selection::Last(last),
@@ -440,12 +439,11 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
         return Ok(Reply::ok(answer(asked, PathForm::Rendering(made))));
     }
     let found = engine.path(&asked.call, request)?;
-    Ok(Reply::bytes(view::bytes::path(asked.project(), &found)))
+    Ok(Reply::ok(answer(asked, PathForm::Path(found))))
 }
 
-fn turns(asked: &Asked, found: Vec<tine_engine::TurnView>) -> Answered<List<TurnView>> {
-    let items = found.into_iter().map(TurnView::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+fn turns(asked: &Asked, found: Vec<TurnView>) -> Answered<List<TurnView>> {
+    Ok(Reply::ok(answer(asked, Listing::all(found))))
 }
 
 fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
@@ -498,7 +496,7 @@ fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edi
         add(&mut redacted, redact::body(&mut request.body));
     }
     let done = engine.edit(&asked.call.clone().with_redacted(redacted), request)?;
-    Ok(Reply::made(done.outcome == Outcome::Created, answer(asked, done.into())))
+    Ok(Reply::made(done.turn.outcome == Some(Outcome::Created), answer(asked, done.into())))
 }
 
 fn split(asked: &Asked, path: One, body: bodies::SplitTurn) -> Answered<Answer<SplitDone>> {
