@@ -1,7 +1,6 @@
 //! What was learned as people read it: a line for each thing, rows of names and values.
 
 use std::io::Write;
-use tine_api::outcome_name;
 
 use tine_core::Json;
 use tine_core::json::Object;
@@ -174,7 +173,7 @@ pub(crate) fn stored_turn(screen: &Screen, done: &StoredTurn) -> Vec<(String, St
         row("conversation", visible(done.conversation.as_str())),
         row("turn key", visible(&key)),
         row("observation", done.observation),
-        row("turn", format!("{hash}  {}", outcome_name(done.outcome))),
+        row("turn", format!("{hash}  {}", done.outcome.as_str())),
     ];
     if let Some(old) = done.superseded {
         rows.push(row("supersedes", old));

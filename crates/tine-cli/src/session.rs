@@ -204,7 +204,7 @@ impl Session {
     pub(crate) fn pages<T>(
         &self,
         wanted: Option<usize>,
-        mut ask: impl FnMut(Page) -> tine_engine::Result<Listing<T>>,
+        mut ask: impl FnMut(Page) -> tine_api::Result<Listing<T>>,
     ) -> Result<Listing<T>> {
         let wanted = wanted.unwrap_or(usize::MAX);
         let mut all = Listing { items: Vec::new(), next: None };

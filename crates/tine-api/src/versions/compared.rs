@@ -47,6 +47,22 @@ pub struct FieldConflict {
     pub bases: Vec<Value>,
 }
 
+impl FieldConflict {
+    /// Returns all conflicts of a state.
+    pub fn all_of(state: &tine_core::commit::State) -> Vec<FieldConflict> {
+        let all = state.conflicts();
+        all.map(|(entity, fact, field, conflict)| FieldConflict {
+            entity,
+            entity_type: fact.entity_type.clone(),
+            name: fact.name.clone(),
+            field: field.to_owned(),
+            sides: conflict.sides.clone(),
+            bases: conflict.bases.clone(),
+        })
+        .collect()
+    }
+}
+
 /// What a merge did, or would do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merged {

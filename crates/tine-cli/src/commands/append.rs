@@ -216,11 +216,11 @@ fn report(session: &Session, done: &Appended) -> Result<()> {
     let paint = session.screen.paint;
     let label = paint.branch(&format!("[{}]", done.branch.name));
     session.screen.text(Paging::Direct, |out| {
-        for (turn, outcome) in &done.turns {
+        for turn in &done.turns {
             let line = transcript::one_line(&session.screen, turn, ALREADY.len() + 1);
-            match outcome {
-                Outcome::Created => writeln!(out, "{line}")?,
-                Outcome::Reused => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+            match turn.outcome {
+                Some(Outcome::Reused) => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+                _ => writeln!(out, "{line}")?,
             }
         }
         let tip = match done.branch.tip_hash {

@@ -90,13 +90,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
         true => Some(session.engine.usage(&session.call, named)?),
         false => None,
     };
-    let document = || {
-        let view = Stats::from(stats.clone());
-        match &usage {
-            Some(usage) => view.with_usage(usage.clone()),
-            None => view,
-        }
-    };
+    let document = || Stats { usage: usage.clone(), ..stats.clone() };
     if session.answered_json(document)? {
         return Ok(());
     }
@@ -158,8 +152,8 @@ fn write_usage(out: &mut dyn Write, usage: &UsageTotals) -> Result<()> {
     };
     line("tokens", ["input", "output", "total", "US$"])?;
     let mut row = |name: &str, usage: &tine_core::Usage| {
-        let cost = usage.cost_usd.map_or_else(String::new, |cost| format!("{cost:.4}"));
-        let figures = [usage.input_tokens, usage.output_tokens, usage.total_tokens];
+        let cost = usage.cost_usd().map_or_else(String::new, |cost| format!("{cost:.4}"));
+        let figures = [usage.input, usage.output, usage.total];
         let [input, output, total] = figures.map(|figure| figure.to_string());
         line(name, [&input, &output, &total, &cost])
     };

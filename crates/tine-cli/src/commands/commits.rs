@@ -92,7 +92,7 @@ pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
         if let Some(signature) = &made.signature {
             writeln!(out, "  signed by {}", signature.public_key)?;
         }
-        let conflicts = FieldConflict::all(&facets.state);
+        let conflicts = FieldConflict::all_of(&facets.state);
         if conflicts.is_empty() { Ok(()) } else { write_conflicts(out, screen, &conflicts) }
     })
 }

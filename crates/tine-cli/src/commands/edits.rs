@@ -69,9 +69,9 @@ pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
     }
     session.screen.text(Paging::Direct, |out| {
         let line = one_line(&session.screen, &done.turn, 16);
-        match done.outcome {
-            Outcome::Created => writeln!(out, "{line}")?,
-            Outcome::Reused => writeln!(out, "{line} (there already)")?,
+        match done.turn.outcome {
+            Some(Outcome::Reused) => writeln!(out, "{line} (there already)")?,
+            _ => writeln!(out, "{line}")?,
         }
         match &done.branch {
             Some(branch) => writeln!(out, "{}", ends_on(session, branch))?,

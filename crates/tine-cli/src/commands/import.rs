@@ -150,7 +150,7 @@ fn is_bundle(job: &Job) -> bool {
 
 fn refused(error: Error) -> Failure {
     match error {
-        Error::Refused(error) => Failure::Engine(error),
+        Error::Refused(error) => error.into(),
         Error::Read { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
             Failure::refused(Kind::NotFound, error.to_string())
         }

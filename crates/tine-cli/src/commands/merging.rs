@@ -66,7 +66,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
         author: args.author,
         summary: match args.summary {
             None => Summary::None,
-            Some(none) if none.is_empty() => Summary::Made,
+            Some(none) if none.is_empty() => Summary::Generated,
             Some(words) => Summary::Text(words),
         },
         dry_run: args.dry_run,

@@ -99,7 +99,7 @@ fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
         if !plan.other_holders.is_empty() {
             writeln!(out, "other turns say the same and keep it:")?;
         }
-        for (conversation, turn) in plan.other_holders.iter().take(LISTED) {
+        for tine_api::Holder { conversation, turn } in plan.other_holders.iter().take(LISTED) {
             writeln!(out, "  {turn} in {}", visible(conversation.as_str()))?;
         }
         more(out, plan.other_holders.len())

@@ -101,11 +101,11 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
         metadata,
     };
     let call = session.call_with(args.key.as_deref());
-    let (made, outcome) = knowledge.create_relationship(&call, request)?;
-    if session.answered_json(|| RelationshipView::from((made.clone(), outcome)))? {
+    let made = knowledge.create_relationship(&call, request)?;
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
-    session.screen.line(&format!("{}  {}", line(session, &made), outcome.as_str()))
+    session.screen.line(&format!("{}  {}", line(session, &made), made.outcome.map_or("", tine_api::Outcome::as_str)))
 }
 
 pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
@@ -159,7 +159,7 @@ fn line(session: &Session, one: &RelationshipView) -> String {
         paint.hash(&one.source.to_string()),
         paint.bold(one.relation.as_str()),
         paint.hash(&one.target.to_string()),
-        paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label)),
+        paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label())),
         crate::terminal::text::visible(&known),
     )
 }

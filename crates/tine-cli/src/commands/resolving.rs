@@ -177,7 +177,7 @@ fn list(session: &Session, branch: &str) -> Result<()> {
     let found = commits::listed(session, Some(branch.to_owned()), Some(1))?;
     let last: Option<&CommitView> = found.items.first();
     let facets = last.and_then(|it| it.commit.facets.as_ref());
-    let conflicts = facets.map(|facets| FieldConflict::all(&facets.state)).unwrap_or_default();
+    let conflicts = facets.map(|facets| FieldConflict::all_of(&facets.state)).unwrap_or_default();
     let views = || conflicts.iter().cloned().map(FieldConflict::from).collect();
     if session.answered_json(|| Listing::<FieldConflict>::all(views()))? {
         return Ok(());

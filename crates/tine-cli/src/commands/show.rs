@@ -65,7 +65,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         Ok(TurnOrCommit::Turn(turn)) => *turn,
         Ok(TurnOrCommit::Commit(commit)) => return show_commit(session, &commit),
         // A branch can end on the root.
-        Err(Failure::Engine(error)) if error.particulars().is_root => return show_root(session),
+        Err(Failure::Engine(error)) if error.details.is_root => return show_root(session),
         Err(failure) => return Err(failure),
     };
     let by_id = || TurnRef::within(turn.conversation.clone(), turn.id);
@@ -74,7 +74,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         false => None,
     };
     // A deleted turn has no neighbours in the tree as it is shown.
-    let beside = |find: &dyn Fn(TurnRef) -> tine_engine::Result<Vec<TurnView>>| match turn.presence
+    let beside = |find: &dyn Fn(TurnRef) -> tine_api::Result<Vec<TurnView>>| match turn.presence
     {
         Presence::Deleted => Ok(Vec::new()),
         Presence::Live | Presence::Split => find(by_id()),

@@ -406,8 +406,8 @@ fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Resu
             let made = fact.outcome.as_str();
             writeln!(out, "{id}  {}  {made}  {}", visible(entity_type), fact.observation)?;
         }
-        for (one, made) in &done.relationships {
-            let made = made.as_str();
+        for one in &done.relationships {
+            let made = one.outcome.map_or("", tine_api::Outcome::as_str);
             writeln!(out, "{}  {}  {}  {made}", one.source, one.relation, one.target)?;
         }
         let told = [row("source", done.source.id), row("run", done.interpretation)];

@@ -5,21 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tine_core::EntityId;
 use tine_core::commit::{Held, Seen, State};
 
-use crate::{FieldChange, FieldConflict, SeenDiff};
-
-/// Returns all conflicts of a state.
-pub(super) fn field_conflicts(state: &State) -> Vec<FieldConflict> {
-    let all = state.conflicts();
-    all.map(|(entity, fact, field, conflict)| FieldConflict {
-        entity,
-        entity_type: fact.entity_type.clone(),
-        name: fact.name.clone(),
-        field: field.to_owned(),
-        sides: conflict.sides.clone(),
-        bases: conflict.bases.clone(),
-    })
-    .collect()
-}
+use crate::{FieldChange, SeenDiff};
 
 /// Returns all fields that differ between two states.
 pub(super) fn field_changes(from: &State, to: &State) -> Vec<FieldChange> {

@@ -7,7 +7,7 @@ use tine_core::json::{Json, object};
 use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
 use tine_store::{Branch, CommitListing, Conversation, Origin, Read, TurnLoc};
 
-use super::changes::{field_changes, field_conflicts};
+use super::changes::field_changes;
 use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{Plan, head_of, state_at, uncovered};
 use super::path_facts::PathFacts;
@@ -176,7 +176,7 @@ impl Done {
             return Ok(Done::default());
         };
         let reader = CommitReader::new(records, &call.project);
-        let conflicts = field_conflicts(&merged.state);
+        let conflicts = FieldConflict::all_of(&merged.state);
         let Some(before) = reader.commit(*ours)?.facets else {
             return Ok(Done { conflicts, ..Done::default() });
         };
@@ -320,7 +320,7 @@ impl<'m> Merge<'m> {
             None => theirs.hash.short(),
         };
         let lines = summary::lines(&reader, &tree, self.target.tip, &own, &brought, &changes)?;
-        let conflicts = field_conflicts(&merged);
+        let conflicts = FieldConflict::all_of(&merged);
         let words = match &request.summary {
             Summary::None => None,
             Summary::Generated => Some(summary::text(&name, &lines)),
