@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tine_core::json::JsonError;
 use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
 use tine_core::{CommitHash, ConversationId, Kind, Name, TurnHash, TurnId};
@@ -84,10 +85,6 @@ from_core_errors! {
     tine_core::reference::ReferenceError: |error| Kind::Invalid;
     tine_core::time::TimestampError: |error| Kind::Invalid;
     tine_core::hash::DigestError: |error| Kind::Invalid;
-    tine_core::json::JsonError: |error| match error.is_too_deep() {
-        true => Kind::TooLarge,
-        false => Kind::Invalid,
-    };
     tine_core::metadata::MetadataError: |error| match &error {
         MetadataError::Name(error) if error.is_too_long() => Kind::TooLarge,
         _ => Kind::Invalid,
@@ -97,6 +94,13 @@ from_core_errors! {
         false => Kind::Invalid,
     };
     tine_core::facts::SchemaError: |error| Kind::Invalid;
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        let kind = if error.is_too_deep() { Kind::TooLarge } else { Kind::Invalid };
+        Error::new(kind, format!("invalid JSON: {error}"))
+    }
 }
 
 impl Error {

@@ -17,10 +17,10 @@ use tine_core::facts::Schema;
 use tine_core::limits::PIECE_BYTES;
 use tine_core::{ConversationId, Digest, EntityId, InterpretationId, SourceId, Timestamp};
 
+use crate::Client;
 use crate::address::Address;
 use crate::exchange::{Patience, Upload};
 use crate::operations::{nothing, unreadable};
-use crate::Client;
 
 fn patience(wait: bool) -> Patience {
     if wait { Patience::Long } else { Patience::Ordinary }
@@ -85,7 +85,7 @@ impl Knowledge for Client {
         let done: StoredTurnAnswer =
             self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
-        done.read(run).map_err(unreadable)
+        done.into_stored(run).map_err(unreadable)
     }
 
     fn store_source(&self, call: &Call, request: NewSource) -> Result<StoredSource> {
@@ -106,7 +106,7 @@ impl Knowledge for Client {
             patience: patience(wait),
         })?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
-        done.read(run).map_err(unreadable)
+        done.into_stored(run).map_err(unreadable)
     }
 
     fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
@@ -133,7 +133,7 @@ impl Knowledge for Client {
         };
         let done: StoredFactsAnswer =
             self.send(call, Method::POST, Address::of(&["store"]), &body)?;
-        done.read().map_err(unreadable)
+        done.into_stored().map_err(unreadable)
     }
 
     fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {

@@ -91,7 +91,11 @@ impl Client {
     }
 
     /// Reads a list that comes whole.
-    pub(crate) fn items<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<Vec<T>> {
+    pub(crate) fn items<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        address: Address,
+    ) -> Result<Vec<T>> {
         let listing: Listing<T> = self.get(call, address)?;
         Ok(listing.items)
     }
@@ -185,15 +189,14 @@ impl Operations for Client {
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
-        let projects: Listing<_> =
-            self.exchange.ask(&Ask {
-                method: Method::GET,
-                address: Address::of(&["projects"]),
-                call: None,
-                body: None,
-                reads: true,
-                patience: Patience::Ordinary,
-            })?;
+        let projects: Listing<_> = self.exchange.ask(&Ask {
+            method: Method::GET,
+            address: Address::of(&["projects"]),
+            call: None,
+            body: None,
+            reads: true,
+            patience: Patience::Ordinary,
+        })?;
         Ok(projects.items)
     }
 

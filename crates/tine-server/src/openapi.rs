@@ -195,8 +195,7 @@ impl Description {
             parameter: "source",
             from: "$response.body#/source_id",
         }]);
-        let answer =
-            json!({ "application/json": { "schema": self.schema::<Answer<StoredSourceAnswer>>() } });
+        let answer = json!({ "application/json": { "schema": self.schema::<Answer<StoredSourceAnswer>>() } });
         let example = r#"{"text": "Alice Chen moves to Tokyo in March.",
             "mime_type": "text/plain", "original_filename": "note.txt"}"#;
         let bytes = json!({ "schema": { "type": "string", "format": "binary" } });

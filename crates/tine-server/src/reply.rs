@@ -143,6 +143,7 @@ fn say(
         let done = engine.append(&call.clone().with_redacted(redacted), request)?;
         let said = done.turns.into_iter().next_back();
         let question = said.ok_or_else(|| Problem::new(Kind::Internal, "no turn was made"))?;
+        let question = without_outcome(question);
         if done.replayed {
             let now = engine.branch(call, &conversation, &name)?;
             if now.tip != Some(question.id) {
@@ -372,7 +373,7 @@ fn record(
         let branch = wanted.branch.as_ref().ok_or_else(internal)?;
         let done = reply.record(branch, wanted.question.id, id, message)?;
         let turn = done.turns.into_iter().next_back().ok_or_else(internal)?;
-        return Ok((turn, Some(done.branch), done.forked));
+        return Ok((without_outcome(turn), Some(done.branch), done.forked));
     };
     let request = tine_engine::Regenerate {
         id,
@@ -384,13 +385,18 @@ fn record(
     let seen = branch.as_ref().map(|it| BranchVersion { id: it.id, version: it.version });
     let call = Call { if_branch: seen, ..reply.call.clone() };
     match engine.regenerate(&call, request.clone()) {
-        Ok(done) => Ok((done.turn, done.branch, false)),
+        Ok(done) => Ok((without_outcome(done.turn), done.branch, false)),
         Err(error) if error.kind() == Kind::Conflict => {
             let alone = tine_engine::Regenerate { branch: None, ..request };
             let done = engine.regenerate(reply.call, alone)?;
             let fork = Fork { conversation: None, point: ForkPoint::At(id.into()), name: None };
-            Ok((done.turn, Some(engine.fork(reply.call, fork)?), true))
+            Ok((without_outcome(done.turn), Some(engine.fork(reply.call, fork)?), true))
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A reply always creates its turns; its events do not repeat that.
+fn without_outcome(turn: TurnView) -> TurnView {
+    TurnView { outcome: None, ..turn }
 }

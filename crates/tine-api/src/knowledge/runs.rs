@@ -137,7 +137,7 @@ pub struct QueueStatus {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Prompt {
     /// Its hash, as runs name it.
-    pub prompt_hash: Digest,
+    pub prompt_hash: String,
     /// The prompt.
     pub prompt: String,
 }

@@ -119,7 +119,7 @@ impl StoredTurnAnswer {
 
     /// Returns what the engine answered, given an answer with the turn itself. The run is not part
     /// of this answer and is fetched separately.
-    pub fn read(self, run: Option<InterpretationView>) -> Result<StoredTurn, &'static str> {
+    pub fn into_stored(self, run: Option<InterpretationView>) -> Result<StoredTurn, &'static str> {
         Ok(StoredTurn {
             conversation: self.conversation_id,
             turn: *self.turn.ok_or("the answer has no `turn`")?,
@@ -193,11 +193,14 @@ impl StoredSourceAnswer {
     }
 
     /// Returns what the engine answered; see [`StoredTurnAnswer::read`].
-    pub fn read(self, run: Option<InterpretationView>) -> Result<StoredSource, &'static str> {
+    pub fn into_stored(
+        self,
+        run: Option<InterpretationView>,
+    ) -> Result<StoredSource, &'static str> {
         Ok(StoredSource {
             source: self.source,
             outcome: self.outcome,
-            turn: self.turn.map(|turn| turn.read(None).map(Box::new)).transpose()?,
+            turn: self.turn.map(|turn| turn.into_stored(None).map(Box::new)).transpose()?,
             interpretation: run,
             warnings: self.warnings,
             replayed: self.replayed,
@@ -272,7 +275,7 @@ impl StoredFactsAnswer {
     }
 
     /// Returns what the engine answered.
-    pub fn read(self) -> Result<StoredFacts, &'static str> {
+    pub fn into_stored(self) -> Result<StoredFacts, &'static str> {
         Ok(StoredFacts {
             source: self.source,
             interpretation: self.interpretation_id.ok_or("the answer has no run")?,

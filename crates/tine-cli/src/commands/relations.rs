@@ -105,7 +105,11 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
     if session.answered_json(|| made.clone())? {
         return Ok(());
     }
-    session.screen.line(&format!("{}  {}", line(session, &made), made.outcome.map_or("", tine_api::Outcome::as_str)))
+    session.screen.line(&format!(
+        "{}  {}",
+        line(session, &made),
+        made.outcome.map_or("", tine_api::Outcome::as_str)
+    ))
 }
 
 pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {

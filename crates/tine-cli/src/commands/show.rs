@@ -74,8 +74,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         false => None,
     };
     // A deleted turn has no neighbours in the tree as it is shown.
-    let beside = |find: &dyn Fn(TurnRef) -> tine_api::Result<Vec<TurnView>>| match turn.presence
-    {
+    let beside = |find: &dyn Fn(TurnRef) -> tine_api::Result<Vec<TurnView>>| match turn.presence {
         Presence::Deleted => Ok(Vec::new()),
         Presence::Live | Presence::Split => find(by_id()),
     };

@@ -101,6 +101,14 @@ impl LoggedRecords {
             RecordKey::CommitListing { hash, .. } => Some(RecordKey::Commit(*hash)),
             _ => None,
         }));
+        for key in &self.changed {
+            // An entity that was separated from another has no observation of its own.
+            if let RecordKey::ObservationMove(id) = key
+                && let Some(moved) = knowledge.moved(*id)?
+            {
+                wanted.insert(RecordKey::Entity(moved.to));
+            }
+        }
         let mut ends = BTreeSet::new();
         for id in &self.observed {
             wanted.insert(RecordKey::Observation(*id));

@@ -12,8 +12,8 @@ use tine_api::bodies::{self, Speaker};
 use tine_core::facts::envelope;
 use tine_core::{InterpretationId, Json};
 use tine_engine::{
-    Call, Interpret, NewFact, NewRelationship, NewSource, StoreFacts,
-    StoreCombined, StoreTurn, StoredSource, StoredTurn,
+    Call, Interpret, NewFact, NewRelationship, NewSource, StoreCombined, StoreFacts, StoreTurn,
+    StoredSource, StoredTurn,
 };
 use tine_formats::redact;
 

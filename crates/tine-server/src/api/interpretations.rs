@@ -235,5 +235,5 @@ fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<Prompt
         Problem::new(Kind::Invalid, error.to_string())
     })?;
     let prompt = asked.engine().prompt(&asked.call, hash)?;
-    Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash, prompt })))
+    Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash.to_hex(), prompt })))
 }

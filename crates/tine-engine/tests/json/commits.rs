@@ -9,10 +9,9 @@ use tine_engine::{
     Engine, Fork, ForkPoint, Inject, MergeBranches, NewCommit, NewConversation, NewFact, Page,
     Predicate, Purge, PurgeTarget, ResolveConflicts, StoreFacts, Summary, Take, TurnRef,
 };
-use tine_formats::view;
 use tine_store::MemoryStore;
 
-use crate::views::{at, check};
+use super::{at, check};
 
 struct Talk {
     engine: Engine,
@@ -25,7 +24,7 @@ impl Talk {
         let messages = vec![Message::text(Role::User, text)];
         let request =
             Append { branch: Some(branch.to_owned()), ..Append::to(self.trip.clone(), messages) };
-        self.engine.append(&self.call, request).unwrap().turns[0].0.id
+        self.engine.append(&self.call, request).unwrap().turns[0].id
     }
 
     fn know(&self, turn: TurnId, field: &str, value: impl Into<Json>) -> EntityId {
@@ -90,15 +89,15 @@ fn what_the_engine_says_of_commits_is_what_a_reader_of_its_json_gets() {
     let (engine, call) = (&talk.engine, &talk.call);
     let rings = engine.rings(call, talk.within("main")).unwrap();
     assert!(!rings.names.is_empty() && rings.rings.segments.len() > 1, "{rings:?}");
-    check::<view::TurnRings, _>(&rings);
+    check(&rings);
 
     let first = talk.commit("main");
-    check::<view::Commit, _>(&first);
+    check(&first);
     let key = PrivateKey::from_random([7; 32]);
     let hash = first.hash.to_string();
     let signed = engine.sign_commit(call, &hash, &key.public(), &key.sign(&hash)).unwrap();
     assert!(signed.signature.as_ref().unwrap().valid);
-    check::<view::Commit, _>(&signed);
+    check(&signed);
 
     let ours = talk.say("main", "The budget is 6000 now, and we go in autumn.");
     talk.know(ours, "budget", 6_000_u64);
@@ -108,20 +107,20 @@ fn what_the_engine_says_of_commits_is_what_a_reader_of_its_json_gets() {
     talk.know(theirs, "booking", 9_007_199_254_740_993_u64);
     let side = talk.commit("side");
 
-    check::<view::Diff, _>(&talk.diff("main", "side"));
-    check::<view::Diff, _>(&talk.diff(&hash, &side.hash.to_string()));
-    check::<view::Diff, _>(&talk.diff("root", "main"));
+    check(&talk.diff("main", "side"));
+    check(&talk.diff(&hash, &side.hash.to_string()));
+    check(&talk.diff("root", "main"));
 
     let rehearsed = MergeBranches { dry_run: true, ..talk.merging("side") };
     let rehearsed = engine.merge(call, rehearsed).unwrap();
     assert!(rehearsed.commit.is_none() && !rehearsed.changes.is_empty());
-    check::<view::Merged, _>(&rehearsed);
-    let merge = MergeBranches { summary: Summary::Made, ..talk.merging("side") };
+    check(&rehearsed);
+    let merge = MergeBranches { summary: Summary::Generated, ..talk.merging("side") };
     let merged = engine.merge(call, merge).unwrap();
     assert_eq!(merged.conflicts.len(), 1);
-    check::<view::Merged, _>(&merged);
-    check::<view::Diff, _>(&talk.diff("main~1", "main"));
-    check::<view::Merged, _>(&engine.merge(call, talk.merging("side")).unwrap());
+    check(&merged);
+    check(&talk.diff("main~1", "main"));
+    check(&engine.merge(call, talk.merging("side")).unwrap());
     let resolve = ResolveConflicts {
         conversation: talk.trip.clone(),
         branch: None,
@@ -129,27 +128,27 @@ fn what_the_engine_says_of_commits_is_what_a_reader_of_its_json_gets() {
         message: None,
         author: None,
     };
-    check::<view::Commit, _>(&engine.resolve_conflicts(call, resolve).unwrap());
+    check(&engine.resolve_conflicts(call, resolve).unwrap());
 
     let inject = Inject {
         turn: talk.within(&theirs.to_string()),
         conversation: talk.trip.clone(),
         branch: None,
     };
-    check::<view::Injected, _>(&engine.inject(call, inject).unwrap());
+    check(&engine.inject(call, inject).unwrap());
     let field = BlameOf::Field { entity, field: "city".to_owned() };
     for of in [field, BlameOf::Text("autumn".to_owned())] {
         for blamed in engine.blame(call, BlameQuery { at: talk.within("main"), of }).unwrap() {
-            check::<view::Blamed, _>(&blamed);
+            check(&blamed);
         }
     }
     let predicate = Predicate::Contains("autumn".to_owned());
     let bisect = BisectQuery { at: talk.within("main"), predicate };
-    check::<view::Bisected, _>(&engine.bisect(call, bisect).unwrap());
+    check(&engine.bisect(call, bisect).unwrap());
     let drift = engine.drift(call, &talk.trip, "main").unwrap();
     assert!(drift.iter().any(|one| one.from_parent.is_some_and(|far| far > 0.0)), "{drift:?}");
     for one in drift {
-        check::<view::Drift, _>(&one);
+        check(&one);
     }
 
     let target = PurgeTarget::Turn(talk.within(&theirs.to_string()));
@@ -158,7 +157,7 @@ fn what_the_engine_says_of_commits_is_what_a_reader_of_its_json_gets() {
     let commits = engine.commits(call, CommitQuery::default(), Page::default()).unwrap().items;
     assert_eq!(commits.len(), 5);
     for commit in commits {
-        check::<view::Commit, _>(&commit);
+        check(&commit);
     }
 }
 
@@ -184,7 +183,7 @@ fn whoever_hashes_the_members_of_a_commit_gets_its_hash() {
     talk.know(said, "city", "Kyōto 🌸");
     let merged = talk.engine.merge(&talk.call, talk.merging("side")).unwrap();
     for commit in [first, merged.commit.unwrap()] {
-        let text = serde_json::to_string(&view::Commit::from(commit.clone())).unwrap();
+        let text = serde_json::to_string(&commit).unwrap();
         let mut answer: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&text).unwrap();
         answer.retain(|name, _| HASHED.contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! Paths and windows as bytes, beside what serde makes of them.
+//! The JSON of turns of every sort, in paths and windows.
 
 use tine_core::json::{self, object};
 use tine_core::{Body, Limits, Message, Reference, Role, Status};
@@ -6,8 +6,9 @@ use tine_engine::{
     Append, Call, Edit, Engine, NewConversation, PathQuery, Purge, PurgeTarget, SplitTurn, TurnRef,
     WindowQuery,
 };
-use tine_formats::view::{self, Answer};
 use tine_store::MemoryStore;
+
+use super::check;
 
 fn reference(text: &str) -> Reference {
     Reference::parse(text).unwrap()
@@ -52,22 +53,38 @@ fn varied() -> (Engine, Call) {
 }
 
 #[test]
-fn a_path_has_the_same_bytes_either_way() {
+fn turns_of_every_sort_come_back_from_their_json() {
     let (engine, call) = varied();
     let id = tine_core::ConversationId::from_stored("odd \"name\"");
     let mut query = PathQuery::of(id.clone());
     for limit in [3, 100] {
         query.limit = Some(limit);
-        let page = engine.path(&call, query.clone()).unwrap();
-        let written = view::bytes::path(&call.project, &page);
-        let usual = Answer::new(&call.project, view::Path::from(page));
-        let usual = serde_json::to_string(&usual).unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), usual);
+        check(&engine.path(&call, query.clone()).unwrap());
     }
     let turn = TurnRef::within(id, reference("main~3"));
     let around = WindowQuery { turn, branch: None, before: 2, after: 2 };
-    let window = engine.window(&call, around).unwrap();
-    let written = view::bytes::window(&call.project, &window);
-    let usual = serde_json::to_string(&Answer::new(&call.project, view::Window::from(window)));
-    assert_eq!(String::from_utf8(written).unwrap(), usual.unwrap());
+    check(&engine.window(&call, around).unwrap());
+}
+
+#[test]
+fn the_json_of_a_turn_has_its_members_in_a_fixed_order() {
+    let (engine, call) = varied();
+    let id = tine_core::ConversationId::from_stored("odd \"name\"");
+    let turn = TurnRef::within(id, reference("main~6"));
+    let found = engine.turn(&call, turn).unwrap();
+    let text = serde_json::to_string(&found).unwrap();
+    let expected = format!(
+        concat!(
+            r#"{{"conversation_id":"odd \"name\"","turn_id":"{}","turn_hash":"{}","#,
+            r#""parent_turn_hash":"{}","parent_id":"{}","depth":2,"role":"assistant","content":["#,
+            r#"{{"text":"x","type":"text"}},{{"id":"c1","name":"f","parameters":{{"n":98765432109876543210}},"#,
+            r#""type":"tool-use"}}],"created_at":"{}","status":"complete","metadata":{{}},"presence":"live"}}"#
+        ),
+        found.id,
+        found.hash,
+        found.parent_hash.unwrap(),
+        found.parent.unwrap(),
+        found.created_at
+    );
+    assert_eq!(text, expected);
 }
