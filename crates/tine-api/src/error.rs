@@ -25,7 +25,7 @@ pub struct Error {
     pub message: String,
     /// What a caller needs to continue.
     #[serde(flatten)]
-    pub details: ErrorDetails,
+    pub details: Box<ErrorDetails>,
     /// The error as the engine or the store reported it, if it happened in this process.
     #[serde(skip)]
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -34,7 +34,7 @@ pub struct Error {
 impl Error {
     /// Returns an error with a sentence and nothing else.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        let (message, details) = (message.into(), ErrorDetails::default());
+        let (message, details) = (message.into(), Box::default());
         Error { kind, message, details, source: None }
     }
 

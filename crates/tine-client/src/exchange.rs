@@ -445,7 +445,7 @@ fn refused(response: Response<Body>) -> Error {
     Error {
         kind: Kind::parse(&problem.code).unwrap_or_else(|| kind_of(status)),
         message: problem.detail,
-        details: problem.details,
+        details: Box::new(problem.details),
         source: None,
     }
 }

@@ -284,7 +284,7 @@ impl Error {
             Error::DeletedTurn { operation, .. } => found.deleted_by = Some(*operation),
             Error::TitleSet { title } => found.present_title = Some(title.clone()),
             Error::NotATurn => found.is_root = true,
-            Error::Remote(error) => return error.details.clone(),
+            Error::Remote(error) => return (*error.details).clone(),
             _ => {}
         }
         found
@@ -314,7 +314,7 @@ impl From<Error> for tine_api::Error {
             error => tine_api::Error {
                 kind: error.kind(),
                 message: error.to_string(),
-                details: error.details(),
+                details: Box::new(error.details()),
                 source: Some(std::sync::Arc::new(error)),
             },
         }

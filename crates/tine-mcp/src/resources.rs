@@ -191,7 +191,7 @@ pub(crate) fn read(
         Thing::Conversation(id) => (json_contents(uri, conversation(engine, &call, id)?)?, 0),
         Thing::Turn(id) => {
             let turn = TurnRef { conversation: None, turn: arguments::reference(id)? };
-            let turn = TurnView::from(engine.turn(&call, turn)?);
+            let turn = engine.turn(&call, turn)?;
             (serialised(uri, &call, &turn)?, 0)
         }
         Thing::Entity(id) => {

@@ -60,7 +60,7 @@ impl<E: Into<tine_api::Error>> From<E> for Problem {
             status: kind.http_status(),
             detail: message,
             code: kind.code().to_owned(),
-            details: Box::new(details),
+            details,
             wait: (kind == Kind::Busy).then_some(1),
         }
     }

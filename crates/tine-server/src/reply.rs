@@ -276,8 +276,8 @@ fn give(asked: &Asked, wanted: Wanted, place: Place, out: &Out) {
     let mut told = out.send(
         "turn",
         &json!({
-            "turn": TurnView::from(wanted.question.clone()),
-            "branch": wanted.branch.clone().map(BranchView::from),
+            "turn": wanted.question.clone(),
+            "branch": wanted.branch.clone(),
         }),
     );
     if told.is_continue() {
@@ -336,7 +336,7 @@ fn ask(
         }
     };
     let Some(mut message) = reply.message(spoken, ended.as_ref().ok())? else {
-        let branch = wanted.branch.clone().map(BranchView::from);
+        let branch = wanted.branch.clone();
         return Ok(Ending { finish, turn: None, branch, forked: false, problem });
     };
     let redacted = match asked.app.options.redact {
@@ -346,7 +346,7 @@ fn ask(
     let reply =
         Reply { call: &reply.call.clone().with_redacted(redacted), about: Vec::new(), ..*reply };
     let (turn, branch, forked) = record(&reply, wanted, place.turn, message)?;
-    let (turn, branch) = (Some(TurnView::from(turn)), branch.map(BranchView::from));
+    let (turn, branch) = (Some(turn), branch);
     Ok(Ending { finish, turn, branch, forked, problem })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tine_api::{Answer, Imported, Pulled};
+use tine_api::Answer;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -206,7 +206,7 @@ pub(crate) async fn import(
         let mut input = BufReader::new(incoming);
         let done = read_bundle(&engine, project.as_ref(), &mut input)?;
         let project = project.unwrap_or_default();
-        Ok::<_, Problem>(Answer::new(&project, Imported::from(done)))
+        Ok::<_, Problem>(Answer::new(&project, done))
     });
     let done =
         done.await.map_err(|_| Problem::new(Kind::Internal, "the import met a defect"))??;
@@ -340,7 +340,7 @@ pub(crate) async fn take(
         let _room = room;
         let delta = read_delta(&mut BufReader::new(incoming), asked.engine().limits())?;
         let done = asked.engine().receive(&asked.call, delta)?;
-        Ok::<_, Problem>(Answer::new(asked.project(), Pulled::from(done)))
+        Ok::<_, Problem>(Answer::new(asked.project(), done))
     });
     let done =
         done.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use tine_core::facts::RunStatus;
 use tine_core::json::{self, Object};
-use tine_core::{Digest, InterpretationId, ObservationId, SourceId, Timestamp};
+use tine_core::{InterpretationId, ObservationId, SourceId, Timestamp};
 
 use super::ObservationView;
 

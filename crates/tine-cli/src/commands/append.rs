@@ -145,7 +145,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
     let done = session.engine.append(&call, request)?;
-    if session.answered_json(|| Appended::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     report(session, &done)

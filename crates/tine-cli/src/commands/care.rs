@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use tine_api::{Stats, UsageShare, UsageTotals, Verified};
+use tine_api::{Stats, UsageShare, UsageTotals};
 
 use clap::Args;
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     let session = Session::open(globals, OpenMode::Existing)?;
     let found = session.engine.verify()?;
     let failed = found.problems.len();
-    if !session.answered_json(|| Verified::from(found.clone()))? {
+    if !session.answered_json(|| found.clone())? {
         session.screen.text(Paging::Direct, |out| {
             for problem in &found.problems {
                 writeln!(out, "{}: {}", visible(&problem.record), visible(&problem.why))?;
@@ -125,7 +125,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
                 ],
             )?;
         }
-        match usage.map(UsageTotals::from) {
+        match usage {
             Some(usage) if usage.total.turns > 0 => write_usage(out, &usage),
             _ => Ok(()),
         }

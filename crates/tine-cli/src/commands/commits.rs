@@ -68,7 +68,7 @@ pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
         let hash = made.hash.to_string();
         made = versions.sign_commit(&session.call, &hash, &key.public(), &key.sign(&hash))?;
     }
-    if session.answered_json(|| CommitView::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     report(session, &made)
@@ -138,5 +138,5 @@ pub(super) fn listed(
 
 /// Answers with commits as one document, if that was asked for.
 pub(super) fn answered(session: &Session, found: &Listing<CommitView>) -> Result<bool> {
-    session.answered_json(|| Listing::<CommitView>::from(found.clone()))
+    session.answered_json(|| found.clone())
 }

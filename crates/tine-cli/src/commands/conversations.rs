@@ -1,7 +1,7 @@
 //! `tine new`, `ls`, `derive` and `archive`: conversations as wholes.
 
 use clap::Args;
-use tine_api::{Derived, Listing};
+use tine_api::Listing;
 use tine_core::{ConversationId, Json, Limits, Reference};
 use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation};
 use tine_store::OpenMode;
@@ -49,7 +49,7 @@ pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
     let session = Session::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let made = session.engine.create_conversation(&call, request)?;
-    if session.answered_json(|| ConversationView::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     session.screen.line(&format!("conversation {}", visible(made.id.as_str())))
@@ -77,7 +77,7 @@ pub(crate) struct LsArgs {
 
 pub(crate) fn ls(session: &Session, args: &LsArgs) -> Result<()> {
     let conversations = all(session, args.archived)?;
-    let views = || conversations.iter().cloned().map(ConversationView::from).collect();
+    let views = || conversations.to_vec();
     if session.answered_json(|| Listing::<ConversationView>::all(views()))? {
         return Ok(());
     }
@@ -179,7 +179,7 @@ pub(crate) fn derive(session: &Session, args: DeriveArgs) -> Result<()> {
         at: args.at,
     };
     let done = session.engine.derive(&session.call, request)?;
-    if session.answered_json(|| Derived::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let verb = if done.created { "made" } else { "there already" };
@@ -211,7 +211,7 @@ pub(crate) fn archive(session: &Session, args: &ArchiveArgs) -> Result<()> {
     };
     let patch = ConversationPatch { archived: Some(!args.undo), ..ConversationPatch::default() };
     let done = session.engine.patch_conversation(&session.call, &id, patch)?;
-    if session.answered_json(|| ConversationView::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let state = if done.archived { "archived" } else { "shown again" };

@@ -8,7 +8,6 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tine_api::TopologyPage;
 
 use clap::Args;
 use tine_client::Client;
@@ -118,7 +117,7 @@ fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
 
 fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
     let topology = whole_topology(session, id, None, false)?;
-    if session.answered_json(|| TopologyPage::from(topology.clone()))? {
+    if session.answered_json(|| topology.clone())? {
         return Ok(());
     }
     let head = head(session, id)?;

@@ -45,7 +45,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
     let found = compared(session, args)?;
-    if session.answered_json(|| Diff::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let screen = &session.screen;

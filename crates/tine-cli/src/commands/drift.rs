@@ -28,7 +28,7 @@ pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
     let branch = args.branch.as_deref().unwrap_or(session.branch());
     let conversation = session.conversation()?;
     let series = session.engine.versioning().drift(&session.call, &conversation, branch)?;
-    let views = || series.iter().cloned().map(Drift::from).collect();
+    let views = || series.to_vec();
     if session.answered_json(|| Listing::<Drift>::all(views()))? {
         return Ok(());
     }

@@ -1,7 +1,6 @@
 //! `tine edit`, `split` and `delete`: changing what is shown, never what was said.
 
 use std::path::PathBuf;
-use tine_api::{Edited, SplitDone};
 
 use clap::{Args, ValueEnum};
 use tine_core::{Body, Reference, Role};
@@ -64,7 +63,7 @@ pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
     let done = session.engine.edit(&call, request)?;
-    if session.answered_json(|| Edited::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -110,7 +109,7 @@ pub(crate) struct SplitArgs {
 pub(crate) fn split(session: &Session, args: &SplitArgs) -> Result<()> {
     let request = SplitTurn { turn: session.turn(&args.turn)?, offset: args.offset };
     let done = session.engine.split(&session.call, request)?;
-    if session.answered_json(|| SplitDone::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -159,7 +158,7 @@ pub(crate) fn delete(session: &Session, args: &DeleteArgs) -> Result<()> {
         dry_run: args.dry_run,
     };
     let done = session.engine.delete(&session.call, request)?;
-    if session.answered_json(|| Deleted::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     report(session, &done)

@@ -55,7 +55,7 @@ pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
     };
     let query = BlameQuery { at: end(session, args.at)?, of };
     let found = session.engine.versioning().blame(&session.call, query)?;
-    let views = || found.iter().cloned().map(Blamed::from).collect();
+    let views = || found.to_vec();
     if session.answered_json(|| Listing::<Blamed>::all(views()))? {
         return Ok(());
     }
@@ -175,7 +175,7 @@ pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
 }
 
 fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
-    if session.answered_json(|| Bisected::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -230,7 +230,7 @@ fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
         turns: path.turns[..=step].to_vec(),
         next: None,
     };
-    let document = serde_json::to_vec(&PathPage::from(so_far)).map_err(io::Error::from)?;
+    let document = serde_json::to_vec(&so_far).map_err(io::Error::from)?;
     let (program, arguments) = command.split_first().expect("the parser asks for a command");
     let unusable = |why: String| Failure::invalid(format!("`{}`: {why}", visible(program)));
     let mut child = Command::new(program)

@@ -423,7 +423,7 @@ fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
 }
 
 fn imported(session: &Session, done: &Imported) -> Result<()> {
-    if session.answered_json(|| Imported::from(done.clone()))? {
+    if session.answered_json(|| *done)? {
         return Ok(());
     }
     session.screen.line(&format!(

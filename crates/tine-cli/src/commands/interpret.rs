@@ -1,7 +1,7 @@
 //! `tine interpret`: reading facts out of sources, and the runs that did.
 
 use std::io::Write;
-use tine_api::{Listing, QueueStatus, RunComparison};
+use tine_api::{Listing, QueueStatus};
 
 use clap::{ArgGroup, Args};
 use serde::Serialize;
@@ -146,7 +146,7 @@ fn again(session: &Session, args: InterpretArgs) -> Result<()> {
 
 /// Runs as programs read them.
 fn all(runs: &[InterpretationView]) -> Listing<InterpretationView> {
-    Listing::all(runs.iter().cloned().map(InterpretationView::from).collect())
+    Listing::all(runs.to_vec())
 }
 
 /// Runs, one on each line.
@@ -184,7 +184,7 @@ fn status(session: &Session) -> Result<()> {
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let open = session.pages(None, ask)?.items;
-    let told = || Status { queue: found.clone().into(), runs: all(&open).items };
+    let told = || Status { queue: found.clone(), runs: all(&open).items };
     if session.answered_json(told)? {
         return Ok(());
     }
@@ -267,7 +267,7 @@ fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
     let told = || match bytes {
-        true => InterpretationView::from(run.clone()),
+        true => run.clone(),
         false => InterpretationView::without_bytes(run.clone()),
     };
     if session.answered_json(told)? {
@@ -337,7 +337,7 @@ fn write_bytes(
 
 fn compare(session: &Session, pair: RunPair) -> Result<()> {
     let found = session.engine.knowledge().compare_interpretations(&session.call, pair)?;
-    if session.answered_json(|| RunComparison::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let paint = session.screen.paint;

@@ -1,7 +1,6 @@
 //! `tine merge` and `inject`: bringing to a branch what was learned or said elsewhere.
 
 use std::io::Write;
-use tine_api::Injected;
 
 use clap::Args;
 use tine_core::Reference;
@@ -77,7 +76,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
     }
     let target = request.into.clone().unwrap_or_else(|| session.branch().to_owned());
     let done = versions.merge(&session.call_with(args.key.as_deref()), request)?;
-    if session.answered_json(|| Merged::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| write_merged(out, session, &done, &target))
@@ -182,7 +181,7 @@ pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
     let request = Inject { turn, conversation, branch };
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.versioning().inject(&call, request)?;
-    if session.answered_json(|| Injected::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {

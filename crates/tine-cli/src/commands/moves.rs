@@ -48,7 +48,7 @@ pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
 }
 
 fn moved(session: &Session, branch: &BranchView) -> Result<()> {
-    if session.answered_json(|| BranchView::from(branch.clone()))? {
+    if session.answered_json(|| branch.clone())? {
         return Ok(());
     }
     session.screen.line(&ends_on(session, branch))
@@ -105,7 +105,7 @@ pub(crate) struct TailsArgs {}
 pub(crate) fn tails(session: &Session) -> Result<()> {
     let conversation = session.conversation()?;
     let tails = session.engine.tails(&session.call, &conversation)?;
-    let views = || tails.iter().cloned().map(Tail::from).collect();
+    let views = || tails.to_vec();
     if session.answered_json(|| Listing::<Tail>::all(views()))? {
         return Ok(());
     }

@@ -1,7 +1,6 @@
 //! `tine observations`: everything that was ever said of one thing.
 
 use clap::Args;
-use tine_api::{Listing, ObservationView};
 use tine_engine::AsOf;
 
 use crate::failure::Result;
@@ -34,7 +33,7 @@ pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result
     let entity = things::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| Listing::<ObservationView>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let about = knowledge.entity(&session.call, entity, AsOf::default())?;

@@ -73,7 +73,7 @@ fn confirmed(session: &Session, word: &str) -> Result<bool> {
 }
 
 fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
-    if session.answered_json(|| Purged::from(plan.clone()))? {
+    if session.answered_json(|| plan.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {

@@ -1,7 +1,7 @@
 //! `tine relate`, `relations` and `unrelate`: how things hang together.
 
 use clap::{Args, ValueEnum};
-use tine_api::{Listing, Removed};
+use tine_api::Removed;
 use tine_core::Json;
 use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipView};
 
@@ -140,7 +140,7 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| Listing::<RelationshipView>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

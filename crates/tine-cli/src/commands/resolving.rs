@@ -156,7 +156,7 @@ pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let made = session.engine.versioning().resolve_conflicts(&call, request)?;
-    if session.answered_json(|| CommitView::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     commits::report(session, &made)
@@ -178,7 +178,7 @@ fn list(session: &Session, branch: &str) -> Result<()> {
     let last: Option<&CommitView> = found.items.first();
     let facets = last.and_then(|it| it.commit.facets.as_ref());
     let conflicts = facets.map(|facets| FieldConflict::all_of(&facets.state)).unwrap_or_default();
-    let views = || conflicts.iter().cloned().map(FieldConflict::from).collect();
+    let views = || conflicts.to_vec();
     if session.answered_json(|| Listing::<FieldConflict>::all(views()))? {
         return Ok(());
     }

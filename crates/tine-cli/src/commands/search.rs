@@ -73,7 +73,7 @@ pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
         limit: Some(args.number),
     };
     let page = session.engine.search(&session.call, query)?;
-    if session.answered_json(|| SearchPage::from(page.clone()))? {
+    if session.answered_json(|| page.clone())? {
         return Ok(());
     }
     write_page(session, &page)

@@ -1,7 +1,6 @@
 //! `tine show`: one turn, the root, or a commit, in full.
 
 use std::io::Write;
-use tine_api::ConversationView;
 
 use clap::Args;
 use serde::Serialize;
@@ -136,7 +135,7 @@ fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> 
 }
 
 fn show_commit(session: &Session, commit: &CommitView) -> Result<()> {
-    if session.answered_json(|| CommitView::from(commit.clone()))? {
+    if session.answered_json(|| commit.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
@@ -182,15 +181,13 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
         #[serde(skip_serializing_if = "Option::is_none")]
         rings: Option<TurnRings>,
     }
-    let views = |asked: bool, turns: &[TurnView]| {
-        asked.then(|| turns.iter().cloned().map(TurnView::from).collect())
-    };
+    let views = |asked: bool, turns: &[TurnView]| asked.then(|| turns.to_vec());
     Document {
-        turn: shown.turn.clone().into(),
+        turn: shown.turn.clone(),
         children: views(args.children, &shown.children),
         siblings: views(args.siblings, &shown.siblings),
         versions: views(args.versions, &shown.versions),
-        rings: shown.rings.clone().map(TurnRings::from),
+        rings: shown.rings.clone(),
     }
 }
 
@@ -256,7 +253,7 @@ fn write_facts(
 fn show_root(session: &Session) -> Result<()> {
     let id = session.conversation()?;
     let conversation = session.engine.conversation(&session.call, &id)?;
-    if session.answered_json(|| ConversationView::from(conversation.clone()))? {
+    if session.answered_json(|| conversation.clone())? {
         return Ok(());
     }
     let paint = session.screen.paint;

@@ -1,7 +1,6 @@
 //! `tine source`: what was kept, and its bytes.
 
 use std::io::{self, IsTerminal, Write};
-use tine_api::Listing;
 
 use clap::{Args, Subcommand};
 use tine_core::{Kind, SourceId};
@@ -60,7 +59,7 @@ fn list(session: &Session, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
     let found = session.pages(number, ask)?;
-    if session.answered_json(|| Listing::<SourceView>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -96,7 +95,7 @@ pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
 fn show(session: &Session, id: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let source = knowledge.source(&session.call, id)?;
-    if session.answered_json(|| SourceView::from(source.clone()))? {
+    if session.answered_json(|| source.clone())? {
         return Ok(());
     }
     let query = RunQuery { source: Some(id), open: false };

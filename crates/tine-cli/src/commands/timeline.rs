@@ -1,7 +1,6 @@
 //! `tine timeline`: what has a date.
 
 use clap::Args;
-use tine_api::Listing;
 use tine_core::Timestamp;
 use tine_engine::TimelineEntry;
 
@@ -35,7 +34,7 @@ pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| Listing::<TimelineEntry>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let found = found.items;

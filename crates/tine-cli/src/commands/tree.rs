@@ -49,7 +49,7 @@ pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
         _ => (session.conversation()?, None),
     };
     let topology = whole_topology(session, &conversation, under, args.all)?;
-    if session.answered_json(|| TopologyPage::from(topology.clone()))? {
+    if session.answered_json(|| topology.clone())? {
         return Ok(());
     }
     let branch = args.branch.as_deref().unwrap_or(session.branch());

@@ -87,7 +87,7 @@ fn look(
 fn write(session: &Session, entry: FeedEntry) -> Result<()> {
     let screen = &session.screen;
     if screen.json {
-        return screen.document(&FeedEntry::from(entry));
+        return screen.document(&entry);
     }
     let (paint, operation) = (screen.paint, entry.operation);
     let mut place = operation.conversation.to_string();

@@ -77,7 +77,7 @@ impl Engine {
             parts,
             replayed: replay.replayed,
             undone: replay.undone,
-            dry_run: dry_run,
+            dry_run,
         })
     }
 }

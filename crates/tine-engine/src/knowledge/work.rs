@@ -262,7 +262,7 @@ impl Engine {
             run.owner = None;
             mutation.records.put(&mutation.call.project, &run)?;
             mutation.fact("interpretation_id", run.id.to_string());
-            mutation.fact("status", RunStatus::from(run.status).as_str());
+            mutation.fact("status", run.status.as_str());
             Ok(())
         })?;
         Ok(())

@@ -62,13 +62,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 fn branch(asked: &Asked, found: tine_engine::BranchView) -> Reply<Answer<BranchView>> {
     let tag = etag(&found);
-    Reply::ok(answer(asked, found.into())).with_etag(tag)
+    Reply::ok(answer(asked, found)).with_etag(tag)
 }
 
 fn list(asked: &Asked, path: All, _: NoBody) -> Answered<List<BranchView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().branches(&asked.call, &id)?;
-    let items = found.into_iter().map(BranchView::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
@@ -76,7 +76,7 @@ fn create(asked: &Asked, path: All, body: bodies::NewBranch) -> Answered<Answer<
     let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
     let made = asked.engine().fork(&asked.call, request)?;
     let tag = etag(&made);
-    Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
+    Ok(Reply::created(answer(asked, made)).with_etag(tag))
 }
 
 fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BranchView>> {
@@ -95,7 +95,7 @@ fn rename(asked: &Asked, path: One, body: bodies::BranchPatch) -> Answered<Answe
 fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BranchView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let gone = asked.engine().delete_branch(&asked.call, &id, &path.branch)?;
-    Ok(Reply::ok(answer(asked, gone.into())))
+    Ok(Reply::ok(answer(asked, gone)))
 }
 
 fn revert(asked: &Asked, path: One, body: bodies::MoveBranch) -> Answered<Answer<BranchView>> {

@@ -103,7 +103,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn create(asked: &Asked, _: OnlyProject, body: bodies::NewCommit) -> Answered<Answer<CommitView>> {
     let mut request = body.into_request(asked.engine().limits())?;
     let call = without_secrets(asked, [&mut request.message], []);
-    Ok(Reply::created(answer(asked, asked.engine().commit(&call, request)?.into())))
+    Ok(Reply::created(answer(asked, asked.engine().commit(&call, request)?)))
 }
 
 fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<CommitView>> {
@@ -124,18 +124,18 @@ fn found(
     (cursor, limit): (Option<String>, Option<u64>),
 ) -> Answered<List<CommitView>> {
     let (query, page) = (CommitQuery { conversation, branch }, page(cursor, limit)?);
-    Ok(Reply::ok(answer(asked, asked.engine().commits(&asked.call, query, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().commits(&asked.call, query, page)?)))
 }
 
 fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<CommitView>> {
     let found = asked.engine().commit_by_hash(&asked.call, &path.commit)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn sign(asked: &Asked, path: One, body: bodies::SignCommit) -> Answered<Answer<CommitView>> {
     let (key, value) = (&body.public_key, &body.value);
     let signed = asked.engine().sign_commit(&asked.call, &path.commit, key, value)?;
-    Ok(Reply::ok(answer(asked, signed.into())))
+    Ok(Reply::ok(answer(asked, signed)))
 }
 
 fn merge(asked: &Asked, _: OnlyProject, body: bodies::Merge) -> Answered<Answer<Merged>> {
@@ -146,7 +146,7 @@ fn merge(asked: &Asked, _: OnlyProject, body: bodies::Merge) -> Answered<Answer<
     };
     let call = without_secrets(asked, request.message.iter_mut().chain(summary), []);
     let done = asked.engine().merge(&call, request)?;
-    Ok(Reply::made(done.commit.is_some(), answer(asked, done.into())))
+    Ok(Reply::made(done.commit.is_some(), answer(asked, done)))
 }
 
 fn resolve(
@@ -162,7 +162,7 @@ fn resolve(
     });
     let call = without_secrets(asked, &mut request.message, values);
     let made = asked.engine().resolve_conflicts(&call, request)?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
 /// The call, with a note of the secrets that were taken out of what is about to be sealed, where

@@ -88,7 +88,7 @@ fn diff(asked: &Asked, query: Pair, _: NoBody) -> Answered<Answer<Diff>> {
         to: query.to,
         limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
     };
-    Ok(Reply::ok(answer(asked, asked.engine().diff(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().diff(&asked.call, request)?)))
 }
 
 fn end(asked: &Asked, at: Option<&str>, within: Option<&str>) -> Result<TurnRef, Problem> {
@@ -103,7 +103,7 @@ fn blame(asked: &Asked, query: Origin, _: NoBody) -> Answered<List<Blamed>> {
     };
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;
     let found = asked.engine().blame(&asked.call, BlameQuery { at, of })?;
-    let items = found.into_iter().map(Blamed::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
@@ -122,13 +122,13 @@ fn bisect(asked: &Asked, query: First, _: NoBody) -> Answered<Answer<Bisected>> 
     };
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;
     let found = asked.engine().bisect(&asked.call, BisectQuery { at, predicate })?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn drift(asked: &Asked, query: OfBranch, _: NoBody) -> Answered<List<Drift>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let branch = query.branch.as_deref().unwrap_or("main");
     let found = asked.engine().drift(&asked.call, &id, branch)?;
-    let items = found.into_iter().map(Drift::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }

@@ -136,18 +136,18 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 fn create_project(asked: &Asked, _: Nowhere, _: bodies::NewProject) -> Answered<ProjectView> {
     let (project, new) = asked.engine().create_project(asked.project())?;
-    Ok(Reply::made(new, project.into()))
+    Ok(Reply::made(new, project))
 }
 
 fn list_projects(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Listing<ProjectView>> {
     let only = asked.caller.only_project();
     let mut found = asked.engine().projects()?;
     found.retain(|project| only.as_ref().is_none_or(|only| *only == project.id));
-    Ok(Reply::ok(Listing::all(found.into_iter().map(Into::into).collect())))
+    Ok(Reply::ok(Listing::all(found.into_iter().collect())))
 }
 
 fn get_project(asked: &Asked, _: ProjectPath, _: NoBody) -> Answered<ProjectView> {
-    Ok(Reply::ok(asked.engine().project(asked.project())?.into()))
+    Ok(Reply::ok(asked.engine().project(asked.project())?))
 }
 
 fn create(
@@ -157,7 +157,7 @@ fn create(
 ) -> Answered<Answer<ConversationView>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().create_conversation(&asked.call, request)?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
 fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<ConversationView>> {
@@ -175,12 +175,12 @@ fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<Convers
             asked.engine().recent_conversations(&asked.call, &recent, page)?
         }
     };
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<ConversationView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().conversation(&asked.call, &id)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().conversation(&asked.call, &id)?)))
 }
 
 fn patch(
@@ -191,13 +191,13 @@ fn patch(
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let patch = body.into_request(asked.engine().limits())?;
     let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
 fn derive(asked: &Asked, path: One, body: bodies::Derive) -> Answered<Answer<Derived>> {
     let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
     let done = asked.engine().derive(&asked.call, request)?;
-    Ok(Reply::made(done.created, answer(asked, done.into())))
+    Ok(Reply::made(done.created, answer(asked, done)))
 }
 
 fn archive(asked: &Asked, path: One, body: bodies::Archive) -> Answered<Answer<ConversationView>> {
@@ -205,12 +205,12 @@ fn archive(asked: &Asked, path: One, body: bodies::Archive) -> Answered<Answer<C
     let archived = Some(body.archived.unwrap_or(true));
     let patch = ConversationPatch { archived, ..ConversationPatch::default() };
     let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
 fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let request = Purge { target: PurgeTarget::Conversation(id), confirm: body.confirm };
     let done = asked.engine().purge(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }

@@ -33,5 +33,5 @@ fn load(asked: &Asked, _: OnlyProject, _: bodies::Nothing) -> Answered<Answer<Co
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Reply::made(new, answer(asked, engine.conversation(call, &id)?.into())))
+    Ok(Reply::made(new, answer(asked, engine.conversation(call, &id)?)))
 }

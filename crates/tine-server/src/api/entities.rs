@@ -153,7 +153,7 @@ fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<EntityView>> {
         deleted: query.deleted.unwrap_or(false),
     };
     let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().entities(&asked.call, wanted, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().entities(&asked.call, wanted, page)?)))
 }
 
 fn get(asked: &Asked, query: OneAsOf, _: NoBody) -> Answered<Answer<EntityView>> {
@@ -163,36 +163,36 @@ fn get(asked: &Asked, query: OneAsOf, _: NoBody) -> Answered<Answer<EntityView>>
         stored: moment("at_stored", query.at_stored.as_deref())?,
     };
     let entity = id(&query.entity)?;
-    Ok(Reply::ok(answer(asked, asked.engine().entity(&asked.call, entity, as_of)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().entity(&asked.call, entity, as_of)?)))
 }
 
 fn slots(asked: &Asked, query: OfTurn, _: NoBody) -> Answered<List<EntityView>> {
     let within = conversation(&query.conversation_id, asked.engine().limits())?;
     let found = asked.engine().slots(&asked.call, &within, &query.turn_id)?;
-    let items = found.into_iter().map(EntityView::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn observations(asked: &Asked, query: Observed, _: NoBody) -> Answered<List<ObservationView>> {
     let (entity, page) = (id(&query.entity)?, page(query.cursor, query.limit)?);
-    Ok(Reply::ok(answer(asked, asked.engine().observations(&asked.call, entity, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().observations(&asked.call, entity, page)?)))
 }
 
 fn provenance(asked: &Asked, query: OneField, _: NoBody) -> Answered<List<FieldProvenance>> {
     let (entity, field) = (id(&query.entity)?, query.field.as_deref());
     let found = asked.engine().field_provenance(&asked.call, entity, field)?;
-    let items = found.into_iter().map(FieldProvenance::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn correct(asked: &Asked, path: One, body: bodies::Correct) -> Answered<Answer<ObservationView>> {
     let request = body.into_request(id(&path.entity)?, asked.engine().limits())?;
-    Ok(Reply::created(answer(asked, asked.engine().correct(&asked.call, request)?.into())))
+    Ok(Reply::created(answer(asked, asked.engine().correct(&asked.call, request)?)))
 }
 
 fn merge(asked: &Asked, path: One, body: bodies::MergeEntity) -> Answered<Answer<EntityView>> {
     let request = body.into_request(id(&path.entity)?)?;
-    Ok(Reply::ok(answer(asked, asked.engine().merge_entities(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().merge_entities(&asked.call, request)?)))
 }
 
 fn separate(
@@ -201,12 +201,12 @@ fn separate(
     body: bodies::SeparateEntity,
 ) -> Answered<Answer<EntityView>> {
     let request = body.into_request(id(&path.entity)?)?;
-    Ok(Reply::ok(answer(asked, asked.engine().separate_entity(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().separate_entity(&asked.call, request)?)))
 }
 
 fn set_deleted(asked: &Asked, entity: &str, deleted: bool) -> Result<EntityView, Problem> {
     let entity: EntityId = id(entity)?;
-    Ok(asked.engine().set_entity_deleted(&asked.call, entity, deleted)?.into())
+    Ok(asked.engine().set_entity_deleted(&asked.call, entity, deleted)?)
 }
 
 fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<EntityView>> {
@@ -222,5 +222,5 @@ fn timeline(asked: &Asked, query: Dated, _: NoBody) -> Answered<List<TimelineEnt
     let from = moment("from", query.from.as_deref())?;
     let to = moment("to", query.to.as_deref())?;
     let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().timeline(&asked.call, from, to, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().timeline(&asked.call, from, to, page)?)))
 }

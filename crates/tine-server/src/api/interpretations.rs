@@ -139,14 +139,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 fn shown(runs: Vec<InterpretationView>) -> Listing<InterpretationView> {
-    Listing::all(runs.into_iter().map(InterpretationView::from).collect())
+    Listing::all(runs.into_iter().collect())
 }
 
 fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<InterpretationView>> {
     let wanted = RunQuery { source: None, open: query.open.unwrap_or(false) };
     let page = page(query.cursor, query.limit)?;
     let found = asked.engine().interpretations(&asked.call, wanted, page)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn of_source(asked: &Asked, query: OfSource, _: NoBody) -> Answered<List<InterpretationView>> {
@@ -154,7 +154,7 @@ fn of_source(asked: &Asked, query: OfSource, _: NoBody) -> Answered<List<Interpr
     let wanted = RunQuery { source: Some(source), open: query.open.unwrap_or(false) };
     let page = page(query.cursor, query.limit)?;
     let found = asked.engine().interpretations(&asked.call, wanted, page)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn reinterpret(
@@ -179,11 +179,11 @@ fn interpret(
     let made = asked.engine().reinterpret(&asked.call, request)?.pop();
     asked.app.bell.ring();
     let made = made.ok_or_else(|| Problem::new(Kind::Internal, "the run was not queued"))?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
 fn queue(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<Answer<QueueStatus>> {
-    Ok(Reply::ok(answer(asked, asked.engine().interpretation_queue(&asked.call)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().interpretation_queue(&asked.call)?)))
 }
 
 fn get(asked: &Asked, query: One, _: NoBody) -> Answered<Answer<InterpretationView>> {
@@ -193,7 +193,7 @@ fn get(asked: &Asked, query: One, _: NoBody) -> Answered<Answer<InterpretationVi
         false => asked.engine().interpretation(&asked.call, run)?,
     };
     let told = match query.include {
-        Some(WithBytes::Bytes) => found.into(),
+        Some(WithBytes::Bytes) => found,
         None => InterpretationView::without_bytes(found),
     };
     Ok(Reply::ok(answer(asked, told)))
@@ -227,7 +227,7 @@ fn retry(asked: &Asked, path: Named, _: bodies::Nothing) -> Answered<Answer<Inte
 
 fn compare(asked: &Asked, query: Compared, _: NoBody) -> Answered<Answer<RunComparison>> {
     let pair = RunPair { before: id(&query.interpretation)?, after: id(&query.with)? };
-    Ok(Reply::ok(answer(asked, asked.engine().compare_interpretations(&asked.call, pair)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().compare_interpretations(&asked.call, pair)?)))
 }
 
 fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<Prompt>> {

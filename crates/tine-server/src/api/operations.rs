@@ -50,7 +50,7 @@ fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<OperationView>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let page = page(query.cursor, query.limit)?;
     let found = asked.engine().operations(&asked.call, &id, page)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn number(text: &str) -> Result<Option<u64>, Problem> {
@@ -67,11 +67,11 @@ fn number(text: &str) -> Result<Option<u64>, Problem> {
 fn undo(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<Undone>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let done = asked.engine().undo(&asked.call, &id, number(&path.operation)?)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
 fn redo(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<Undone>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let done = asked.engine().redo(&asked.call, &id, number(&path.operation)?)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }

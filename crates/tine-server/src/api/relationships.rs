@@ -125,7 +125,7 @@ fn list(asked: &Asked, query: Related, _: NoBody) -> Answered<List<RelationshipV
         relation: query.r#type,
     };
     let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().relationships(&asked.call, wanted, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().relationships(&asked.call, wanted, page)?)))
 }
 
 fn create(
@@ -135,7 +135,7 @@ fn create(
 ) -> Answered<Answer<RelationshipView>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().create_relationship(&asked.call, request)?;
-    Ok(Reply::made(made.outcome == Some(Outcome::Created), answer(asked, made.into())))
+    Ok(Reply::made(made.outcome == Some(Outcome::Created), answer(asked, made)))
 }
 
 fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<Removed>> {
@@ -162,7 +162,7 @@ fn list_schemas(
     _: NoBody,
 ) -> Answered<List<tine_core::facts::Schema>> {
     let found = asked.engine().schemas(&asked.call)?;
-    let items = found.into_iter().map(tine_core::facts::Schema::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
@@ -173,7 +173,7 @@ fn register(
 ) -> Answered<Answer<tine_core::facts::Schema>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().register_schema(&asked.call, request)?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
 fn get_schema(
@@ -182,5 +182,5 @@ fn get_schema(
     _: NoBody,
 ) -> Answered<Answer<tine_core::facts::Schema>> {
     let found = asked.engine().schema(&asked.call, &query.entity_type, query.version)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }

@@ -55,7 +55,7 @@ fn search(asked: &Asked, query: Words, _: NoBody) -> Answered<Answer<SearchPage>
         cursor: query.cursor,
         limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
     };
-    Ok(Reply::ok(answer(asked, asked.engine().search(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().search(&asked.call, request)?)))
 }
 
 fn time(text: &str) -> Result<Timestamp, Problem> {

@@ -34,14 +34,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<SourceView>> {
-    Ok(Reply::ok(answer(asked, asked.engine().sources(&asked.call, query.page()?)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().sources(&asked.call, query.page()?)?)))
 }
 
 fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<SourceView>> {
-    Ok(Reply::ok(answer(asked, asked.engine().source(&asked.call, id(&path.source)?)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().source(&asked.call, id(&path.source)?)?)))
 }
 
 fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let request = Purge { target: PurgeTarget::Source(id(&path.source)?), confirm: body.confirm };
-    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?)))
 }

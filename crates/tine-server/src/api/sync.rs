@@ -48,11 +48,11 @@ fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<LogEnd>> {
     let (engine, call) = (asked.engine(), &asked.call);
     let page = page(query.cursor, query.limit)?;
     let found = match query.conversation_id {
-        None => engine.log_ends(call, page)?.into(),
+        None => engine.log_ends(call, page)?,
         Some(id) => {
             let conversation = conversation(&id, engine.limits())?;
             let end = engine.log_end(call, &conversation)?;
-            let end = end.map(|end| tine_engine::LogEnd { conversation, end }.into());
+            let end = end.map(|end| tine_engine::LogEnd { conversation, end });
             Listing::all(end.into_iter().collect())
         }
     };
@@ -78,5 +78,5 @@ fn merges(asked: &Asked, query: Merges, _: NoBody) -> Answered<Answer<LogMerges>
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let behind = query.behind.unwrap_or_default();
     let found = asked.engine().log_merges(&asked.call, &id, behind)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }

@@ -263,7 +263,7 @@ fn append(asked: &Asked, path: InConversation, body: bodies::Append) -> Answered
     let done = asked.engine().append(&asked.call.clone().with_redacted(redacted), request)?;
     let new = done.turns.iter().any(|turn| turn.outcome == Some(Outcome::Created));
     let tag = etag(&done.branch);
-    Ok(Reply::made(new && !done.replayed, answer(asked, done.into())).with_etag(tag))
+    Ok(Reply::made(new && !done.replayed, answer(asked, done)).with_etag(tag))
 }
 
 /// Counts by kind, with more of them.
@@ -297,7 +297,7 @@ fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<Topolo
         limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
         include_deleted: query.deleted.unwrap_or(false),
     };
-    Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?)))
 }
 
 fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<OutlineColumns>> {
@@ -315,7 +315,7 @@ fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<OutlineC
 fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<Tail>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().tails(&asked.call, &id)?;
-    let items = found.into_iter().map(Tail::from).collect();
+    let items = found.into_iter().collect();
     Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
@@ -334,12 +334,12 @@ fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<TurnWithRings
         }
         _ => None,
     };
-    Ok(Reply::ok(answer(asked, TurnWithRings { turn: found.into(), rings })))
+    Ok(Reply::ok(answer(asked, TurnWithRings { turn: found, rings })))
 }
 
 fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<TurnRings>> {
     let turn = find(asked, &path)?;
-    Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?)))
 }
 
 /// Whom a path is rendered for.
@@ -482,7 +482,7 @@ fn fork(asked: &Asked, path: One, body: bodies::ForkTurn) -> Answered<Answer<Bra
     let name = body.name.as_deref().map(|text| name(text, limits)).transpose()?;
     let made = asked.engine().fork(&asked.call, Fork { conversation, point, name })?;
     let tag = etag(&made);
-    Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
+    Ok(Reply::created(answer(asked, made)).with_etag(tag))
 }
 
 fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edited>> {
@@ -496,26 +496,26 @@ fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edi
         add(&mut redacted, redact::body(&mut request.body));
     }
     let done = engine.edit(&asked.call.clone().with_redacted(redacted), request)?;
-    Ok(Reply::made(done.turn.outcome == Some(Outcome::Created), answer(asked, done.into())))
+    Ok(Reply::made(done.turn.outcome == Some(Outcome::Created), answer(asked, done)))
 }
 
 fn split(asked: &Asked, path: One, body: bodies::SplitTurn) -> Answered<Answer<SplitDone>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let done = asked.engine().split(&asked.call, body.into_request(turn)?)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
 fn inject(asked: &Asked, path: OnlyTurn, body: bodies::Inject) -> Answered<Answer<Injected>> {
     let request = body.into_request(&path.turn, asked.engine().limits())?;
     let done = asked.engine().inject(&asked.call, request)?;
     let tag = etag(&done.branch);
-    Ok(Reply::created(answer(asked, done.into())).with_etag(tag))
+    Ok(Reply::created(answer(asked, done)).with_etag(tag))
 }
 
 fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let request = Purge { target: PurgeTarget::Turn(turn), confirm: body.confirm };
-    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?)))
 }
 
 fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<Deleted>> {
@@ -528,7 +528,7 @@ fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<Deleted>
         force: query.force.unwrap_or(false),
         dry_run: query.dry_run.unwrap_or(false),
     };
-    Ok(Reply::ok(answer(asked, asked.engine().delete(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().delete(&asked.call, request)?)))
 }
 
 fn patch_metadata(
@@ -538,5 +538,5 @@ fn patch_metadata(
 ) -> Answered<Answer<TurnView>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let patch = body.into_request(asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?)))
 }
