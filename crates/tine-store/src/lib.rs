@@ -31,8 +31,8 @@ pub use families::{
     CommitHead, CommitListing, CommitRecord, CommitSignature, ConversationTag, Edge, EntityRecord,
     Family, FamilyRecord, IndexChanges, IndexKey, IndexQuery, KEY_BYTES, KeyRange, ObservationMove,
     ObservationRecord, PendingErasure, PromptRecord, ReadFamilies, Record, RecordIndex, RecordKey,
-    RecordQuery, RelationshipRecord, RingsRecord, RunRecord, RunState, Scan, SchemaRecord,
-    SourceRecord, SyncMark, SyncMarks, WriteFamilies, index_changes,
+    RecordQuery, RelationshipRecord, RingsRecord, RunRecord, Scan, SchemaRecord, SourceRecord,
+    SyncMark, SyncMarks, WriteFamilies, index_changes,
 };
 pub use mailbox::Mailbox;
 pub use memory::MemoryStore;
@@ -40,9 +40,9 @@ pub use records::*;
 pub use search::{
     Candidate, Document, Index, IndexMark, IndexState, Phrase, Ranked, SearchFilter, TextQuery,
 };
+pub use tine_core::Problem;
 pub use traits::{
-    Check, Job, LostRecord, OpenMode, PackOptions, Packed, Problem, Read, Store, Verdict, Write,
-    required,
+    Check, Job, LostRecord, OpenMode, PackOptions, Packed, Read, Store, Verdict, Write, required,
 };
 
 /// What every method of a store answers.

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use tine_core::{
-    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId,
+    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, Problem, ProjectId, SourceId,
     Timestamp, TurnId,
 };
 
@@ -140,15 +140,6 @@ pub struct Packed {
 pub struct Check {
     /// Everything that is wrong.
     pub problems: Vec<Problem>,
-}
-
-/// One damaged record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Which record.
-    pub record: String,
-    /// What is wrong with it.
-    pub why: String,
 }
 
 /// A record that an index still names and that cannot be read any more.
