@@ -378,8 +378,7 @@ impl Store for PostgresStore {
 
     fn backup(&self, _: &Path) -> Result<()> {
         Err(StoreError::Unsupported(
-            "a database is backed up with its own tools, `pg_basebackup` or `pg_dump`; `tine \
-             export` writes bundles, and `tine migrate` copies the store to a folder",
+            "a database is backed up with its own tools, `pg_basebackup` or `pg_dump`",
         ))
     }
 

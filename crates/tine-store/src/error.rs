@@ -9,7 +9,7 @@ use tine_core::Kind;
 #[non_exhaustive]
 pub enum StoreError {
     /// There is nothing at this place.
-    #[error("there is no store at {path}; `tine new` makes one")]
+    #[error("there is no store at {path}")]
     Missing {
         /// Where it was looked for.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A record is not what it must be.
-    #[error("the record {record} is damaged: {why}; `tine verify` lists all that is")]
+    #[error("the record {record} is damaged: {why}")]
     Corrupt {
         /// Which one.
         record: String,
@@ -56,10 +56,7 @@ pub enum StoreError {
         why: String,
     },
     /// A file of the store is not what it must be, and nothing in it can be relied on.
-    #[error(
-        "{path} is damaged: {why}; bring the whole folder back from a backup, or copy what is \
-         whole with `tine verify --repair NEW_FOLDER`"
-    )]
+    #[error("{path} is damaged: {why}; restore the whole folder from a backup, or repair it")]
     DamagedFile {
         /// Which one.
         path: PathBuf,
