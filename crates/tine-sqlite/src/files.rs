@@ -99,6 +99,11 @@ fn length(folder: &Path, name: &str) -> Option<u64> {
     fs::metadata(folder.join(name)).ok().map(|metadata| metadata.len())
 }
 
+/// Returns the size of the database and its log.
+pub(super) fn disk_bytes(folder: &Path) -> u64 {
+    [DATABASE_FILE, LOG_FILE].iter().filter_map(|name| length(folder, name)).sum()
+}
+
 /// Whether a store was made here once. The lock file says so: it is written after the tables.
 fn was_made(folder: &Path) -> bool {
     length(folder, turnstile::LOCK_FILE).is_some_and(|bytes| bytes > 0)

@@ -230,14 +230,6 @@ impl SqliteStore {
             readers.push(connection);
         }
     }
-
-    fn disk_bytes(&self) -> u64 {
-        [DATABASE_FILE, "tine.db-wal"]
-            .iter()
-            .filter_map(|name| fs::metadata(self.folder.join(name)).ok())
-            .map(|metadata| metadata.len())
-            .sum()
-    }
 }
 
 impl Store for SqliteStore {
@@ -250,7 +242,7 @@ impl Store for SqliteStore {
             connection.prepare_cached("BEGIN").store_err()?.execute([]).store_err()?;
             let answer = self.recent.catch_up(&connection).and_then(|horizon| {
                 let view = View::new(&self.recent, horizon, None, &connection);
-                body(&Txn::new(&connection, view, self.disk_bytes()))
+                body(&Txn::new(&connection, view, Some(&self.folder)))
             });
             connection.prepare_cached("COMMIT").store_err()?.execute([]).store_err()?;
             answer

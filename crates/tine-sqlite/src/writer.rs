@@ -297,7 +297,7 @@ impl Core {
             self.execute("SAVEPOINT job")?;
         }
         let view = View::new(&self.recent, horizon, Some(&self.pending), &self.connection);
-        let verdict = job(&mut Txn::new(&self.connection, view, 0))?;
+        let verdict = job(&mut Txn::new(&self.connection, view, None))?;
         if verdict == Verdict::Commit {
             self.pending.borrow_mut().keep_job(&self.connection)?;
         }
@@ -394,7 +394,7 @@ impl Core {
             // Entries that are read from the log lead to rows, so all of them go to the tables
             // first.
             let view = View::new(&self.recent, batch.horizon, None, &self.connection);
-            let packed = Txn::new(&self.connection, view, 0).pack_stretch(options, from)?;
+            let packed = Txn::new(&self.connection, view, None).pack_stretch(options, from)?;
             self.execute("COMMIT")?;
             self.recent.publish(Entries::default(), indexed, Some(indexed));
             Ok(packed)

@@ -110,6 +110,21 @@ fn what_was_committed_is_there_after_reopening() {
 }
 
 #[test]
+fn totals_report_the_size_of_the_database_and_its_log() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(&folder.path()).unwrap();
+    add(&store, "c", "title");
+    let length = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    let expected = length("tine.db") + length("tine.db-wal");
+    store
+        .read(&mut |records| {
+            assert_eq!(records.totals()?.disk_bytes, expected);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
 fn handles_in_one_folder_see_each_others_commits_at_once() {
     let folder = Folder::new();
     let one = SqliteStore::open(&folder.path()).unwrap();

@@ -3,6 +3,7 @@
 
 use crate::error::StoreErr as _;
 use std::cell::{Cell, RefCell};
+use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{Body, BranchId, Digest, Name, ProjectId};
@@ -87,7 +88,8 @@ mod write;
 pub(super) struct Txn<'c> {
     pub(super) connection: &'c Connection,
     recent: View<'c>,
-    disk_bytes: u64,
+    /// The folder whose files `totals` measures; `None` in a write transaction.
+    folder: Option<&'c Path>,
     /// The project that was looked up last: a transaction works in one.
     project: RefCell<Option<(ProjectId, i64)>>,
     /// A conversation and its project, as they were looked up last.
@@ -102,10 +104,14 @@ pub(super) struct Txn<'c> {
 pub(super) type TurnNames = ([u8; 16], Digest);
 
 impl<'c> Txn<'c> {
-    pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
+    pub(super) fn new(
+        connection: &'c Connection,
+        recent: View<'c>,
+        folder: Option<&'c Path>,
+    ) -> Self {
         let (project, met_conversation) = (RefCell::default(), Cell::default());
         let (met_branch, met_names) = (RefCell::default(), RefCell::default());
-        Txn { connection, recent, disk_bytes, project, met_conversation, met_branch, met_names }
+        Txn { connection, recent, folder, project, met_conversation, met_branch, met_names }
     }
 
     pub(super) fn one<T>(

@@ -6,6 +6,7 @@ use tine_core::{
     BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, Timestamp, TurnId,
 };
 
+use super::super::files;
 use super::super::fresh;
 use super::super::rows::{self};
 use super::families::range_sql;
@@ -479,7 +480,7 @@ impl Read for Txn<'_> {
             branches: count("branch")?,
             bookmarks: count("bookmark")?,
             operations: count("operation")? + count("fresh WHERE seq IS NOT NULL")?,
-            disk_bytes: self.disk_bytes,
+            disk_bytes: self.folder.map_or(0, files::disk_bytes),
         })
     }
 }
