@@ -100,7 +100,7 @@ fn format(place: &StorePlace) -> Result<Format> {
     let (format, newest) = match place {
         StorePlace::Folder(_) => (None, None),
         StorePlace::Database(address) => {
-            let found = PostgresStore::pending(address)?;
+            let found = PostgresStore::pending_migration(address)?;
             (found.from, Some(found.to))
         }
     };
