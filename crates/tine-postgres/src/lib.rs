@@ -41,8 +41,8 @@ use std::time::{Duration, Instant};
 
 use tine_net::retry::{Policy, Retries};
 use tine_store::{
-    Check, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked,
-    Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
+    FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked, Read,
+    Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc, Verdict,
 };
 
 pub use crate::address::PostgresAddress;
@@ -371,7 +371,7 @@ impl Store for PostgresStore {
         }
     }
 
-    fn check(&self) -> Result<Check> {
+    fn check(&self) -> Result<StoreCheck> {
         let mut problems = Vec::new();
         self.read_with_retries(&mut |txn| {
             problems = txn.missing_from_feed()?;
@@ -381,7 +381,7 @@ impl Store for PostgresStore {
             record: format!("operation {seq} of conversation {conversation}"),
             why: "it has no place in the feed".to_owned(),
         };
-        Ok(Check { problems: problems.into_iter().map(problem).collect() })
+        Ok(StoreCheck { problems: problems.into_iter().map(problem).collect() })
     }
 
     fn pack(&self, _: PackOptions) -> Result<Packed> {

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use tine_core::{Digest, words};
 use tine_store::{
-    Document, FeedPosition, Index, IndexMark, IndexState, Phrase, Ranked, Result, SearchFilter,
-    TextQuery, TurnLoc,
-    scan::{self, Extent, Scan},
+    FeedPosition, Index, IndexDocument, IndexMark, IndexState, Phrase, Ranked, Result,
+    SearchFilter, TextQuery, TurnLoc,
+    scan::{self, CorpusSize, SearchScan},
 };
 use tokio_postgres::Row;
 
@@ -101,14 +101,14 @@ impl Index for IndexUpdate {
         Ok(())
     }
 
-    fn put(&mut self, document: &Document<'_>) -> Result<()> {
+    fn put(&mut self, document: &IndexDocument<'_>) -> Result<()> {
         let mut terms = Vec::new();
         for piece in document.pieces {
             words::visit(piece, &mut |term, _, _| terms.push(stored_term(term)));
         }
         terms.sort_unstable();
         terms.dedup();
-        let length = scan::length(document.pieces, document.tags.len());
+        let length = scan::turn_length(document.pieces, document.tags.len());
         let length = i32::try_from(length).unwrap_or(i32::MAX);
         self.documents.insert(document.loc, Some(IndexedTurn { length, terms }));
         Ok(())
@@ -154,7 +154,7 @@ impl IndexUpdate {
         }
         let (no, hash) = match self.state {
             IndexState::Through(mark) => (rows::to_i64(mark.at.0), Some(mark.hash.0.0.to_vec())),
-            IndexState::Empty | IndexState::Needless => (0, None),
+            IndexState::Empty | IndexState::NotNeeded => (0, None),
         };
         put("UPDATE said_through SET no = $1, hash = $2", values![no, hash]);
         put("COMMIT", vec![]);
@@ -226,13 +226,13 @@ pub(crate) fn search(
         return Ok(Some(Ranked::default()));
     };
     let sql = "SELECT turns, terms FROM said_extent WHERE project = $1";
-    let extent = txn
+    let corpus = txn
         .query_opt(sql, values![project])?
-        .map(|row| Extent { turns: rows::to_u64(row.get(0)), terms: rows::to_u64(row.get(1)) });
+        .map(|row| CorpusSize { turns: rows::to_u64(row.get(0)), terms: rows::to_u64(row.get(1)) });
     let sql = "SELECT segment, index FROM said WHERE project = $1 AND terms @@ $2::text::tsquery";
     let found = txn.query(sql, values![project, expression(query)])?;
     let locs: Vec<TurnLoc> = found.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect();
-    let mut scan = Scan::new(query, filter);
-    txn.turns_at(project, &locs, &mut |conversation, turn| scan.see(conversation, &turn))?;
-    Ok(Some(scan.ranked(extent.unwrap_or_default())))
+    let mut scan = SearchScan::new(query, filter);
+    txn.turns_at(project, &locs, &mut |conversation, turn| scan.visit(conversation, &turn))?;
+    Ok(Some(scan.ranked(corpus.unwrap_or_default())))
 }

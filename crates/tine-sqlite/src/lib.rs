@@ -38,8 +38,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use tine_store::{
-    Check, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked,
-    Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc,
+    FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked, Read,
+    Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc,
 };
 
 pub use self::salvage::{Salvaged, salvage};
@@ -260,7 +260,7 @@ impl Store for SqliteStore {
         self.writer()?.write(job)
     }
 
-    fn check(&self) -> Result<Check> {
+    fn check(&self) -> Result<StoreCheck> {
         let connection = self.take_reader()?;
         let lines = connection.prepare("PRAGMA integrity_check(1000)").and_then(|mut statement| {
             statement.query_map([], |row| row.get::<_, String>(0))?.collect()
@@ -276,7 +276,7 @@ impl Store for SqliteStore {
             .filter(|line| line != "ok")
             .map(|why| Problem { record: DATABASE_FILE.to_owned(), why })
             .collect();
-        Ok(Check { problems })
+        Ok(StoreCheck { problems })
     }
 
     fn pack(&self, options: PackOptions) -> Result<Packed> {

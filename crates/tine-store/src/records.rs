@@ -17,40 +17,40 @@ pub struct ConversationKey(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentNo(pub i64);
 
-/// Where a turn lies: its segment and its place in it, from 0.
+/// The location of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnLoc {
     /// The segment.
     pub segment: SegmentNo,
-    /// The place in it.
+    /// The index in the segment, from 0.
     pub index: u32,
 }
 
 impl TurnLoc {
-    /// The place that the first child of this turn takes.
+    /// Returns the location of the turn's first child.
     pub fn next(self) -> TurnLoc {
         TurnLoc { index: self.index + 1, ..self }
     }
 }
 
-/// Turns that one segment holds at most; the next one starts a new segment.
+/// The maximum number of turns in a segment; the next one starts a new segment.
 pub const SEGMENT_TURNS: u32 = 1 << 20;
 
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// Its id.
+    /// The id.
     pub id: ProjectId,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
 }
 
-/// What a conversation begins with; it never changes.
+/// The root of a conversation; it never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Root {
-    /// Rendered as the message of role `system`.
+    /// Rendered as a message of role `system`.
     pub system_prompt: Option<String>,
-    /// Whatever else the conversation was set up with.
+    /// Further configuration.
     pub config: Json,
 }
 
@@ -59,7 +59,7 @@ pub struct Root {
 pub struct DerivedFrom {
     /// The original, in the same project.
     pub conversation: ConversationId,
-    /// The turn whose path was taken over, if one was.
+    /// The turn whose path was copied, if one was.
     pub turn: Option<TurnId>,
 }
 
@@ -71,15 +71,14 @@ pub enum Visibility {
     Shown,
     /// Only in listings that ask for it.
     Archived,
-    /// Its creation was undone: as if it were not there.
+    /// Its creation was undone: it counts as missing.
     Undone,
-    /// No conversation at all: the log of what is done in the project outside of every
-    /// conversation.
+    /// Not a conversation: the log of operations on the project itself.
     ProjectLog,
 }
 
 impl Visibility {
-    /// Whether there is a conversation that anybody could name.
+    /// Returns whether the conversation can be referred to.
     pub fn is_there(self) -> bool {
         matches!(self, Visibility::Shown | Visibility::Archived)
     }
@@ -102,7 +101,7 @@ pub struct Conversation {
     pub title: Option<String>,
     /// Free-form data, an object.
     pub metadata: Json,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// What it was derived from.
     pub derived_from: Option<DerivedFrom>,
@@ -132,16 +131,16 @@ pub struct SegmentExtent {
     pub turns: u32,
 }
 
-/// What a turn says, or what is left of it.
+/// The content of a turn, or what is left of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The canonical content.
     Kept(Body),
-    /// Erased; the digest stays, so that it is recognised and not brought back.
+    /// Erased; the digest is kept, so that the content is recognized and not imported again.
     Purged(Digest),
 }
 
-/// Where a turn comes from, if it was not simply said.
+/// Where a turn comes from, if it was not simply appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The turn that it is an edited version of.
@@ -150,15 +149,15 @@ pub struct Origin {
     pub derived_from: Option<TurnId>,
     /// The turn that it is one half of.
     pub part_of: Option<TurnId>,
-    /// The host's place in its chat that it is a version of; role and call are the turn's own.
+    /// The slot of the host's chat that it is a version of; role and tool call are the turn's own.
     pub slot: Option<Slot>,
 }
 
-/// Behind the ids, to the end: a slot, which shares role and call with its turn.
+/// A slot follows the ids; it takes role and tool call from its turn.
 const SLOT_BIT: u8 = 1 << 3;
 
 impl Origin {
-    /// A short form for stores; nothing for a turn that was simply said.
+    /// Encodes the origin for stores; `None` for a turn that was simply appended.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let fields = [self.edited_from, self.derived_from, self.part_of];
         let mut bytes = vec![0];
@@ -176,15 +175,15 @@ impl Origin {
         (bytes[0] != 0).then_some(bytes)
     }
 
-    /// Reads the short form, for the turn that has it.
+    /// Decodes the origin of a turn with this role and tool call.
     pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
         let (flags, mut rest) = bytes.split_first()?;
         let mut fields = [None; 3];
         for (bit, field) in fields.iter_mut().enumerate() {
             if flags >> bit & 1 == 1 {
-                let (id, behind) = rest.split_first_chunk::<16>()?;
+                let (id, tail) = rest.split_first_chunk::<16>()?;
                 *field = Some(TurnId::from_bytes(*id));
-                rest = behind;
+                rest = tail;
             }
         }
         let [edited_from, derived_from, part_of] = fields;
@@ -203,28 +202,28 @@ impl Origin {
     }
 }
 
-/// One message, one node.
+/// A message, and a node of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// Where it lies.
+    /// The location.
     pub loc: TurnLoc,
     /// Its id.
     pub id: TurnId,
     /// Its hash.
     pub hash: TurnHash,
-    /// Raw distance from the root, whose depth is 0.
+    /// The raw distance from the root, whose depth is 0.
     pub depth: u32,
-    /// Who spoke.
+    /// The role of the speaker.
     pub role: Role,
-    /// What was said.
+    /// The content.
     pub content: Content,
     /// The call that a tool turn answers.
     pub tool_call_id: Option<String>,
-    /// When.
+    /// The time.
     pub created_at: Timestamp,
-    /// Whether it is whole.
+    /// Whether it is complete.
     pub status: Status,
-    /// What is known besides.
+    /// Further data.
     pub metadata: Metadata,
     /// The operation, in its conversation's log, that made it.
     pub operation: u64,
@@ -237,7 +236,7 @@ pub struct Turn {
 pub struct Split {
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// The turn itself, kept and hidden behind its halves.
+    /// The turn itself; its halves are shown in its place.
     pub whole: TurnLoc,
     /// The first half.
     pub left: TurnLoc,
@@ -250,7 +249,7 @@ pub struct Split {
 /// Why turns are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HiddenBy {
-    /// Deleted with all below.
+    /// Deleted with all descendants.
     Cascade,
     /// Deleted alone; the children show under the parent.
     Reparent,
@@ -271,26 +270,26 @@ pub struct Hidden {
     pub to: u32,
     /// The operation that hid them.
     pub operation: u64,
-    /// Why.
+    /// The reason.
     pub by: HiddenBy,
-    /// The turn that was named; the others lie below it.
+    /// The turn that was deleted or undone; the others are its descendants.
     pub root: TurnLoc,
 }
 
-/// A movable tip.
+/// A named, movable tip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// Its id, also when it is renamed.
+    /// Its id; it does not change when the branch is renamed.
     pub id: BranchId,
     /// Its name, unique in the conversation.
     pub name: Name,
-    /// The turn it ends on; `None` is the root.
+    /// The turn at which it ends; `None` is the root.
     pub tip: Option<TurnLoc>,
     /// The turn it was forked from.
     pub forked_from: Option<TurnId>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// Counts its changes.
     pub version: u64,
@@ -316,13 +315,13 @@ pub struct Bookmark {
 pub struct Idempotency {
     /// The caller's key, unique in the project.
     pub key: String,
-    /// Operation and payload of the first call.
+    /// The digest of operation and payload of the first call.
     pub fingerprint: Digest,
-    /// Its answer, without any content.
+    /// The answer of the first call, without any content.
     pub answer: String,
 }
 
-/// The detail of an operation: what it did and how it is undone.
+/// The detail of an operation: its changes and how to undo them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Canonical JSON.
@@ -332,7 +331,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// What the operation's hash covers.
+    /// Returns the digest that the operation's hash covers.
     pub fn digest(&self) -> Digest {
         match self {
             Detail::Kept(text) => Digest::of(text.as_bytes()),
@@ -346,30 +345,30 @@ impl Detail {
 pub struct Operation {
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// Its place in the conversation's log, from 1.
+    /// The sequence number in the conversation's log, from 1.
     pub seq: u64,
-    /// What was done.
+    /// The kind of operation.
     pub kind: String,
-    /// By whom.
+    /// Who requested it.
     pub actor: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// How, and how it is undone.
+    /// Its changes and how to undo them.
     pub detail: Detail,
     /// The chain hash.
     pub hash: OperationHash,
-    /// Whether it is undone at present.
+    /// Whether it is currently undone.
     pub undone: bool,
-    /// The caller's key, if there was one.
+    /// The caller's idempotency key, if there was one.
     pub idempotency: Option<Idempotency>,
 }
 
-/// A place in the change feed of the whole store. An operation that is committed later never
-/// appears before a place that was already handed out.
+/// A position in the change feed of the whole store. An operation that is committed later never
+/// appears before a position that was already returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FeedPosition(pub u64);
 
-/// How much a store holds.
+/// Counts of a store's records, and its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Projects.
@@ -384,9 +383,9 @@ pub struct Totals {
     pub bookmarks: u64,
     /// Operations.
     pub operations: u64,
-    /// Bytes on disk; 0 for a store without one.
+    /// The size on disk; 0 for an in-memory store and in a write transaction of the embedded store.
     pub disk_bytes: u64,
 }
 
-/// Bytes of a source in one piece; only the last piece is shorter.
+/// The size of a piece of a source; only the last piece is shorter.
 pub const PIECE_BYTES: usize = 256 << 10;

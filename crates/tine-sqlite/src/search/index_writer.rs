@@ -9,7 +9,7 @@ use tine_core::{Digest, words};
 
 use super::{SqlResult, progress};
 use crate::rows;
-use tine_store::{Document, Index, IndexMark, IndexState, Result, StoreError, TurnLoc};
+use tine_store::{Index, IndexDocument, IndexMark, IndexState, Result, StoreError, TurnLoc};
 
 /// A token between two pieces of a turn, so that no phrase spans both. It is not a letter, so no
 /// term equals it.
@@ -33,7 +33,7 @@ impl<'c> IndexWriter<'c> {
     pub(super) fn finish(self) -> SqlResult<()> {
         let mark = match self.state {
             IndexState::Through(mark) => Some(mark),
-            IndexState::Empty | IndexState::Needless => None,
+            IndexState::Empty | IndexState::NotNeeded => None,
         };
         let at = mark.map_or(0, |mark| rows::to_i64(mark.at.0));
         let hash = mark.map(|mark| mark.hash.0.0);
@@ -67,7 +67,7 @@ impl<'c> IndexWriter<'c> {
         Ok(existing.is_some())
     }
 
-    fn add(&self, document: &Document<'_>) -> SqlResult<()> {
+    fn add(&self, document: &IndexDocument<'_>) -> SqlResult<()> {
         let place = rows::place(document.loc);
         self.remove(place)?;
         let sql = "INSERT INTO entry (place, project, conversation, role, at) \
@@ -115,7 +115,7 @@ impl Index for IndexWriter<'_> {
         self.keep_failure(cleared)
     }
 
-    fn put(&mut self, document: &Document<'_>) -> Result<()> {
+    fn put(&mut self, document: &IndexDocument<'_>) -> Result<()> {
         let mut text = std::mem::take(&mut self.words);
         text.clear();
         for (number, piece) in document.pieces.iter().enumerate() {

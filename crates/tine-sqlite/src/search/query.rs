@@ -10,7 +10,7 @@ use super::SqlResult;
 use super::index_writer::tag_term;
 use crate::rows;
 use tine_store::{
-    Candidate, ConversationKey, Phrase, Ranked, SearchFilter, TextQuery, scan::hundredths,
+    ConversationKey, Phrase, Ranked, SearchCandidate, SearchFilter, TextQuery, scan::round_score,
 };
 
 /// Labels have weight 0: they do not affect the score.
@@ -38,10 +38,10 @@ pub(super) fn search(
         filter.to.map(Timestamp::as_millis),
     ];
     let found = statement.query_map(parameters, |row| {
-        Ok(Candidate {
+        Ok(SearchCandidate {
             loc: rows::loc(row.get(0)?),
             // In FTS5 a smaller score is better.
-            score: hundredths(-row.get::<_, f64>(1)?),
+            score: round_score(-row.get::<_, f64>(1)?),
             conversation: ConversationKey(row.get(2)?),
             at: Timestamp::from_millis(row.get(3)?),
         })
