@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tine_api::Answer;
 use tine_core::{ConversationId, Reference};
 use tine_engine::{
     Append, Call, Engine, Fork, ForkPoint, PathPage, PathQuery, Selection, WindowQuery,
@@ -248,7 +249,7 @@ fn pages(
 /// The same as bytes to send.
 fn send(engine: &Engine, call: &Call, id: &ConversationId, turns: usize) -> Result<(), Error> {
     pages(engine, call, PathQuery::of(id.clone()), turns, |page| {
-        assert!(!tine_formats::view::bytes::path(&call.project, page).is_empty());
+        assert!(!serde_json::to_vec(&Answer::new(&call.project, page)).expect("JSON").is_empty());
     })
 }
 

@@ -105,7 +105,7 @@ impl Request {
             Request::Append(append) => {
                 let done = engine.append(call, append)?;
                 *full = format!("{done:?}");
-                for (turn, _) in &done.turns {
+                for turn in &done.turns {
                     answer.turn(turn.id, &turn.hash);
                 }
                 answer.branch(&done.branch);

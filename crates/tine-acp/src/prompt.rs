@@ -201,10 +201,10 @@ impl<'a> Prompt<'a> {
             match self.agent.engine.append(&call, self.at_tip(messages)) {
                 Ok(done) => {
                     self.branch = done.branch;
-                    for (turn, _) in done.turns.iter().filter(|(turn, _)| turn.role == Role::Tool) {
+                    for turn in done.turns.iter().filter(|turn| turn.role == Role::Tool) {
                         show::turn(turn).into_iter().for_each(|update| self.show(update));
                     }
-                    if let Some((turn, _)) = done.turns.last() {
+                    if let Some(turn) = done.turns.last() {
                         return Ok(turn.id);
                     }
                 }

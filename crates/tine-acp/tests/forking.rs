@@ -214,7 +214,7 @@ fn a_fork_at_open_calls_keeps_them_and_the_next_question_closes_them() {
         .engine
         .append(&world.call, Append::to(branch.conversation.clone(), messages))
         .expect("calls and results");
-    let calling = done.turns[0].0.id.to_string();
+    let calling = done.turns[0].id.to_string();
 
     let forked = client.fork(&session, Some(&calling));
     assert_eq!(world.turns(&forked).len(), 3);

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tine_core::commit::{Conflict, Facets, Held, Seen, Value};
+use tine_core::commit::{Facets, Held, Seen, Value};
 use tine_core::{CommitHash, EntityId, Name};
 use tine_engine::{CommitView, FieldChange, FieldConflict};
 
@@ -188,7 +188,7 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, facets: &Facets) -> Result
         writeln!(out, "\n{}", screen.paint.bold("known"))?;
         rows(out, screen, 2, &known)?;
     }
-    let conflicts = FieldConflict::all(&facets.state);
+    let conflicts = FieldConflict::all_of(&facets.state);
     if !conflicts.is_empty() {
         writeln!(out)?;
         write_conflicts(out, screen, &conflicts)?;
@@ -282,19 +282,15 @@ pub(crate) fn write_conflicts(
     writeln!(out, "{}", paint.warning("conflicts"))?;
     for it in conflicts {
         let thing = thing(it.name.as_deref(), &it.entity_type, it.entity);
-        let was = base(&it.conflict).map(|was| format!(" (was {was})")).unwrap_or_default();
+        let was = it.bases.first().map(said).map(|was| format!(" (was {was})")).unwrap_or_default();
         let field = visible(&it.field);
         let id = paint.dim(&format!("{}.{field}", it.entity));
         writeln!(out, "  {} {}{was}  {id}", visible(&thing), paint.bold(&field))?;
-        for (number, side) in (1..).zip(&it.conflict.sides) {
+        for (number, side) in (1..).zip(&it.sides) {
             writeln!(out, "    side {number}: {}", said(side))?;
         }
     }
     Ok(())
-}
-
-fn base(conflict: &Conflict) -> Option<String> {
-    conflict.bases.first().map(said)
 }
 
 /// What can be typed to decide conflicts.

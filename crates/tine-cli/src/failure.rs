@@ -7,12 +7,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
+use tine_api::{Candidate, EntityView, Error};
 use tine_core::{ConversationId, Kind};
-use tine_engine::{EntityView, Error};
 use tine_formats::bundle::BundleError;
 use tine_formats::export::ExportError;
 use tine_formats::render::RenderError;
-use tine_formats::view;
 use tine_store::StoreError;
 
 use crate::terminal::text::visible;
@@ -107,7 +106,7 @@ impl Failure {
             }
             _ => return None,
         };
-        let told = error.particulars();
+        let told = &error.details;
         if told.actual_tip.is_some() {
             return Some("append with --on-conflict fork to go on from there".into());
         }
@@ -117,41 +116,41 @@ impl Failure {
         if !told.references.is_empty() {
             return Some("add --force to delete it all the same".into());
         }
-        let undo = told.depended_on_by.into_iter().max().or(told.deleted_by);
+        let undo = told.depended_on_by.iter().copied().max().or(told.deleted_by);
         undo.map(|operation| format!("tine undo {operation}"))
     }
 
-    fn view(&self) -> view::Error {
+    fn view(&self) -> Error {
         match self {
-            Failure::Engine(error) => view::Error::from(error),
-            Failure::Render(error) => view::Error::from(error),
+            Failure::Engine(error) => error.clone(),
+            Failure::Render(error) => error.clone().into(),
             Failure::Several { conversations, .. } => {
-                let candidate = |id: &ConversationId| view::Candidate {
-                    conversation_id: id.to_string(),
-                    turn_id: None,
-                    turn_hash: None,
-                    commit_hash: None,
+                let candidate = |id: &ConversationId| Candidate {
+                    conversation: id.clone(),
+                    turn: None,
+                    hash: None,
+                    commit: None,
                 };
                 let candidates = conversations.iter().map(candidate).collect();
-                let mut error = view::Error::new(self.kind(), self.to_string());
-                error.particulars.candidates = candidates;
+                let mut error = Error::new(self.kind(), self.to_string());
+                error.details.candidates = candidates;
                 error
             }
             Failure::SeveralSlots { slots, .. } => {
                 let told = self.details().join("; ");
-                let mut error = view::Error::new(self.kind(), format!("{self}: {told}"));
-                let candidates = slots.iter().map(slot_candidate).collect();
-                error.particulars.candidates = candidates;
+                let mut error = Error::new(self.kind(), format!("{self}: {told}"));
+                let candidates = slots.iter().filter_map(slot_candidate).collect();
+                error.details.candidates = candidates;
                 error
             }
-            _ => view::Error::new(self.kind(), self.to_string()),
+            _ => Error::new(self.kind(), self.to_string()),
         }
     }
 
     fn details(&self) -> Vec<String> {
         match self {
             Failure::Engine(error) => error
-                .particulars()
+                .details
                 .candidates
                 .iter()
                 .map(|candidate| match (&candidate.commit, &candidate.hash, &candidate.turn) {
@@ -185,7 +184,7 @@ impl Failure {
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         #[derive(Serialize)]
         struct Document {
-            error: view::Error,
+            error: Error,
         }
         let mut text = String::new();
         if json {
@@ -207,19 +206,25 @@ impl Failure {
     }
 }
 
-fn slot_candidate(slot: &EntityView) -> view::Candidate {
+fn slot_candidate(slot: &EntityView) -> Option<Candidate> {
     let hash = slot.snapshot.fields.get("turn_hash").and_then(tine_core::Json::as_str);
-    view::Candidate {
-        conversation_id: slot.conversation.as_ref().map(ToString::to_string).unwrap_or_default(),
-        turn_id: None,
-        turn_hash: hash.map(str::to_owned),
-        commit_hash: None,
+    Some(Candidate {
+        conversation: slot.conversation.clone()?,
+        turn: None,
+        hash: hash.and_then(|hash| hash.parse().ok()),
+        commit: None,
+    })
+}
+
+impl From<tine_engine::Error> for Failure {
+    fn from(error: tine_engine::Error) -> Self {
+        Failure::Engine(error.into())
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Failure::Engine(Error::Store(error))
+        tine_engine::Error::Store(error).into()
     }
 }
 
@@ -248,7 +253,7 @@ macro_rules! through_the_engine {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Failure::Engine(Error::from(error))
+                tine_engine::Error::from(error).into()
             }
         }
     )*};

@@ -166,7 +166,7 @@ pub(crate) fn messages(source: &Source, limits: &Limits) -> Result<Given> {
         Err(JsonError { kind: JsonErrorKind::TrailingBytes, .. }) => lines(source, &bytes, limits)?,
         Err(error) => return Err(located(&source.describe(), &error)),
     };
-    Ok(Given { prompt, messages: tine_formats::wire::messages(values, limits)? })
+    Ok(Given { prompt, messages: tine_api::bodies::messages(values, limits)? })
 }
 
 fn lines(source: &Source, bytes: &[u8], limits: &Limits) -> Result<Vec<Json>> {

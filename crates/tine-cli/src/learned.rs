@@ -8,7 +8,6 @@ use tine_core::{EntityId, ObservationId};
 use tine_engine::{
     EntityView, InterpretationView, ObservationView, RunStatus, SourceView, StoredTurn,
 };
-use tine_formats::view::outcome_name;
 
 use crate::failure::Result;
 use crate::terminal::text::{count, cut, visible, width};
@@ -174,7 +173,7 @@ pub(crate) fn stored_turn(screen: &Screen, done: &StoredTurn) -> Vec<(String, St
         row("conversation", visible(done.conversation.as_str())),
         row("turn key", visible(&key)),
         row("observation", done.observation),
-        row("turn", format!("{hash}  {}", outcome_name(done.outcome))),
+        row("turn", format!("{hash}  {}", done.outcome.as_str())),
     ];
     if let Some(old) = done.superseded {
         rows.push(row("supersedes", old));

@@ -18,6 +18,7 @@ mod labels;
 mod learned;
 mod logging;
 mod places;
+mod server_peer;
 mod session;
 mod settings;
 mod store_place;

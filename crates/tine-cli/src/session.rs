@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use tine_api::Answer;
 
 use serde::Serialize;
 use tine_client::Client;
@@ -11,7 +12,6 @@ use tine_engine::{
     Call, Engine, Knowledge, Listing, Operations, Page, SystemClock, SystemEntropy, TurnRef,
     Versions,
 };
-use tine_formats::view::Answer;
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, only_here};
@@ -204,7 +204,7 @@ impl Session {
     pub(crate) fn pages<T>(
         &self,
         wanted: Option<usize>,
-        mut ask: impl FnMut(Page) -> tine_engine::Result<Listing<T>>,
+        mut ask: impl FnMut(Page) -> tine_api::Result<Listing<T>>,
     ) -> Result<Listing<T>> {
         let wanted = wanted.unwrap_or(usize::MAX);
         let mut all = Listing { items: Vec::new(), next: None };

@@ -12,9 +12,8 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tine_api::{Call, Error, ErrorDetails, Result, SourceBytes};
 use tine_core::Kind;
-use tine_engine::{Call, Error, Particulars, Refusal, Result, SourceBytes};
-use tine_formats::view;
 use tine_net::retry::{Policy, retry_after};
 use tine_net::tls::is_untrusted;
 use ureq::tls::TlsConfig;
@@ -432,7 +431,7 @@ struct Problem {
     code: String,
     detail: String,
     #[serde(flatten)]
-    particulars: view::Particulars,
+    details: ErrorDetails,
 }
 
 fn refused(response: Response<Body>) -> Error {
@@ -443,13 +442,12 @@ fn refused(response: Response<Body>) -> Error {
         let why = format!("the server answered {status}, and not as Tine does");
         return refusal(kind_of(status), why);
     };
-    let kind = Kind::ALL.into_iter().find(|kind| kind.code() == problem.code);
-    let particulars = Particulars::try_from(problem.particulars).unwrap_or_default();
-    Error::Relayed(Box::new(Refusal {
-        kind: kind.unwrap_or_else(|| kind_of(status)),
+    Error {
+        kind: Kind::parse(&problem.code).unwrap_or_else(|| kind_of(status)),
         message: problem.detail,
-        particulars,
-    }))
+        details: Box::new(problem.details),
+        source: None,
+    }
 }
 
 /// What a status means that somebody between here and the server gave.

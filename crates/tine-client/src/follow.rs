@@ -8,15 +8,13 @@ use std::io::{ErrorKind, Read};
 use std::thread::sleep;
 use std::time::Duration;
 
-use tine_core::Kind;
-use tine_engine::{FeedEntry, FeedFilter, Result};
-use tine_formats::view::Event;
+use tine_api::{FeedEntry, FeedFilter, Result};
+use tine_core::{FeedPosition, Kind};
 use tine_net::retry::{Policy, Retries};
 use tine_net::sse::Events;
-use tine_store::FeedPosition;
 
 use crate::address::Address;
-use crate::operations::read;
+use crate::operations::unreadable;
 use crate::{Client, refusal};
 
 /// How long nothing may come. The server shows every fifteen seconds that it is there.
@@ -120,7 +118,7 @@ impl Follower<'_> {
         }
         let data = String::from_utf8(event.data)
             .map_err(|_| refusal(Kind::Internal, "the change feed is broken: it is not UTF-8"))?;
-        let entry = read(Event::from_text(&data).and_then(FeedEntry::try_from))?;
+        let entry = FeedEntry::from_json(&data).map_err(|error| unreadable(&error.to_string()))?;
         Ok(Some(entry))
     }
 }

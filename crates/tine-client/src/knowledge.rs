@@ -4,23 +4,23 @@
 //! asked for behind them.
 
 use http::Method;
-use tine_core::facts::Schema;
-use tine_core::{ConversationId, Digest, EntityId, InterpretationId, Kind, SourceId, Timestamp};
-use tine_engine::{
+use tine_api::bodies;
+use tine_api::{
     AsOf, Call, Correct, EntityQuery, EntityView, FieldProvenance, Interpret, InterpretationView,
-    Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView, Outcome,
-    Page, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Result, RunComparison,
-    RunPair, RunQuery, Separate, SourceView, StoreFacts, StoreTurn, StoredFacts, StoredSource,
-    StoredTurn, TimelineEntry,
+    Knowledge, Listing, Merge, NewRelationship, NewSchema, NewSource, ObservationView, Page,
+    Prompt, QueueStatus, Reinterpret, RelationshipQuery, RelationshipView, Removed, Result,
+    RunComparison, RunPair, RunQuery, RunSummary, Separate, SourceView, StoreFacts, StoreTurn,
+    StoredFacts, StoredFactsAnswer, StoredSource, StoredSourceAnswer, StoredTurn, StoredTurnAnswer,
+    TimelineEntry,
 };
-use tine_formats::view::{self, Items, RunInBrief};
-use tine_formats::wire;
-use tine_store::PIECE_BYTES;
+use tine_core::facts::Schema;
+use tine_core::limits::PIECE_BYTES;
+use tine_core::{ConversationId, Digest, EntityId, InterpretationId, SourceId, Timestamp};
 
+use crate::Client;
 use crate::address::Address;
 use crate::exchange::{Patience, Upload};
-use crate::operations::{nothing, read};
-use crate::{Client, refusal};
+use crate::operations::{nothing, unreadable};
 
 fn patience(wait: bool) -> Patience {
     if wait { Patience::Long } else { Patience::Ordinary }
@@ -48,7 +48,7 @@ fn entity_at(id: EntityId, rest: &[&str]) -> Address {
 }
 
 /// An address with one end of a relationship, each id behind a prefix.
-fn with_end(address: Address, prefix: &str, end: wire::EndIds) -> Address {
+fn with_end(address: Address, prefix: &str, end: bodies::EndIds) -> Address {
     address
         .with_option(&format!("{prefix}entity_id"), end.entity_id)
         .with_option(&format!("{prefix}turn_id"), end.turn_id)
@@ -61,38 +61,31 @@ impl Client {
     fn whole_run(
         &self,
         call: &Call,
-        brief: Option<&RunInBrief>,
+        brief: Option<&RunSummary>,
     ) -> Result<Option<InterpretationView>> {
-        let Some(brief) = brief else {
-            return Ok(None);
-        };
-        let id = brief.interpretation_id.parse().map_err(|_| {
-            refusal(Kind::Internal, "the answer's `interpretation_id` cannot be read")
-        })?;
-        self.interpretation(call, id).map(Some)
+        brief.map(|brief| self.interpretation(call, brief.interpretation_id)).transpose()
     }
 
     fn run(&self, call: &Call, address: Address, wait: bool) -> Result<InterpretationView> {
         let address = address.with("include", "bytes");
-        let found: view::Interpretation = self.get_patiently(call, address, patience(wait))?;
-        read(found.try_into())
+        self.get_patiently(call, address, patience(wait))
     }
 }
 
 impl Knowledge for Client {
     fn store_turn(&self, call: &Call, request: StoreTurn) -> Result<StoredTurn> {
         let wait = request.interpret == Interpret::Wait;
-        let body = wire::StoreTurn {
+        let body = bodies::StoreTurn {
             idempotency_key: call.idempotency_key.clone(),
             redacted: call.redacted.clone(),
             return_turn: true,
             ..request.into()
         };
         let address = Address::of(&["store", "turn"]);
-        let done: view::StoredTurn =
+        let done: StoredTurnAnswer =
             self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
-        read(done.read(run))
+        done.into_stored(run).map_err(unreadable)
     }
 
     fn store_source(&self, call: &Call, request: NewSource) -> Result<StoredSource> {
@@ -102,28 +95,27 @@ impl Knowledge for Client {
             .with("project_id", &call.project)
             .with("mime_type", &request.mime_type)
             .with_option("original_filename", request.original_filename.as_ref())
-            .with("interpret", wire::Interpret::from(request.interpret).as_str())
+            .with("interpret", bodies::Interpret::from(request.interpret).as_str())
             .with_option("interpreter", request.interpreter.as_ref())
             .with("return_turn", true)
             .with_option("idempotency_key", call.idempotency_key.as_ref());
-        let done: view::StoredSource = self.exchange.upload(&Upload {
+        let done: StoredSourceAnswer = self.exchange.upload(&Upload {
             address,
             call,
             content: &*request.content,
             patience: patience(wait),
         })?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
-        read(done.read(run))
+        done.into_stored(run).map_err(unreadable)
     }
 
     fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
-        let found: view::Source = self.get(call, source_at(id, &[]))?;
-        read(found.try_into())
+        self.get(call, source_at(id, &[]))
     }
 
     fn sources(&self, call: &Call, page: Page) -> Result<Listing<SourceView>> {
         let address = Address::of(&["sources"]);
-        self.listing(call, &address, page, |it: view::Source| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
@@ -134,14 +126,14 @@ impl Knowledge for Client {
     }
 
     fn store_facts(&self, call: &Call, request: StoreFacts) -> Result<StoredFacts> {
-        let body = wire::Store {
+        let body = bodies::Store {
             idempotency_key: call.idempotency_key.clone(),
             redacted: call.redacted.clone(),
             ..request.into()
         };
-        let done: view::StoredFacts =
+        let done: StoredFactsAnswer =
             self.send(call, Method::POST, Address::of(&["store"]), &body)?;
-        read(done.try_into())
+        done.into_stored().map_err(unreadable)
     }
 
     fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
@@ -159,23 +151,21 @@ impl Knowledge for Client {
             None => Address::of(&["interpretations"]),
         };
         let address = address.with("open", query.open);
-        self.listing(call, &address, page, |it: view::Interpretation| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
-        let found: view::QueueStatus =
-            self.get(call, Address::of(&["interpretations", "queue"]))?;
-        read(found.try_into())
+        self.get(call, Address::of(&["interpretations", "queue"]))
     }
 
     fn reinterpret(&self, call: &Call, request: Reinterpret) -> Result<Vec<InterpretationView>> {
         let wait = request.wait;
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Reinterpret { idempotency_key, ..request.into() };
+        let body = bodies::Reinterpret { idempotency_key, ..request.into() };
         let address = Address::of(&["interpretations"]);
-        let made: Items<view::Interpretation> =
+        let made: Listing<_> =
             self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
-        made.items.into_iter().map(|run| read(run.try_into())).collect()
+        Ok(made.items)
     }
 
     fn retry_interpretation(
@@ -183,9 +173,7 @@ impl Knowledge for Client {
         call: &Call,
         id: InterpretationId,
     ) -> Result<InterpretationView> {
-        let made: view::Interpretation =
-            self.send(call, Method::POST, run_at(id, &["retry"]), &nothing(call))?;
-        read(made.try_into())
+        self.send(call, Method::POST, run_at(id, &["retry"]), &nothing(call))
     }
 
     fn await_interpretation(
@@ -198,12 +186,11 @@ impl Knowledge for Client {
 
     fn compare_interpretations(&self, call: &Call, pair: RunPair) -> Result<RunComparison> {
         let address = run_at(pair.before, &["compare"]).with("with", pair.after);
-        let found: view::RunComparison = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)
     }
 
     fn prompt(&self, call: &Call, hash: Digest) -> Result<String> {
-        let found: view::Prompt = self.get(call, Address::of(&["prompts", &hash.to_hex()]))?;
+        let found: Prompt = self.get(call, Address::of(&["prompts", &hash.to_hex()]))?;
         Ok(found.prompt)
     }
 
@@ -211,8 +198,7 @@ impl Knowledge for Client {
         let address = entity_at(id, &[])
             .with_option("at", as_of.observed)
             .with_option("at_stored", as_of.stored);
-        let found: view::Entity = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)
     }
 
     fn entities(&self, call: &Call, query: EntityQuery, page: Page) -> Result<Listing<EntityView>> {
@@ -220,7 +206,7 @@ impl Knowledge for Client {
             .with_option("entity_type", query.entity_type)
             .with_option("q", query.text)
             .with("deleted", query.deleted);
-        self.listing(call, &address, page, |it: view::Entity| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn slots(
@@ -230,8 +216,7 @@ impl Knowledge for Client {
         turn_id: &str,
     ) -> Result<Vec<EntityView>> {
         let address = Address::of(&["conversations", conversation.as_str(), "slots"]);
-        let found: Items<view::Entity> = self.get(call, address.with("turn_id", turn_id))?;
-        found.items.into_iter().map(|it| read(it.try_into())).collect()
+        self.items(call, address.with("turn_id", turn_id))
     }
 
     fn observations(
@@ -241,7 +226,7 @@ impl Knowledge for Client {
         page: Page,
     ) -> Result<Listing<ObservationView>> {
         let address = entity_at(id, &["observations"]);
-        self.listing(call, &address, page, |it: view::Observation| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn field_provenance(
@@ -251,8 +236,7 @@ impl Knowledge for Client {
         field: Option<&str>,
     ) -> Result<Vec<FieldProvenance>> {
         let address = entity_at(id, &["provenance"]).with_option("field", field);
-        let found: Items<view::FieldProvenance> = self.get(call, address)?;
-        found.items.into_iter().map(|it| read(it.try_into())).collect()
+        self.items(call, address)
     }
 
     fn timeline(
@@ -263,61 +247,56 @@ impl Knowledge for Client {
         page: Page,
     ) -> Result<Listing<TimelineEntry>> {
         let address = Address::of(&["timeline"]).with_option("from", from).with_option("to", to);
-        self.listing(call, &address, page, |it: view::TimelineEntry| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn correct(&self, call: &Call, request: Correct) -> Result<ObservationView> {
         let address = entity_at(request.entity, &["corrections"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Correct { idempotency_key, ..request.into() };
-        let made: view::Observation = self.send(call, Method::POST, address, &body)?;
-        read(made.try_into())
+        let body = bodies::Correct { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     fn merge_entities(&self, call: &Call, request: Merge) -> Result<EntityView> {
-        let body = wire::MergeEntity {
+        let body = bodies::MergeEntity {
             into: request.into.to_string(),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::MergeEntity::default()
+            ..bodies::MergeEntity::default()
         };
         let address = entity_at(request.from, &["merge"]);
-        let done: view::Entity = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::POST, address, &body)
     }
 
     fn separate_entity(&self, call: &Call, request: Separate) -> Result<EntityView> {
         let address = entity_at(request.entity, &["separate"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::SeparateEntity { idempotency_key, ..request.into() };
-        let done: view::Entity = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        let body = bodies::SeparateEntity { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     fn set_entity_deleted(&self, call: &Call, id: EntityId, deleted: bool) -> Result<EntityView> {
-        let done: view::Entity = match deleted {
-            true => self.remove(call, entity_at(id, &[]))?,
-            false => self.send(call, Method::POST, entity_at(id, &["restore"]), &nothing(call))?,
-        };
-        read(done.try_into())
+        match deleted {
+            true => self.remove(call, entity_at(id, &[])),
+            false => self.send(call, Method::POST, entity_at(id, &["restore"]), &nothing(call)),
+        }
     }
 
     fn create_relationship(
         &self,
         call: &Call,
         request: NewRelationship,
-    ) -> Result<(RelationshipView, Outcome)> {
+    ) -> Result<RelationshipView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::NewRelationship { idempotency_key, ..request.into() };
+        let body = bodies::NewRelationship { idempotency_key, ..request.into() };
         let address = Address::of(&["relationships"]);
-        let made: view::Relationship = self.send(call, Method::POST, address, &body)?;
-        read(made.try_into())
+        self.send(call, Method::POST, address, &body)
     }
 
     fn delete_relationship(&self, call: &Call, request: NewRelationship) -> Result<()> {
         let address = Address::of(&["relationships"]).with("type", &request.relation);
         let address = with_end(address, "source_", request.source.into());
         let address = with_end(address, "target_", request.target.into());
-        let _: view::Removed = self.remove(call, address)?;
+        let _: Removed = self.remove(call, address)?;
         Ok(())
     }
 
@@ -327,30 +306,26 @@ impl Knowledge for Client {
         query: RelationshipQuery,
         page: Page,
     ) -> Result<Listing<RelationshipView>> {
-        let direction = wire::Direction::from(query.direction);
+        let direction = bodies::Direction::from(query.direction);
         let address = Address::of(&["relationships"])
             .with("direction", direction.as_str())
             .with_option("type", query.relation);
         let address = with_end(address, "", query.end.map(Into::into).unwrap_or_default());
-        self.listing(call, &address, page, |it: view::Relationship| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::NewSchema { idempotency_key, ..request.into() };
-        let made: view::EntitySchema =
-            self.send(call, Method::POST, Address::of(&["schemas"]), &body)?;
-        read(made.try_into())
+        let body = bodies::NewSchema { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, Address::of(&["schemas"]), &body)
     }
 
     fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {
         let address = Address::of(&["schemas", entity_type]).with_option("version", version);
-        let found: view::EntitySchema = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)
     }
 
     fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {
-        let found: Items<view::EntitySchema> = self.get(call, Address::of(&["schemas"]))?;
-        found.items.into_iter().map(|it| read(it.try_into())).collect()
+        self.items(call, Address::of(&["schemas"]))
     }
 }

@@ -1,8 +1,8 @@
 //! A Tine engine elsewhere.
 //!
-//! A [`Client`] has the operations of an engine ([`tine_engine::Operations`],
-//! [`tine_engine::Knowledge`] and [`tine_engine::Versions`]) and asks a server for them: it sends
-//! the bodies of [`tine_formats::wire`] and reads the forms of [`tine_formats::view`]. Whoever works over `dyn Operations` does not notice the difference.
+//! A [`Client`] implements the operations of [`tine_api`] by asking a server: it sends
+//! [`tine_api::bodies`] and reads the answers. A caller that works over `dyn Operations` does not
+//! notice the difference.
 //!
 //! Invariants:
 //!
@@ -16,14 +16,14 @@
 //!
 //! ```no_run
 //! use tine_client::Client;
-//! use tine_engine::{Call, Operations, PathQuery};
+//! use tine_api::{Call, Operations, PathQuery};
 //! use tine_core::{ConversationId, Limits};
 //!
 //! let client = Client::new("http://127.0.0.1:8000")?;
 //! let trip = ConversationId::new("trip", &Limits::default())?;
 //! let path = client.path(&Call::by("somebody"), PathQuery::of(trip))?;
 //! println!("{} turns", path.turns.len());
-//! # Ok::<(), tine_engine::Error>(())
+//! # Ok::<(), tine_api::Error>(())
 //! ```
 
 mod address;
@@ -36,8 +36,8 @@ mod sync;
 mod transfer;
 mod versions;
 
+use tine_api::{Error, Result};
 use tine_core::{Kind, Limits};
-use tine_engine::{Error, Particulars, Refusal, Result};
 
 pub use follow::Follower;
 pub use transfer::Bundle;
@@ -81,6 +81,5 @@ impl std::fmt::Debug for Client {
 
 /// A refusal that was not the server's own.
 fn refusal(kind: Kind, message: impl Into<String>) -> Error {
-    let (message, particulars) = (message.into(), Particulars::default());
-    Error::Relayed(Box::new(Refusal { kind, message, particulars }))
+    Error::new(kind, message)
 }

@@ -3,8 +3,8 @@
 use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
-use tine_engine::{
+use tine_api::bodies;
+use tine_api::{
     Append, Appended, BookmarkView, BranchView, Call, ConversationPatch, ConversationView, Delete,
     DeleteMode, Deleted, Derive, Derived, Edit, Edited, Error, Fork, ForkPoint, Listing,
     MetadataPatch, MoveBranch, NewConversation, OperationView, Operations, Page, PathPage,
@@ -12,8 +12,7 @@ use tine_engine::{
     SplitDone, SplitTurn, Stats, Tail, TopologyPage, TopologyQuery, TurnRef, TurnView, Undone,
     UsageTotals, Verified, Window, WindowQuery,
 };
-use tine_formats::view::{self, Items, Unreadable};
-use tine_formats::wire;
+use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
 
 use crate::address::Address;
 use crate::exchange::{Ask, Patience};
@@ -91,10 +90,19 @@ impl Client {
         })
     }
 
-    /// The turns at one of a turn's lists.
+    /// Reads a list that comes whole.
+    pub(crate) fn items<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        address: Address,
+    ) -> Result<Vec<T>> {
+        let listing: Listing<T> = self.get(call, address)?;
+        Ok(listing.items)
+    }
+
+    /// Reads one of a turn's lists of turns.
     fn turns(&self, call: &Call, turn: &TurnRef, list: &str) -> Result<Vec<TurnView>> {
-        let found: Items<view::Turn> = self.get(call, turn_at(turn, &[list]))?;
-        found.items.into_iter().map(|turn| read(turn.try_into())).collect()
+        self.items(call, turn_at(turn, &[list]))
     }
 
     fn turn_back(
@@ -106,31 +114,27 @@ impl Client {
     ) -> Result<Undone> {
         let operation = operation.map_or_else(|| "latest".to_owned(), |it| it.to_string());
         let address = Address::of(&["operations", &operation, verb]).with(WITHIN, conversation);
-        let done: view::Undone = self.send(call, Method::POST, address, &nothing(call))?;
-        Ok(done.into())
+        self.send(call, Method::POST, address, &nothing(call))
     }
 
     fn move_branch(&self, call: &Call, request: MoveBranch, verb: &str) -> Result<BranchView> {
         let address = branch_at(&request.conversation, &request.branch, &[verb]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::MoveBranch { idempotency_key, ..request.into() };
-        let moved: view::Branch = self.send(call, Method::POST, address, &body)?;
-        read(moved.try_into())
+        let body = bodies::MoveBranch { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     /// One page of a listing, out of as many as it takes.
-    pub(crate) fn listing<T: DeserializeOwned, U>(
+    pub(crate) fn listing<T: DeserializeOwned>(
         &self,
         call: &Call,
         address: &Address,
         page: Page,
-        mut one: impl FnMut(T) -> std::result::Result<U, Unreadable>,
-    ) -> Result<Listing<U>> {
+    ) -> Result<Listing<T>> {
         let mut items = Vec::new();
         let next = pages::walk(page.limit, page.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let found: Items<T> = self.get(call, address)?;
-            let found = read(found.try_map(&mut one))?;
+            let found: Listing<T> = self.get(call, address)?;
             let count = found.items.len();
             items.extend(found.items);
             Ok((count, found.next))
@@ -139,13 +143,18 @@ impl Client {
     }
 }
 
-/// An answer that could not be read is the server's fault.
-pub(crate) fn read<T>(read: std::result::Result<T, Unreadable>) -> Result<T> {
-    read.map_err(|error| refusal(Kind::Internal, error.to_string()))
+/// An answer that cannot be read is the server's fault.
+pub(crate) fn unreadable(why: &str) -> Error {
+    refusal(Kind::Internal, format!("the server's answer cannot be read: {why}"))
 }
 
-pub(crate) fn nothing(call: &Call) -> wire::Nothing {
-    wire::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
+/// Conversations of an answer belong to the project of the call.
+fn in_project(call: &Call, conversation: ConversationView) -> ConversationView {
+    ConversationView { project: call.project.clone(), ..conversation }
+}
+
+pub(crate) fn nothing(call: &Call) -> bodies::Nothing {
+    bodies::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
 }
 
 fn conversation_at(id: &ConversationId, rest: &[&str]) -> Address {
@@ -168,20 +177,19 @@ pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
 
 impl Operations for Client {
     fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
-        let body = wire::NewProject { project_id: id.to_string() };
-        let (made, new): (view::Project, _) = self.exchange.ask_whether_made(&Ask {
+        let body = bodies::NewProject { project_id: id.to_string() };
+        self.exchange.ask_whether_made(&Ask {
             method: Method::POST,
             address: Address::of(&["projects"]),
             call: None,
             body: Some(serde_json::to_vec(&body).unwrap_or_default()),
             reads: true,
             patience: Patience::Ordinary,
-        })?;
-        Ok((read(made.try_into())?, new))
+        })
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
-        let found: Items<view::Project> = self.exchange.ask(&Ask {
+        let projects: Listing<_> = self.exchange.ask(&Ask {
             method: Method::GET,
             address: Address::of(&["projects"]),
             call: None,
@@ -189,19 +197,18 @@ impl Operations for Client {
             reads: true,
             patience: Patience::Ordinary,
         })?;
-        found.items.into_iter().map(|project| read(project.try_into())).collect()
+        Ok(projects.items)
     }
 
     fn project(&self, id: &ProjectId) -> Result<ProjectView> {
-        let found: view::Project = self.exchange.ask(&Ask {
+        self.exchange.ask(&Ask {
             method: Method::GET,
             address: Address::of(&["projects", id.as_str()]),
             call: None,
             body: None,
             reads: true,
             patience: Patience::Ordinary,
-        })?;
-        read(found.try_into())
+        })
     }
 
     fn create_conversation(
@@ -210,23 +217,21 @@ impl Operations for Client {
         request: NewConversation,
     ) -> Result<ConversationView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::NewConversation { idempotency_key, ..request.into() };
+        let body = bodies::NewConversation { idempotency_key, ..request.into() };
         let address = Address::of(&["conversations"]);
-        let made: view::Conversation = self.send(call, Method::POST, address, &body)?;
-        read(made.read(&call.project))
+        self.send(call, Method::POST, address, &body).map(|made| in_project(call, made))
     }
 
     fn derive(&self, call: &Call, request: Derive) -> Result<Derived> {
         let address = conversation_at(&request.conversation, &["derive"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Derive { idempotency_key, ..request.into() };
-        let done: view::Derived = self.send(call, Method::POST, address, &body)?;
-        read(done.read(&call.project))
+        let body = bodies::Derive { idempotency_key, ..request.into() };
+        let done: Derived = self.send(call, Method::POST, address, &body)?;
+        Ok(Derived { conversation: in_project(call, done.conversation), ..done })
     }
 
     fn conversation(&self, call: &Call, id: &ConversationId) -> Result<ConversationView> {
-        let found: view::Conversation = self.get(call, conversation_at(id, &[]))?;
-        read(found.read(&call.project))
+        self.get(call, conversation_at(id, &[])).map(|made| in_project(call, made))
     }
 
     fn conversations(
@@ -236,7 +241,9 @@ impl Operations for Client {
         page: Page,
     ) -> Result<Listing<ConversationView>> {
         let address = Address::of(&["conversations"]).with("archived", include_archived);
-        self.listing(call, &address, page, |it: view::Conversation| it.read(&call.project))
+        let found = self.listing(call, &address, page)?;
+        let items = found.items.into_iter().map(|it| in_project(call, it)).collect();
+        Ok(Listing { items, next: found.next })
     }
 
     fn patch_conversation(
@@ -246,24 +253,21 @@ impl Operations for Client {
         patch: ConversationPatch,
     ) -> Result<ConversationView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::ConversationPatch { idempotency_key, ..patch.into() };
+        let body = bodies::ConversationPatch { idempotency_key, ..patch.into() };
         let address = conversation_at(id, &[]);
-        let done: view::Conversation = self.send(call, Method::PATCH, address, &body)?;
-        read(done.read(&call.project))
+        self.send(call, Method::PATCH, address, &body).map(|made| in_project(call, made))
     }
 
     fn append(&self, call: &Call, request: Append) -> Result<Appended> {
         let address = conversation_at(&request.conversation, &["turns"]);
         let idempotency_key = call.idempotency_key.clone();
         let redacted = call.redacted.clone();
-        let body = wire::Append { idempotency_key, redacted, ..request.into() };
-        let done: view::Appended = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        let body = bodies::Append { idempotency_key, redacted, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     fn turn(&self, call: &Call, turn: TurnRef) -> Result<TurnView> {
-        let found: view::Turn = self.get(call, turn_at(&turn, &[]).with("rings", false))?;
-        read(found.try_into())
+        self.get(call, turn_at(&turn, &[]).with("rings", false))
     }
 
     fn children(&self, call: &Call, turn: TurnRef) -> Result<Vec<TurnView>> {
@@ -292,8 +296,7 @@ impl Operations for Client {
         let mut whole: Option<PathPage> = None;
         let next = pages::walk(query.limit, query.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let page: view::Path = self.get(call, address)?;
-            let page: PathPage = read(page.try_into())?;
+            let page: PathPage = self.get(call, address)?;
             let (count, next) = (page.turns.len(), page.next.clone());
             match &mut whole {
                 None => whole = Some(page),
@@ -310,8 +313,7 @@ impl Operations for Client {
             .with("before", query.before)
             .with("after", query.after)
             .with_option("branch", query.branch);
-        let found: view::Window = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)
     }
 
     fn topology(&self, call: &Call, query: TopologyQuery) -> Result<TopologyPage> {
@@ -321,8 +323,7 @@ impl Operations for Client {
         let mut whole: Option<TopologyPage> = None;
         let next = pages::walk(query.limit, query.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let page: view::Topology = self.get(call, address)?;
-            let page: TopologyPage = read(page.try_into())?;
+            let page: TopologyPage = self.get(call, address)?;
             let (count, next) = (page.rows.len(), page.next.clone());
             match &mut whole {
                 None => whole = Some(page),
@@ -338,7 +339,9 @@ impl Operations for Client {
         // What no server takes need not be sent, and may not fit an address.
         let (limit, given) = (self.limits.query_bytes, request.words.len());
         if given > limit {
-            return Err(Error::TooLarge { what: "bytes in a search", limit, given });
+            let why =
+                format!("bytes in a search: at most {limit}, not {given}; nothing was stored");
+            return Err(refusal(Kind::TooLarge, why));
         }
         let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));
         let address = Address::of(&["search"])
@@ -354,8 +357,7 @@ impl Operations for Client {
         let limit = request.limit.or(Some(SEARCH_HITS));
         let next = pages::walk(limit, request.cursor, &self.limits, |cursor, rows| {
             let address = address.clone().with_option("cursor", cursor).with("limit", rows);
-            let page: view::SearchPage = self.get(call, address)?;
-            let page: SearchPage = read(page.try_into())?;
+            let page: SearchPage = self.get(call, address)?;
             let count = page.hits.len();
             hits.extend(page.hits);
             Ok((count, page.next))
@@ -364,14 +366,12 @@ impl Operations for Client {
     }
 
     fn tails(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<Tail>> {
-        let found: Items<view::Tail> = self.get(call, conversation_at(conversation, &["tails"]))?;
-        found.items.into_iter().map(|tail| read(tail.try_into())).collect()
+        self.items(call, conversation_at(conversation, &["tails"]))
     }
 
     fn branches(&self, call: &Call, conversation: &ConversationId) -> Result<Vec<BranchView>> {
         let address = conversation_at(conversation, &["branches"]);
-        let found: Items<view::Branch> = self.get(call, address)?;
-        found.items.into_iter().map(|branch| read(branch.try_into())).collect()
+        self.items(call, address)
     }
 
     fn branch(
@@ -380,8 +380,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<BranchView> {
-        let found: view::Branch = self.get(call, branch_at(conversation, branch, &[]))?;
-        read(found.try_into())
+        self.get(call, branch_at(conversation, branch, &[]))
     }
 
     fn rename_branch(
@@ -391,14 +390,13 @@ impl Operations for Client {
         branch: &str,
         name: Name,
     ) -> Result<BranchView> {
-        let body = wire::BranchPatch {
+        let body = bodies::BranchPatch {
             name: name.to_string(),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::BranchPatch::default()
+            ..bodies::BranchPatch::default()
         };
         let address = branch_at(conversation, branch, &[]);
-        let done: view::Branch = self.send(call, Method::PATCH, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::PATCH, address, &body)
     }
 
     fn delete_branch(
@@ -407,8 +405,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<BranchView> {
-        let gone: view::Branch = self.remove(call, branch_at(conversation, branch, &[]))?;
-        read(gone.try_into())
+        self.remove(call, branch_at(conversation, branch, &[]))
     }
 
     fn fork(&self, call: &Call, request: Fork) -> Result<BranchView> {
@@ -416,15 +413,14 @@ impl Operations for Client {
             ForkPoint::At(turn) => (turn, true),
             ForkPoint::Before(turn) => (turn, false),
         };
-        let body = wire::ForkTurn {
+        let body = bodies::ForkTurn {
             name: request.name.map(|name| name.to_string()),
             inclusive: Some(inclusive),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::ForkTurn::default()
+            ..bodies::ForkTurn::default()
         };
         let turn = TurnRef { conversation: request.conversation, turn };
-        let made: view::Branch = self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)?;
-        read(made.try_into())
+        self.send(call, Method::POST, turn_at(&turn, &["fork"]), &body)
     }
 
     fn revert(&self, call: &Call, request: MoveBranch) -> Result<BranchView> {
@@ -439,20 +435,18 @@ impl Operations for Client {
         let address = turn_at(&request.turn, &["edit"]);
         let idempotency_key = call.idempotency_key.clone();
         let redacted = call.redacted.clone();
-        let body = wire::EditTurn { idempotency_key, redacted, ..request.into() };
-        let done: view::Edited = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        let body = bodies::EditTurn { idempotency_key, redacted, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     fn split(&self, call: &Call, request: SplitTurn) -> Result<SplitDone> {
-        let body = wire::SplitTurn {
+        let body = bodies::SplitTurn {
             offset: request.offset as u64,
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::SplitTurn::default()
+            ..bodies::SplitTurn::default()
         };
         let address = turn_at(&request.turn, &["split"]);
-        let done: view::SplitDone = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::POST, address, &body)
     }
 
     fn delete(&self, call: &Call, request: Delete) -> Result<Deleted> {
@@ -464,42 +458,37 @@ impl Operations for Client {
             .with("mode", mode)
             .with("force", request.force)
             .with("dry_run", request.dry_run);
-        let done: view::Deleted = self.remove(call, address)?;
-        read(done.try_into())
+        self.remove(call, address)
     }
 
     fn patch_metadata(&self, call: &Call, turn: TurnRef, patch: MetadataPatch) -> Result<TurnView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::MetadataPatch { idempotency_key, ..patch.into() };
+        let body = bodies::MetadataPatch { idempotency_key, ..patch.into() };
         let address = turn_at(&turn, &["metadata"]);
-        let done: view::Turn = self.send(call, Method::PATCH, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::PATCH, address, &body)
     }
 
     fn set_bookmark(&self, call: &Call, name: Name, turn: TurnRef) -> Result<BookmarkView> {
-        let body = wire::PutBookmark {
+        let body = bodies::PutBookmark {
             turn: turn.turn.as_str().to_owned(),
             conversation_id: turn.conversation.map(|id| id.to_string()),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::PutBookmark::default()
+            ..bodies::PutBookmark::default()
         };
         let address = Address::of(&["bookmarks", name.as_str()]);
-        let done: view::Bookmark = self.send(call, Method::PUT, address, &body)?;
-        read(done.try_into())
+        self.send(call, Method::PUT, address, &body)
     }
 
     fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        let gone: view::Bookmark = self.remove(call, Address::of(&["bookmarks", name.as_str()]))?;
-        read(gone.try_into())
+        self.remove(call, Address::of(&["bookmarks", name.as_str()]))
     }
 
     fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        let found: view::Bookmark = self.get(call, Address::of(&["bookmarks", name.as_str()]))?;
-        read(found.try_into())
+        self.get(call, Address::of(&["bookmarks", name.as_str()]))
     }
 
     fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>> {
-        self.listing(call, &Address::of(&["bookmarks"]), page, |it: view::Bookmark| it.try_into())
+        self.listing(call, &Address::of(&["bookmarks"]), page)
     }
 
     fn undo(
@@ -527,48 +516,44 @@ impl Operations for Client {
         page: Page,
     ) -> Result<Listing<OperationView>> {
         let address = Address::of(&["operations"]).with(WITHIN, conversation);
-        self.listing(call, &address, page, |it: view::Operation| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn purge(&self, call: &Call, request: Purge) -> Result<Purged> {
-        let body = wire::Purge {
+        let body = bodies::Purge {
             confirm: request.confirm,
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::Purge::default()
+            ..bodies::Purge::default()
         };
         let address = match &request.target {
             PurgeTarget::Turn(turn) => turn_at(turn, &["purge"]),
             PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
             PurgeTarget::Source(id) => Address::of(&["sources", &id.to_string(), "purge"]),
         };
-        let done: view::Purged =
-            self.send_patiently(call, Method::POST, address, &body, Patience::Long)?;
-        read(done.try_into())
+        self.send_patiently(call, Method::POST, address, &body, Patience::Long)
     }
 
     fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats> {
         let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
-        let found: view::Stats = self.get(call, address.with("usage", false))?;
-        Ok(found.into())
+        self.get(call, address.with("usage", false))
     }
 
     fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
         let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
-        let found: view::Stats = self.get(call, address.with("usage", true))?;
+        let found: Stats = self.get(call, address.with("usage", true))?;
         let usage = found.usage;
         let usage = usage.ok_or_else(|| refusal(Kind::Internal, "the answer tells no usage"))?;
-        Ok(usage.into())
+        Ok(usage)
     }
 
     fn verify(&self) -> Result<Verified> {
-        let found: view::Verified = self.exchange.ask(&Ask {
+        self.exchange.ask(&Ask {
             method: Method::POST,
             address: Address::of(&["verify"]),
             call: None,
             body: Some(Vec::new()),
             reads: true,
             patience: Patience::Long,
-        })?;
-        Ok(found.into())
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Pages of any size out of pages of the server's size.
 
-use tine_core::Limits;
-use tine_engine::{Error, Result};
+use tine_api::{Error, Result};
+use tine_core::{Kind, Limits};
 
 /// How many rows a server gives at once.
 pub(crate) fn server_rows() -> usize {
@@ -13,9 +13,10 @@ pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
     let most = limits.page_rows;
     match limit {
         None => Ok(most),
-        Some(0) => Err(Error::Invalid("a page holds at least one row; `limit` is 0".to_owned())),
+        Some(0) => Err(Error::invalid("a page holds at least one row; `limit` is 0")),
         Some(given) if given > most => {
-            Err(Error::TooLarge { what: "rows in a page", limit: most, given })
+            let why = format!("rows in a page: at most {most}, not {given}; nothing was stored");
+            Err(Error::new(Kind::TooLarge, why))
         }
         Some(wanted) => Ok(wanted),
     }

@@ -1,33 +1,32 @@
-//! A server as one of two sides that hold the same conversations.
+//! What a sync asks of a server: how far logs have come, and deltas as bytes.
+//!
+//! A delta is read and written by `tine-formats`, which this crate does without.
 
-use std::io::BufReader;
+use std::io::Read;
 
+use tine_api::{Call, Listing, LogEnd, LogHashes, LogMark, LogMerges, Page, Pulled, Result};
 use tine_core::{ConversationId, Kind, OperationHash};
-use tine_engine::{
-    Call, Delta, Error, Listing, LogEnd, LogMark, LogMerges, Page, Peer, Pulled, Result, Scope,
-};
-use tine_formats::bundle::{BundleError, read_delta, write_delta};
-use tine_formats::view::{self, Items, Unreadable};
 
 use crate::address::Address;
-use crate::operations::{WITHIN, read};
+use crate::operations::WITHIN;
 use crate::transfer::{MEDIA_TYPE, SILENCE};
 use crate::{Client, refusal};
 
-impl Peer for Client {
-    fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
-        let address = Address::of(&["sync", "logs"]);
-        self.listing(call, &address, page, |it: view::LogEnd| it.try_into())
+impl Client {
+    /// Returns how far the logs of a project have come.
+    pub fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
+        self.listing(call, &Address::of(&["sync", "logs"]), page)
     }
 
-    fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
+    /// Returns how far the log of a conversation has come, if the conversation exists in any form.
+    pub fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
         let address = Address::of(&["sync", "logs"]).with(WITHIN, id);
-        let found: Items<view::LogEnd> = self.get(call, address)?;
-        let end = found.items.into_iter().next().map(|found| found.end.try_into());
-        read(end.transpose())
+        let found: Listing<LogEnd> = self.get(call, address)?;
+        Ok(found.items.into_iter().next().map(|found| found.end))
     }
 
-    fn log_hashes(
+    /// Returns the hashes of entries of a log; `None` for those that it does not have.
+    pub fn log_hashes(
         &self,
         call: &Call,
         id: &ConversationId,
@@ -38,62 +37,48 @@ impl Peer for Client {
         }
         let entries: Vec<String> = entries.iter().map(u64::to_string).collect();
         let address = Address::of(&["sync", "hashes"]).with(WITHIN, id);
-        let found: view::LogHashes = self.get(call, address.with("seq", entries.join(",")))?;
+        let found: LogHashes = self.get(call, address.with("seq", entries.join(",")))?;
         if found.hashes.len() != entries.len() {
-            return Err(refusal(Kind::Internal, "the server told other hashes than asked for"));
+            let why = "the server returned another number of hashes than requested";
+            return Err(refusal(Kind::Internal, why));
         }
-        let one = |hash: Option<String>| hash.map(|hash| hash.parse()).transpose();
-        let hashes = found.hashes.into_iter().map(one).collect::<std::result::Result<_, _>>();
-        hashes.map_err(|_| refusal(Kind::Internal, "the server told a hash that is none"))
+        Ok(found.hashes)
     }
 
-    fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
-        let address = Address::of(&["sync", "merges"]).with(WITHIN, id).with("behind", behind);
-        let found: view::LogMerges = self.get(call, address)?;
-        read(found.try_into() as std::result::Result<_, Unreadable>)
+    /// Returns what a log records about other logs after an entry.
+    pub fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
+        let address = Address::of(&["sync", "merges"]).with(WITHIN, id).with("behind", after);
+        self.get(call, address)
     }
 
-    fn delta(
+    /// Reads the delta of a conversation after an entry of its log, again from its beginning where
+    /// the server was busy or the stream broke off. `scope` is `log` or `turns`.
+    pub fn read_delta<T>(
         &self,
         call: &Call,
         id: &ConversationId,
         since: Option<LogMark>,
-        scope: Scope,
-    ) -> Result<Delta> {
-        let scope = match scope {
-            Scope::Log => "log",
-            Scope::Turns => "turns",
-        };
+        scope: &str,
+        read: impl Fn(&mut dyn Read) -> Result<T>,
+    ) -> Result<T> {
         let address = Address::of(&["sync", "delta"])
             .with("project_id", &call.project)
             .with(WITHIN, id)
             .with("scope", scope)
             .with_option("seq", since.map(|mark| mark.seq))
             .with_option("hash", since.map(|mark| mark.hash));
-        self.exchange.stream_whole(&address, call, SILENCE, |input| {
-            read_delta(&mut BufReader::new(input), &self.limits).map_err(unsound)
-        })
+        self.exchange.stream_whole(&address, call, SILENCE, read)
     }
 
-    fn receive(&self, call: &Call, delta: Delta) -> Result<Pulled> {
-        let mut lines = Vec::new();
-        write_delta(&delta, &self.limits, &mut lines).map_err(unsound)?;
-        if lines.len() > self.limits.delta_bytes {
-            return Err(Error::LongDelta { limit: self.limits.delta_bytes });
-        }
+    /// Sends a delta; received twice, it adds nothing.
+    pub fn send_delta(&self, call: &Call, lines: &[u8]) -> Result<Pulled> {
         let address = Address::of(&["sync", "delta"]).with("project_id", &call.project);
-        let done: view::Pulled = self.exchange.send_again(&address, call, MEDIA_TYPE, &lines)?;
-        Ok(Pulled { bytes: lines.len() as u64, ..done.into() })
+        let done: Pulled = self.exchange.send_again(&address, call, MEDIA_TYPE, lines)?;
+        Ok(Pulled { bytes: lines.len() as u64, ..done })
     }
-}
 
-fn unsound(error: BundleError) -> Error {
-    match error {
-        BundleError::Engine(error) => error,
-        BundleError::Read { source, .. } => {
-            let why = format!("what the server sent broke off ({source}); sync again");
-            refusal(Kind::Busy, why)
-        }
-        error => refusal(error.kind(), error.to_string()),
+    /// The limits that this client keeps to.
+    pub fn limits(&self) -> &tine_core::Limits {
+        &self.limits
     }
 }

@@ -3,9 +3,8 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use tine_api::{Call, Imported, Result};
 use tine_core::{ConversationId, Kind, ProjectId};
-use tine_engine::{Call, Imported, Result};
-use tine_formats::view;
 
 use crate::address::Address;
 use crate::{Client, refusal};
@@ -60,7 +59,6 @@ impl Client {
     /// `project` is where the conversations go instead of the projects that the bundle names.
     pub fn import(&self, project: Option<&ProjectId>, input: &mut dyn Read) -> Result<Imported> {
         let address = Address::of(&["import"]).with_option("project_id", project);
-        let done: view::Imported = self.exchange.send(&address, MEDIA_TYPE, input)?;
-        Ok(done.into())
+        self.exchange.send(&address, MEDIA_TYPE, input)
     }
 }

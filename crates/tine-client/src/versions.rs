@@ -1,18 +1,17 @@
 //! What turns are about, and commits: each operation as one request.
 
 use http::Method;
-use tine_core::ConversationId;
-use tine_engine::{
+use tine_api::bodies;
+use tine_api::{
     BisectQuery, Bisected, BlameOf, BlameQuery, Blamed, Call, CommitQuery, CommitView, Diff,
     DiffQuery, Drift, Inject, Injected, Listing, MergeBranches, Merged, NewCommit, Page, Predicate,
     ResolveConflicts, Result, TurnRef, TurnRings, Versions,
 };
-use tine_formats::view::{self, Items};
-use tine_formats::wire;
+use tine_core::ConversationId;
 
 use crate::Client;
 use crate::address::Address;
-use crate::operations::{WITHIN, branch_at, read, turn_at};
+use crate::operations::{WITHIN, branch_at, turn_at};
 
 /// An address with the end of a path.
 fn along(address: Address, at: &TurnRef) -> Address {
@@ -21,27 +20,24 @@ fn along(address: Address, at: &TurnRef) -> Address {
 
 impl Versions for Client {
     fn rings(&self, call: &Call, turn: TurnRef) -> Result<TurnRings> {
-        let found: view::TurnRings = self.get(call, turn_at(&turn, &["rings"]))?;
-        read(found.try_into())
+        self.get(call, turn_at(&turn, &["rings"]))
     }
 
     fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::NewCommit { idempotency_key, ..request.into() };
-        let made: view::Commit = self.send(call, Method::POST, Address::of(&["commits"]), &body)?;
-        read(made.try_into())
+        let body = bodies::NewCommit { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, Address::of(&["commits"]), &body)
     }
 
     fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
-        let found: view::Commit = self.get(call, Address::of(&["commits", hash]))?;
-        read(found.try_into())
+        self.get(call, Address::of(&["commits", hash]))
     }
 
     fn commits(&self, call: &Call, query: CommitQuery, page: Page) -> Result<Listing<CommitView>> {
         let address = Address::of(&["commits"])
             .with_option(WITHIN, query.conversation)
             .with_option("branch", query.branch);
-        self.listing(call, &address, page, |it: view::Commit| it.try_into())
+        self.listing(call, &address, page)
     }
 
     fn sign_commit(
@@ -51,15 +47,14 @@ impl Versions for Client {
         public_key: &str,
         signature: &str,
     ) -> Result<CommitView> {
-        let body = wire::SignCommit {
+        let body = bodies::SignCommit {
             public_key: public_key.to_owned(),
             value: signature.to_owned(),
             idempotency_key: call.idempotency_key.clone(),
-            ..wire::SignCommit::default()
+            ..bodies::SignCommit::default()
         };
         let address = Address::of(&["commits", commit, "signature"]);
-        let signed: view::Commit = self.send(call, Method::POST, address, &body)?;
-        read(signed.try_into())
+        self.send(call, Method::POST, address, &body)
     }
 
     fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
@@ -68,32 +63,28 @@ impl Versions for Client {
             .with("to", &query.to)
             .with_option(WITHIN, query.conversation)
             .with_option("limit", query.limit);
-        let found: view::Diff = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)
     }
 
     fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Merge { idempotency_key, ..request.into() };
-        let done: view::Merged = self.send(call, Method::POST, Address::of(&["merges"]), &body)?;
-        read(done.try_into())
+        let body = bodies::Merge { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, Address::of(&["merges"]), &body)
     }
 
     fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView> {
         let branch = request.branch.as_deref().unwrap_or("main");
         let address = branch_at(&request.conversation, branch, &["resolutions"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::ResolveConflicts { idempotency_key, ..request.into() };
-        let made: view::Commit = self.send(call, Method::POST, address, &body)?;
-        read(made.try_into())
+        let body = bodies::ResolveConflicts { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     fn inject(&self, call: &Call, request: Inject) -> Result<Injected> {
         let address = Address::of(&["turns", request.turn.turn.as_str(), "inject"]);
         let idempotency_key = call.idempotency_key.clone();
-        let body = wire::Inject { idempotency_key, ..request.into() };
-        let done: view::Injected = self.send(call, Method::POST, address, &body)?;
-        read(done.try_into())
+        let body = bodies::Inject { idempotency_key, ..request.into() };
+        self.send(call, Method::POST, address, &body)
     }
 
     fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {
@@ -104,8 +95,7 @@ impl Versions for Client {
                 address.with("entity_id", entity).with("field", field)
             }
         };
-        let found: Items<view::Blamed> = self.get(call, address)?;
-        found.items.into_iter().map(|it| read(it.try_into())).collect()
+        self.items(call, address)
     }
 
     fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected> {
@@ -117,8 +107,7 @@ impl Versions for Client {
                 .with("field", field)
                 .with_option("value", value.map(|value| value.to_canonical())),
         };
-        let found: view::Bisected = self.get(call, address)?;
-        read(found.try_into())
+        self.get(call, address)
     }
 
     fn drift(
@@ -128,7 +117,6 @@ impl Versions for Client {
         branch: &str,
     ) -> Result<Vec<Drift>> {
         let address = Address::of(&["drift"]).with(WITHIN, conversation).with("branch", branch);
-        let found: Items<view::Drift> = self.get(call, address)?;
-        found.items.into_iter().map(|it| read(it.try_into())).collect()
+        self.items(call, address)
     }
 }

@@ -6,11 +6,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
+use tine_api::{Call, ConversationPatch, FeedFilter, Operations};
 use tine_client::Client;
-use tine_core::{ConversationId, Kind, Limits};
-use tine_engine::{Call, ConversationPatch, Error, FeedFilter, Operations, Peer, Scope};
-use tine_formats::bundle::write_delta;
-use tine_store::FeedPosition;
+use tine_core::{ConversationId, FeedPosition, Kind, Limits};
 
 /// A server that gives one answer for each connection, and what it was asked.
 struct Script {
@@ -118,22 +116,22 @@ fn a_change_without_a_key_is_sent_once_and_one_with_a_key_again() {
 
 #[test]
 fn what_is_new_in_a_conversation_is_asked_for_again_while_the_server_is_busy() {
-    let engine = tine_engine::Engine::new(tine_store::MemoryStore::new());
-    let new = tine_engine::NewConversation::named("trip").expect("a sound id");
     let call = Call::by("me");
-    engine.create_conversation(&call, new).expect("a conversation");
-    let delta = engine.delta(&call, &trip(), None, Scope::Log).expect("all of it");
-    let mut lines = Vec::new();
-    write_delta(&delta, &Limits::default(), &mut lines).expect("written");
-    let lines = String::from_utf8(lines).expect("lines of JSON");
-    let whole = answer("200 OK", "content-type: application/x-ndjson\r\n", &lines);
+    let lines = "{\"kind\":\"delta\"}\n{\"kind\":\"end\"}\n";
+    let whole = answer("200 OK", "content-type: application/x-ndjson\r\n", lines);
     let cut = whole[..whole.len() - 20].to_owned();
+    let read = |input: &mut dyn Read| {
+        let mut text = String::new();
+        let read = input.read_to_string(&mut text);
+        read.map_err(|error| tine_api::Error::new(Kind::Busy, error.to_string()))?;
+        Ok(text)
+    };
     let script = Script::of(vec![busy(), String::new(), cut, whole]);
-    let came = Peer::delta(&script.client(), &call, &trip(), None, Scope::Log);
-    assert_eq!(came.expect("it comes in the end").records, delta.records);
+    let came = script.client().read_delta(&call, &trip(), None, "log", read);
+    assert_eq!(came.expect("it comes in the end"), lines);
     assert_eq!(script.asked().len(), 4);
     let script = Script::of(vec![busy(), busy(), busy(), busy(), busy()]);
-    let refused = Peer::delta(&script.client(), &call, &trip(), None, Scope::Log);
+    let refused = script.client().read_delta(&call, &trip(), None, "log", read);
     assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Busy));
     assert_eq!(script.asked().len(), 5);
 }
@@ -147,19 +145,17 @@ fn a_server_that_stays_busy_is_given_up() {
 }
 
 #[test]
-fn a_refusal_keeps_its_sentence_and_its_particulars() {
+fn a_refusal_keeps_its_sentence_and_its_details() {
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     let body = format!(
         r#"{{"type":"/docs#conflict","title":"conflict","status":409,"detail":"somebody was first","code":"conflict","actual_tip":{{"branch":"main","turn_id":"{id}","turn_hash":null}},"deleted_by":7}}"#
     );
     let script = Script::of(vec![answer("409 Conflict", "", &body)]);
     let refused = script.client().conversation(&Call::by("x"), &trip()).expect_err("refused");
-    let Error::Relayed(refusal) = &refused else { panic!("{refused:?}") };
-    assert_eq!((refusal.kind, refusal.message.as_str()), (Kind::Conflict, "somebody was first"));
-    let tip = refusal.particulars.actual_tip.as_ref().expect("it was told");
+    assert_eq!((refused.kind, refused.message.as_str()), (Kind::Conflict, "somebody was first"));
+    let tip = refused.details.actual_tip.as_ref().expect("the tip of the branch");
     assert_eq!(tip.turn.map(|turn| turn.to_string()).as_deref(), Some(id));
-    assert_eq!(refusal.particulars.deleted_by, Some(7));
-    assert_eq!(refused.particulars(), refusal.particulars);
+    assert_eq!(refused.details.deleted_by, Some(7));
 }
 
 #[test]

@@ -59,6 +59,11 @@ impl Kind {
         self.row().0
     }
 
+    /// Returns the kind with this code.
+    pub fn parse(code: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
     /// The HTTP status. `conflict` becomes 412 where the request was conditional (`If-Match`).
     pub const fn http_status(self) -> u16 {
         self.row().1
@@ -97,4 +102,14 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())
     }
+}
+
+/// A name that is not in the list of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{name}`")]
+pub struct UnknownName {
+    /// What the name was meant to be.
+    pub what: &'static str,
+    /// What was given.
+    pub name: String,
 }

@@ -228,17 +228,20 @@ macro_rules! uuid_id {
         }
 
         impl $name {
+            /// Writes the wire form into a buffer and returns it as text.
+            pub fn encode<'b>(&self, buffer: &'b mut [u8; uuid::fmt::Hyphenated::LENGTH]) -> &'b str {
+                self.0.hyphenated().encode_lower(buffer)
+            }
+
             /// Appends the wire form.
             pub fn write(&self, out: &mut String) {
-                let mut digits = [0; uuid::fmt::Hyphenated::LENGTH];
-                out.push_str(self.0.hyphenated().encode_lower(&mut digits));
+                out.push_str(self.encode(&mut [0; uuid::fmt::Hyphenated::LENGTH]));
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
-                f.write_str(self.0.hyphenated().encode_lower(&mut text))
+                f.write_str(self.encode(&mut [0; uuid::fmt::Hyphenated::LENGTH]))
             }
         }
 

@@ -6,33 +6,41 @@
 //! canonical bytes that are hashed.
 
 pub mod commit;
+pub mod conversation;
 pub mod error;
 pub mod facts;
 pub mod hash;
 pub mod ids;
+pub mod inventory;
 pub mod json;
 pub mod limits;
 pub mod message;
 pub mod metadata;
 pub mod reference;
+pub mod rings;
 pub mod said;
 pub mod sign;
 pub mod text;
 pub mod time;
+pub mod turn;
 pub mod usage;
+mod wire;
 pub mod words;
 
 pub use commit::Commit;
+pub use conversation::{DerivedFrom, Root};
 pub use error::Kind;
 pub use hash::{CommitHash, Digest, OperationHash, RootHash, TurnHash};
 pub use ids::{
     BranchId, ConversationId, EntityId, IdSource, InterpretationId, Name, ObservationId, ProjectId,
     SourceId, TurnId,
 };
+pub use inventory::{FeedPosition, Problem, Totals};
 pub use json::Json;
 pub use limits::Limits;
 pub use message::{Body, Message, Role, Status};
 pub use metadata::Metadata;
 pub use reference::Reference;
 pub use time::Timestamp;
+pub use turn::{Content, Origin};
 pub use usage::Usage;

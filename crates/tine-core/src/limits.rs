@@ -63,3 +63,6 @@ impl Default for Limits {
         }
     }
 }
+
+/// Bytes of a source that are stored and read at once.
+pub const PIECE_BYTES: usize = 256 << 10;

@@ -76,6 +76,11 @@ impl Status {
             Status::Partial => "partial",
         }
     }
+
+    /// Returns the status of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Status::Complete, Status::Partial].into_iter().find(|status| status.as_str() == name)
+    }
 }
 
 /// What was said, in canonical form.

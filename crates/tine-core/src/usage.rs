@@ -11,13 +11,17 @@
 //!
 //! Deliberately absent: prices. A cost is counted where one was recorded, and nowhere else.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::json::Json;
 
 /// Billionths in one dollar, the unit in which costs are summed.
 const NANOS: f64 = 1e9;
 
 /// Tokens and cost of one or many turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "UsageJson", into = "UsageJson")]
 pub struct Usage {
     /// Turns that told their usage or cost.
     pub turns: u64,
@@ -150,4 +154,70 @@ fn tokens(usage: &Json) -> Option<Usage> {
 fn cost(json: &Json) -> Option<u64> {
     let told = ["cost_usd", "total_cost_usd", "cost"].iter().find_map(|name| json.get(name))?;
     Usage::nanos(told.as_number()?.as_f64())
+}
+
+/// Tokens and cost of some turns.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Usage")]
+struct UsageJson {
+    /// Turns that report usage or cost.
+    turns: u64,
+    /// Tokens read, cached or not.
+    input_tokens: u64,
+    /// Tokens written, shown or not.
+    output_tokens: u64,
+    /// All tokens.
+    total_tokens: u64,
+    /// Tokens read from a cache, included in `input_tokens`.
+    cache_read_tokens: u64,
+    /// Tokens written to a cache, included in `input_tokens`.
+    cache_write_tokens: u64,
+    /// Tokens of reasoning, included in `output_tokens`.
+    reasoning_tokens: u64,
+    /// The cost in US dollars; `null` when no turn reports one.
+    cost_usd: Option<f64>,
+    /// Turns that report a cost.
+    priced_turns: u64,
+}
+
+impl From<Usage> for UsageJson {
+    fn from(usage: Usage) -> Self {
+        UsageJson {
+            turns: usage.turns,
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            total_tokens: usage.total,
+            cache_read_tokens: usage.cache_read,
+            cache_write_tokens: usage.cache_write,
+            reasoning_tokens: usage.reasoning,
+            cost_usd: usage.cost_usd(),
+            priced_turns: usage.priced,
+        }
+    }
+}
+
+impl From<UsageJson> for Usage {
+    fn from(form: UsageJson) -> Self {
+        Usage {
+            turns: form.turns,
+            input: form.input_tokens,
+            output: form.output_tokens,
+            total: form.total_tokens,
+            cache_read: form.cache_read_tokens,
+            cache_write: form.cache_write_tokens,
+            reasoning: form.reasoning_tokens,
+            priced: form.priced_turns,
+            cost_nanos: form.cost_usd.and_then(Usage::nanos).unwrap_or(0),
+        }
+    }
+}
+
+impl JsonSchema for Usage {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        UsageJson::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        UsageJson::json_schema(generator)
+    }
 }

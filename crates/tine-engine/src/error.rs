@@ -1,78 +1,14 @@
 //! Why the engine says no, with what a caller needs to go on.
 
+use tine_api::{ActualTip, Candidate, ErrorDetails, Referrer};
 use tine_core::ids::NameError;
 use tine_core::json::JsonError;
 use tine_core::message::MessageError;
 use tine_core::metadata::MetadataError;
 use tine_core::reference::ReferenceError;
 use tine_core::text::SplitError;
-use tine_core::{CommitHash, ConversationId, Kind, Name, TurnHash, TurnId};
+use tine_core::{Kind, Name, TurnHash, TurnId};
 use tine_store::StoreError;
-
-/// One of several things that a reference could mean.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// The conversation it lies in.
-    pub conversation: ConversationId,
-    /// The turn, unless it is the root.
-    pub turn: Option<TurnId>,
-    /// The turn's hash.
-    pub hash: Option<TurnHash>,
-    /// The commit, where commits were looked for.
-    pub commit: Option<CommitHash>,
-}
-
-/// Something that points at a turn and would be left hanging.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
-    /// What sort of thing.
-    pub what: String,
-    /// Its name or id.
-    pub name: String,
-}
-
-/// Where a branch ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActualTip {
-    /// The branch.
-    pub branch: Name,
-    /// The turn; `None` is the root.
-    pub turn: Option<TurnId>,
-    /// The hash of that turn.
-    pub hash: Option<TurnHash>,
-}
-
-/// What a caller needs to go on after a refusal; each field is set only where it says something.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Particulars {
-    /// Position of the refused message in the call, from 0.
-    pub message_index: Option<usize>,
-    /// All that an ambiguous reference could mean.
-    pub candidates: Vec<Candidate>,
-    /// Where the branch of a lost race ends.
-    pub actual_tip: Option<ActualTip>,
-    /// What points at the thing that should go.
-    pub references: Vec<Reference>,
-    /// Later operations that build on the one that should be undone.
-    pub depended_on_by: Vec<u64>,
-    /// The operation that deleted the turn that was named.
-    pub deleted_by: Option<u64>,
-    /// The title that is set already.
-    pub present_title: Option<String>,
-    /// Whether the root was named where a turn was asked for.
-    pub is_root: bool,
-}
-
-/// A refusal that an engine elsewhere gave: its sentence and its particulars, word for word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// What sort of refusal.
-    pub kind: Kind,
-    /// The sentence.
-    pub message: String,
-    /// What a caller needs to go on.
-    pub particulars: Particulars,
-}
 
 /// A refused request or a failed store.
 #[derive(Debug, thiserror::Error)]
@@ -202,7 +138,7 @@ pub enum Error {
         list(references.iter().map(|found| format!("{} {}", found.what, found.name))))]
     Referenced {
         /// All of them.
-        references: Vec<Reference>,
+        references: Vec<Referrer>,
     },
     /// Later work builds on what should be undone.
     #[error(
@@ -274,9 +210,9 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An engine elsewhere refused.
-    #[error("{}", .0.message)]
-    Relayed(Box<Refusal>),
+    /// A server refused, on the other side of a sync.
+    #[error(transparent)]
+    Remote(#[from] tine_api::Error),
 }
 
 impl From<tine_core::facts::SchemaError> for Error {
@@ -293,7 +229,7 @@ fn mebibytes(bytes: usize) -> String {
 }
 
 /// Refuses to take away what something from elsewhere points at.
-pub(crate) fn refuse_referenced(references: Vec<Reference>) -> Result<(), Error> {
+pub(crate) fn refuse_referenced(references: Vec<Referrer>) -> Result<(), Error> {
     if references.is_empty() { Ok(()) } else { Err(Error::Referenced { references }) }
 }
 
@@ -328,13 +264,13 @@ impl Error {
             Error::Unsupported(_) => Kind::Unsupported,
             Error::TooLarge { .. } | Error::LongDelta { .. } => Kind::TooLarge,
             Error::Store(error) | Error::NotSwept(error) => error.kind(),
-            Error::Relayed(refusal) => refusal.kind,
+            Error::Remote(error) => error.kind,
         }
     }
 
     /// What a caller needs to go on.
-    pub fn particulars(&self) -> Particulars {
-        let mut found = Particulars::default();
+    pub fn details(&self) -> ErrorDetails {
+        let mut found = ErrorDetails::default();
         match self {
             Error::Message { index, .. } => found.message_index = Some(*index),
             Error::Ambiguous { candidates, .. } => found.candidates.clone_from(candidates),
@@ -348,7 +284,7 @@ impl Error {
             Error::DeletedTurn { operation, .. } => found.deleted_by = Some(*operation),
             Error::TitleSet { title } => found.present_title = Some(title.clone()),
             Error::NotATurn => found.is_root = true,
-            Error::Relayed(refusal) => return refusal.particulars.clone(),
+            Error::Remote(error) => return (*error.details).clone(),
             _ => {}
         }
         found
@@ -369,4 +305,18 @@ fn turn_or_root(turn: &Option<TurnId>) -> String {
 
 fn list(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl From<Error> for tine_api::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Remote(error) => error,
+            error => tine_api::Error {
+                kind: error.kind(),
+                message: error.to_string(),
+                details: Box::new(error.details()),
+                source: Some(std::sync::Arc::new(error)),
+            },
+        }
+    }
 }

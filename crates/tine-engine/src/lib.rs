@@ -25,7 +25,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answers;
 mod commits;
 mod engine;
 mod error;
@@ -35,27 +34,19 @@ mod maintenance;
 mod operations;
 mod ops;
 mod outside;
-mod requests;
 mod search;
 mod sync;
 mod tree;
 
-pub use answers::*;
-pub use commits::*;
+pub use commits::{NoFirst, Verdict, bisect_steps};
 pub use engine::Engine;
-pub use error::{ActualTip, Candidate, Error, Particulars, Reference as ReferenceFound, Refusal};
-pub use knowledge::*;
-pub use log::feed::FeedFilter;
+pub use error::Error;
+pub use knowledge::{Interpreters, RULES};
 pub use maintenance::repair::{LeftOut, Repaired};
-pub use operations::{Knowledge, Operations, Versions};
 pub use outside::{Clock, Entropy, FixedEntropy, ManualClock, SystemClock, SystemEntropy};
-pub use requests::*;
 pub use sync::graft::{Graft, GraftLine, GraftTurn, Grafted};
-pub use sync::{
-    BundleRecord, Delta, Imported, LogEnd, LogMark, LogMerge, LogMerges, Peer, Pulled, Renamed,
-    Scope, carry, pull,
-};
-pub use tree::outline::OUTLINE_ROWS;
+pub use sync::{BundleRecord, Delta, Peer, Scope, carry, pull};
+pub use tine_api::*;
 
 /// What every operation answers.
 pub type Result<T> = std::result::Result<T, Error>;

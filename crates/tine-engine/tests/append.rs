@@ -1,13 +1,13 @@
 //! Append by longest common prefix.
 
 use tine_core::{Kind, Limits, Message, Role, Status, Timestamp};
-use tine_engine::{Append, Outcome};
+use tine_engine::{Append, Outcome, TurnView};
 use tine_store::Content;
 
 use crate::world::{World, bot, for_each_store, ids, spoken, user};
 
 fn outcomes(world: &World, request: Append) -> Vec<Outcome> {
-    world.append(request).turns.into_iter().map(|(_, outcome)| outcome).collect()
+    world.append(request).turns.into_iter().filter_map(|turn| turn.outcome).collect()
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn append_walks_down_while_a_live_child_equals_the_next_message() {
         let answer = world.append(again);
         assert_eq!(ids(&answer)[..2], said[..2]);
         assert_eq!(world.tree(&talk), "a(b(c x(y)))");
-        let outcomes: Vec<Outcome> = answer.turns.iter().map(|(_, outcome)| *outcome).collect();
+        let outcomes: Vec<Outcome> = answer.turns.iter().filter_map(|turn| turn.outcome).collect();
         assert_eq!(outcomes[..2], [Outcome::Reused; 2]);
         assert_eq!(outcomes[2..], [Outcome::Created; 2]);
     });
@@ -105,14 +105,14 @@ fn a_deleted_child_is_not_matched() {
 fn a_reused_turn_ignores_the_sent_time_and_metadata() {
     for_each_store(|world| {
         let talk = world.talk("talk");
-        let first = world.append(Append::to(talk.clone(), vec![user("a")])).turns.remove(0).0;
+        let first = world.append(Append::to(talk.clone(), vec![user("a")])).turns.remove(0);
         let mut again = user("a");
         again.created_at = Some(Timestamp::from_millis(5));
         again.metadata.title = Some("another".to_owned());
         again.status = Status::Partial;
         let request = Append::to(talk.clone(), vec![again]).from_root();
-        let (turn, outcome) = world.append(request).turns.remove(0);
-        assert_eq!((turn, outcome), (first, Outcome::Reused));
+        let turn = world.append(request).turns.remove(0);
+        assert_eq!(turn, TurnView { outcome: Some(Outcome::Reused), ..first });
     });
 }
 
@@ -121,7 +121,7 @@ fn one_append_is_one_operation_with_one_time() {
     for_each_store(|world| {
         let talk = world.talk("talk");
         let answer = world.append(Append::to(talk.clone(), spoken(&["a", "b", "c"])));
-        let times: Vec<Timestamp> = answer.turns.iter().map(|(turn, _)| turn.created_at).collect();
+        let times: Vec<Timestamp> = answer.turns.iter().map(|turn| turn.created_at).collect();
         assert_eq!(times, [times[0]; 3]);
         let log = world.engine.operations(&world.call, &talk, Default::default()).expect("a log");
         assert_eq!(log.items.len(), 2, "create and append");
@@ -139,7 +139,7 @@ fn a_message_may_bring_its_own_time_and_order_is_not_enforced() {
             Message { created_at: at(1_000), ..bot("earlier") },
         ];
         let answer = world.append(Append::to(talk, messages));
-        let times = answer.turns.iter().map(|(turn, _)| turn.created_at.as_millis());
+        let times = answer.turns.iter().map(|turn| turn.created_at.as_millis());
         assert_eq!(times.collect::<Vec<_>>(), [2_000, 1_000]);
     });
 }
@@ -165,7 +165,7 @@ fn unknown_blocks_are_kept_value_for_value() {
         let content = br#"{"role":"user","content":[{"type":"hologram","z":1e2,"big":12345678901234567890,"a":[null,{"k":"\u00e9"}]}]}"#;
         let json = tine_core::json::parse(content, limits.json_depth).expect("sound JSON");
         let message = Message::from_json(json, &limits).expect("a sound message");
-        let (turn, _) = world.append(Append::to(talk, vec![message])).turns.remove(0);
+        let turn = world.append(Append::to(talk, vec![message])).turns.remove(0);
         let Content::Kept(body) = turn.content else { panic!("nothing was erased") };
         let kept =
             r#"[{"a":[null,{"k":"é"}],"big":12345678901234567890,"type":"hologram","z":100}]"#;
@@ -204,7 +204,7 @@ fn a_promised_id_becomes_the_turn_also_beside_an_equal_one() {
             let answer = Append::to(talk.clone(), vec![bot("answer")]).under(asked.into(), "main");
             let done = world.engine.append_as(&world.call, id, answer).expect("a kept promise");
             assert_eq!(ids(&done), [id]);
-            assert_eq!(done.turns[0].1, Outcome::Created);
+            assert_eq!(done.turns[0].outcome, Some(Outcome::Created));
             assert_eq!(done.branch.tip, Some(id));
         }
         assert_eq!(world.tree(&talk), "question(answer answer)");

@@ -184,8 +184,8 @@ fn an_id_is_never_given_again_after_a_delete() {
         let said = world.say(&talk, &["a", "b"]);
         cascade(world, said[1]);
         let again = world.append(Append::to(talk, spoken(&["a", "b"])).from_root());
-        assert_ne!(again.turns[1].0.id, said[1]);
-        assert_ne!(again.turns[1].0.hash, again.turns[0].0.hash);
+        assert_ne!(again.turns[1].id, said[1]);
+        assert_ne!(again.turns[1].hash, again.turns[0].hash);
     });
 }
 

@@ -79,7 +79,7 @@ fn edit_makes_a_sibling_and_the_old_path_stays() {
         let said = world.say(&talk, &["a", "b", "c"]);
         let request = edit(world, said[0], "a2", Some("main"));
         let answer = world.engine.edit(&world.call, request).expect("an edit");
-        assert_eq!(answer.outcome, Outcome::Created);
+        assert_eq!(answer.turn.outcome, Some(Outcome::Created));
         assert_eq!(answer.turn.origin.edited_from, Some(said[0]));
         assert_eq!(world.tree(&talk), "a(b(c)) a2");
         assert_eq!(world.path(&talk, "main"), "a2");
@@ -107,10 +107,10 @@ fn an_edit_equal_to_a_live_sibling_takes_it_unless_reuse_is_false() {
         let other = world.say_under(&talk, said[0], "side", bot("b2"));
         let request = edit(world, said[1], "b2", Some("main"));
         let answer = world.engine.edit(&world.call, request.clone()).expect("an edit");
-        assert_eq!((answer.turn.id, answer.outcome), (other, Outcome::Reused));
+        assert_eq!((answer.turn.id, answer.turn.outcome), (other, Some(Outcome::Reused)));
         assert_eq!(world.path(&talk, "main"), "a b2");
         let distinct = world.engine.edit(&world.call, Edit { reuse: false, ..request });
-        assert_eq!(distinct.expect("an edit").outcome, Outcome::Created);
+        assert_eq!(distinct.expect("an edit").turn.outcome, Some(Outcome::Created));
         assert_eq!(world.tree(&talk), "a(b b2 b2)");
     });
 }

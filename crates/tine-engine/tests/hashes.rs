@@ -20,7 +20,7 @@ fn appended_turns_have_the_hashes_of_the_contract() {
         };
         let answer = Message { created_at: at("2024-01-15T10:30:05Z"), ..bot("Late March 🌸") };
         let turns = world.append(Append::to(talk, vec![question, answer])).turns;
-        let hex: Vec<String> = turns.iter().map(|(turn, _)| turn.hash.to_string()).collect();
+        let hex: Vec<String> = turns.iter().map(|turn| turn.hash.to_string()).collect();
         assert_eq!(
             hex,
             [
@@ -28,9 +28,9 @@ fn appended_turns_have_the_hashes_of_the_contract() {
                 "sha256:e38bb1328f493d3701c7848d3afcf32be8a008ecee50490cd5e2e68d18d1ae92",
             ]
         );
-        assert_eq!(turns[0].0.parent_hash, None);
-        assert_eq!(turns[1].0.parent_hash, Some(turns[0].0.hash));
-        assert_eq!((turns[0].0.depth, turns[1].0.depth), (1, 2));
+        assert_eq!(turns[0].parent_hash, None);
+        assert_eq!(turns[1].parent_hash, Some(turns[0].hash));
+        assert_eq!((turns[0].depth, turns[1].depth), (1, 2));
     });
 }
 
@@ -40,9 +40,8 @@ fn a_hash_that_would_repeat_moves_the_time_on_by_a_millisecond() {
         let talk = world.talk("talk");
         let message = Message { created_at: at("2024-01-15T10:30:00Z"), ..user("again") };
         let request = Append { reuse: false, ..Append::to(talk, vec![message]) }.from_root();
-        let times: Vec<String> = (0..3)
-            .map(|_| world.append(request.clone()).turns[0].0.created_at.to_string())
-            .collect();
+        let times: Vec<String> =
+            (0..3).map(|_| world.append(request.clone()).turns[0].created_at.to_string()).collect();
         let want = ["2024-01-15T10:30:00Z", "2024-01-15T10:30:00.001Z", "2024-01-15T10:30:00.002Z"];
         assert_eq!(times, want);
         world.verified();
@@ -55,9 +54,9 @@ fn a_hash_is_also_taken_while_its_turn_is_deleted() {
         let talk = world.talk("talk");
         let message = Message { created_at: at("2024-01-15T10:30:00Z"), ..user("again") };
         let request = Append::to(talk, vec![message]).from_root();
-        let first = world.append(request.clone()).turns.remove(0).0;
+        let first = world.append(request.clone()).turns.remove(0);
         crate::delete::cascade(world, first.id);
-        let second = world.append(request).turns.remove(0).0;
+        let second = world.append(request).turns.remove(0);
         assert_ne!(first.hash, second.hash);
         assert_eq!(second.created_at, first.created_at.next());
     });
@@ -70,12 +69,12 @@ fn a_tool_turn_hashes_its_call() {
         let messages = vec![Message::tool("call-1", ""), Message::tool("call-2", "")];
         let turns = world.append(Append::to(talk, messages)).turns;
         let again = |n: usize| {
-            let turn = &turns[n].0;
+            let turn = &turns[n];
             let tine_store::Content::Kept(body) = &turn.content else { panic!("erased") };
             let (parent, call) = (turn.parent_hash, turn.tool_call_id.as_deref());
             turn_hash(parent.as_ref(), turn.role, body, call, turn.created_at)
         };
-        assert_eq!((turns[0].0.hash, turns[1].0.hash), (again(0), again(1)));
+        assert_eq!((turns[0].hash, turns[1].hash), (again(0), again(1)));
     });
 }
 

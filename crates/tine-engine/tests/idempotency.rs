@@ -25,7 +25,7 @@ fn the_same_key_and_request_give_the_first_answer_and_add_nothing() {
         assert_eq!(world.export(), before);
         assert!(again.replayed && !again.undone && !first.replayed);
         let outcomes = |answer: &tine_engine::Appended| -> Vec<_> {
-            answer.turns.iter().map(|(turn, outcome)| (turn.id, *outcome)).collect()
+            answer.turns.iter().map(|turn| (turn.id, turn.outcome)).collect()
         };
         assert_eq!(outcomes(&again), outcomes(&first));
     });
@@ -262,5 +262,5 @@ fn a_replay_tells_of_one_state_whatever_happens_meanwhile() {
     let again = World::over(Arc::new(store), None).engine.append(&call, request);
     let again = again.expect("a replay");
     assert!(again.replayed && !again.undone);
-    assert_eq!(again.turns[0].0.presence, Presence::Live);
+    assert_eq!(again.turns[0].presence, Presence::Live);
 }

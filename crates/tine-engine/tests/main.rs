@@ -12,6 +12,7 @@ mod fork_and_edit;
 mod graft;
 mod hashes;
 mod idempotency;
+mod json;
 mod knowledge;
 mod landing;
 mod metadata;

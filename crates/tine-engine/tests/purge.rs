@@ -1,7 +1,7 @@
 //! Purge: erasure for real.
 
 use tine_core::{ConversationId, Kind, Message, TurnId};
-use tine_engine::{Append, MetadataPatch, Purge, PurgeTarget, Purged, SplitTurn};
+use tine_engine::{Append, Holder, MetadataPatch, Purge, PurgeTarget, Purged, SplitTurn};
 use tine_store::Content;
 
 use crate::world::{World, bot, for_each_store, ids, user};
@@ -146,7 +146,7 @@ fn a_body_shared_with_other_turns_stays_with_them_and_they_are_listed() {
         let first = ids(&world.append(Append::to(one, vec![user(&text)])))[0];
         let second = ids(&world.append(Append::to(two.clone(), vec![user(&text)])))[0];
         let erased = purge_turn(world, first);
-        assert_eq!(erased.other_holders, [(two, second)]);
+        assert_eq!(erased.other_holders, [Holder { conversation: two, turn: second }]);
         let kept = world.engine.turn(&world.call, world.turn(second)).expect("a turn");
         assert!(matches!(kept.content, Content::Kept(_)));
         world.verified();

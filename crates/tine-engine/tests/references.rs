@@ -44,8 +44,8 @@ fn a_hash_that_several_conversations_hold_is_ambiguous_without_one() {
     for_each_store(|world| {
         let message = Message { created_at: Some(Timestamp::from_millis(0)), ..user("same") };
         let (one, two) = (world.talk("one"), world.talk("two"));
-        let first = world.append(Append::to(one.clone(), vec![message.clone()])).turns.remove(0).0;
-        let second = world.append(Append::to(two, vec![message])).turns.remove(0).0;
+        let first = world.append(Append::to(one.clone(), vec![message.clone()])).turns.remove(0);
+        let second = world.append(Append::to(two, vec![message])).turns.remove(0);
         assert_eq!(first.hash, second.hash);
         let error = world
             .refused(Kind::Ambiguous, |engine, call| engine.turn(call, TurnRef::of(first.hash)));
@@ -64,7 +64,7 @@ fn a_prefix_that_several_turns_share_is_ambiguous() {
         let mut hashes = vec![];
         for message in messages {
             let request = Append { reuse: false, ..Append::to(talk.clone(), vec![message]) };
-            hashes.push(world.append(request.from_root()).turns[0].0.hash.0.to_hex());
+            hashes.push(world.append(request.from_root()).turns[0].hash.0.to_hex());
         }
         assert_eq!(hashes[0][..8], hashes[1][..8]);
         let error = world.refused(Kind::Ambiguous, |engine, call| {

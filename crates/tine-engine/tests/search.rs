@@ -3,7 +3,7 @@
 use tine_core::{Body, ConversationId, Kind, Limits, Message, Role, TurnId, json};
 use tine_engine::{
     Append, ConversationPatch, Delete, DeleteMode, MetadataPatch, NewConversation, Purge,
-    PurgeTarget, SearchHit, SearchPage, SearchQuery, SplitTurn,
+    PurgeTarget, SearchHit, SearchPage, SearchQuery, SplitTurn, TurnRef, WindowQuery,
 };
 
 use crate::world::{World, bot, for_each_store, ids, reference, spoken, start, user};
@@ -54,6 +54,12 @@ fn blocks(text: &str, role: Role) -> Message {
 
 fn titled(title: &str) -> MetadataPatch {
     MetadataPatch { title: Some(Some(title.to_owned())), force: true, ..MetadataPatch::default() }
+}
+
+/// The turns next to a hit.
+fn around(hit: &SearchHit) -> WindowQuery {
+    let branch = hit.window.branch.as_ref().map(ToString::to_string);
+    WindowQuery { turn: TurnRef::of(hit.turn), branch, before: 1, after: 1 }
 }
 
 #[test]
@@ -199,7 +205,7 @@ fn a_hit_names_the_turn_its_branches_and_the_window_around_it() {
         assert_eq!((hit.hash, hit.created_at, hit.depth), (turn.hash, turn.created_at, 2));
         let names: Vec<String> = hit.branches.iter().map(ToString::to_string).collect();
         assert_eq!((names, hit.branch_count), (vec!["main".to_owned(), "autumn".to_owned()], 2));
-        let window = world.engine.window(&world.call, hit.window(1, 1)).expect("a window");
+        let window = world.engine.window(&world.call, around(hit)).expect("a window");
         let around: Vec<TurnId> = window.turns.iter().map(|turn| turn.id).collect();
         assert_eq!((around, window.focus), (said[..3].to_vec(), 1));
         let other = &hits(world, "elsewhere")[0];
@@ -222,7 +228,7 @@ fn a_turn_of_a_tail_is_found_and_lies_on_no_branch() {
         world.engine.revert(&world.call, back).expect("a revert");
         let hit = &hits(world, "behind")[0];
         assert_eq!((hit.turn, hit.branch_count, hit.branches.len()), (said[1], 0, 0));
-        assert_eq!(world.engine.window(&world.call, hit.window(1, 1)).expect("w").turns.len(), 2);
+        assert_eq!(world.engine.window(&world.call, around(hit)).expect("w").turns.len(), 2);
     });
 }
 

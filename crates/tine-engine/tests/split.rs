@@ -85,7 +85,7 @@ fn raw_hashes_and_depths_below_a_split_stay_as_they_are() {
 fn halves_take_the_time_of_the_whole() {
     for_each_store(|world| {
         let talk = world.talk("talk");
-        let whole = world.append(Append::to(talk, vec![user("ab")])).turns.remove(0).0;
+        let whole = world.append(Append::to(talk, vec![user("ab")])).turns.remove(0);
         let done = split(world, whole.id, 1);
         assert_eq!(done.left.created_at, whole.created_at);
         assert_eq!(done.right.created_at, whole.created_at);
@@ -125,13 +125,13 @@ fn prefix_matching_accepts_the_whole_text_and_goes_on_at_the_right_half() {
         let done = split(world, said[1], 1);
         let whole = vec![user("a"), bot("bc"), user("d"), bot("e")];
         let answer = world.append(Append::to(talk.clone(), whole).from_root());
-        let outcomes: Vec<_> = answer.turns.iter().map(|(_, outcome)| *outcome).collect();
+        let outcomes: Vec<_> = answer.turns.iter().filter_map(|turn| turn.outcome).collect();
         let reused = Outcome::Reused;
         assert_eq!(outcomes, [reused, reused, reused, Outcome::Created]);
-        assert_eq!(answer.turns[1].0.id, done.right.id);
+        assert_eq!(answer.turns[1].id, done.right.id);
         let halves = vec![user("a"), bot("b"), bot("c"), user("d"), bot("e")];
         let answer = world.append(Append::to(talk.clone(), halves).from_root());
-        assert!(answer.turns.iter().all(|(_, outcome)| *outcome == reused));
+        assert!(answer.turns.iter().all(|turn| turn.outcome == Some(reused)));
         assert_eq!(world.tree(&talk), "a(b(c(d(e))))");
     });
 }

@@ -350,7 +350,7 @@ fn a_key_that_means_something_else_keeps_nothing_back() {
         assert_eq!(here.path(&theirs, "main"), "b");
         let again = append(here, &mine, "a");
         assert!(again.replayed, "the key means what it meant here");
-        assert_eq!(again.turns[0].0.id, first.turns[0].0.id);
+        assert_eq!(again.turns[0].id, first.turns[0].id);
         there.say(&theirs, &["c"]);
         assert_eq!(pull(here, &there, &theirs).keys, 0);
         here.say(&theirs, &["d"]);

@@ -1,8 +1,8 @@
 //! Tokens and cost by conversation, branch and model.
 
 use tine_core::json::{self, object};
-use tine_core::{ConversationId, Kind, Message, TurnId, Usage};
-use tine_engine::{Append, DeleteMode, Derive, SplitTurn, UsageTotals};
+use tine_core::{ConversationId, Kind, Message, TurnId};
+use tine_engine::{Append, DeleteMode, Derive, SplitTurn, UsageShare, UsageTotals};
 
 use crate::world::{World, bot, for_each_store, ids, user};
 
@@ -19,11 +19,11 @@ fn paid(text: &str, model: &str, input: u64, output: u64) -> Message {
 /// The total of one branch, or of all for `*`.
 fn total(totals: &UsageTotals, name: &str) -> u64 {
     let each =
-        |(found, usage): &(tine_core::Name, Usage)| (found.as_str() == name).then_some(usage.total);
+        |share: &UsageShare| (share.name.as_deref() == Some(name)).then_some(share.usage.total);
     if name == "*" {
         totals.total.total
     } else {
-        totals.branches.each.iter().find_map(each).unwrap_or(0)
+        totals.branches.iter().find_map(each).unwrap_or(0)
     }
 }
 
@@ -50,12 +50,13 @@ fn usage_is_summed_by_conversation_branch_and_model() {
         assert_eq!(totals.total.cost_usd(), Some(0.75));
         assert_eq!((total(&totals, "main"), total(&totals, "side")), (33, 55));
         let models: Vec<_> =
-            totals.models.each.iter().map(|(name, usage)| (name.as_str(), usage.total)).collect();
-        assert_eq!(models, [("m1", 55), ("m2", 22)]);
+            totals.models.iter().map(|it| (it.name.as_deref(), it.usage.total)).collect();
+        assert_eq!(models, [(Some("m1"), 55), (Some("m2"), 22)]);
         world.talk("empty");
         let all = world.engine.usage(&world.call, None).expect("usage");
         assert_eq!(all.total, totals.total);
-        assert_eq!(all.conversations.each, [(talk.clone(), totals.total)]);
+        let share = UsageShare { name: Some(talk.to_string()), usage: totals.total };
+        assert_eq!(all.conversations, [share]);
         assert_eq!(all.models, totals.models);
         let nobody = ConversationId::from_stored("nobody");
         world.refused(Kind::NotFound, |engine, call| engine.usage(call, Some(&nobody)));

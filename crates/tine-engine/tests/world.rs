@@ -154,7 +154,7 @@ impl World {
 }
 
 pub fn ids(appended: &Appended) -> Vec<TurnId> {
-    appended.turns.iter().map(|(turn, _)| turn.id).collect()
+    appended.turns.iter().map(|turn| turn.id).collect()
 }
 
 pub fn spoken(texts: &[&str]) -> Vec<Message> {

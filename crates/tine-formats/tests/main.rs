@@ -6,6 +6,3 @@ mod bundle;
 mod fuzz;
 mod redact;
 mod render;
-mod view_bytes;
-mod view_versions;
-mod views;

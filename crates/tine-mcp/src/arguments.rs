@@ -1,13 +1,13 @@
 //! Arguments in forms that several tools share.
 
 use serde_json::{Map, Value};
+use tine_api::bodies;
 use tine_core::facts::Slot;
 use tine_core::json::{self, Json, Object};
 use tine_core::{
     ConversationId, EntityId, Kind, Limits, Message, Reference, Role, SourceId, Timestamp, TurnId,
 };
 use tine_engine::{AsOf, End, Error};
-use tine_formats::wire;
 
 use crate::refusal::Refusal;
 use crate::tools::Asked;
@@ -35,7 +35,7 @@ pub(crate) fn messages(
     limits: &Limits,
 ) -> Result<Vec<Message>, Refusal> {
     let given = given.into_iter().map(|fields| strict(&Value::Object(fields), limits));
-    Ok(wire::messages(given.collect::<Result<_, _>>()?, limits)?)
+    Ok(bodies::messages(given.collect::<Result<_, _>>()?, limits)?)
 }
 
 /// What is said: a text, or blocks.

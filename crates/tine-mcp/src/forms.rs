@@ -10,7 +10,6 @@ use tine_engine::{
     BranchView, ConversationView, EntityView, Evidence, InterpretationView, ObservationView,
     Outcome, Presence, RelationshipView, SearchHit, SourceView, StoredTurn, TopologyRow, TurnView,
 };
-use tine_formats::view;
 use tine_store::Content;
 
 use crate::answer::{Cuts, lean, list_or_null};
@@ -68,7 +67,7 @@ pub(crate) fn turn(turn: TurnView, cuts: &mut Cuts) -> Value {
         "tags": given("tags"),
         "presence": match turn.presence {
             Presence::Live => Value::Null,
-            other => view::presence(other).into(),
+            other => json!(other),
         },
     }))
 }
@@ -129,8 +128,9 @@ pub(crate) fn conversation(found: &ConversationView) -> Value {
     }))
 }
 
-pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    view::outcome_name(outcome)
+/// The name of an outcome; empty where the answer has none.
+pub(crate) fn outcome(outcome: impl Into<Option<Outcome>>) -> &'static str {
+    outcome.into().map_or("", Outcome::as_str)
 }
 
 pub(crate) fn stored_turn(done: &StoredTurn) -> Map<String, Value> {
@@ -283,7 +283,7 @@ pub(crate) fn relationship(found: RelationshipView) -> Value {
         "source_type": found.source_type,
         "target": found.target.to_string(),
         "target_type": found.target_type,
-        "label": found.label,
+        "label": found.label(),
         "metadata": if is_empty(&metadata) { Value::Null } else { metadata },
         "created_at": found.created_at.to_string(),
         "structural": truly(found.structural),

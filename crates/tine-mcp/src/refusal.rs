@@ -5,19 +5,17 @@ use serde_json::{Map, Value, json};
 use tine_core::Kind;
 use tine_engine::Error;
 use tine_formats::render::RenderError;
-use tine_formats::view;
 
 /// Why a call was refused.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    kind: Kind,
-    error: Box<view::Error>,
+    error: Box<tine_api::Error>,
     next: Option<String>,
 }
 
 impl Refusal {
     pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
-        Refusal { kind, error: Box::new(view::Error::new(kind, why)), next: None }
+        tine_api::Error::new(kind, why).into()
     }
 
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
@@ -30,7 +28,7 @@ impl Refusal {
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        self.kind
+        self.error.kind
     }
 
     /// As an error of the protocol, which has no field for what to do next.
@@ -43,12 +41,12 @@ impl Refusal {
 
     /// As the result of a tool.
     pub(crate) fn into_result(self, tool: &str) -> CallToolResult {
-        let next = self.next.or_else(|| advice(self.kind, &self.error, tool));
+        let next = self.next.or_else(|| advice(&self.error, tool));
         let mut error = match serde_json::to_value(&*self.error) {
             Ok(Value::Object(error)) => error,
             _ => Map::new(),
         };
-        let mut text = format!("{}: {}", self.error.code, self.error.message);
+        let mut text = format!("{}: {}", self.error.kind.code(), self.error.message);
         if let Some(next) = next {
             text.push_str(&format!(" Next: {next}."));
             error.insert("next".to_owned(), next.into());
@@ -66,21 +64,27 @@ impl From<Error> for Refusal {
             Error::NotFound { what, name, .. } => Error::NotFound { what, name, advice: "" },
             error => error,
         };
-        Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
+        tine_api::Error::from(error).into()
+    }
+}
+
+impl From<tine_api::Error> for Refusal {
+    fn from(error: tine_api::Error) -> Self {
+        Refusal { error: Box::new(error), next: None }
     }
 }
 
 impl From<RenderError> for Refusal {
     fn from(error: RenderError) -> Self {
-        Refusal { kind: error.kind(), error: Box::new(view::Error::from(&error)), next: None }
+        tine_api::Error::from(error).into()
     }
 }
 
 /// What to do about a refusal that does not say it itself.
-fn advice(kind: Kind, error: &view::Error, tool: &str) -> Option<String> {
-    let known = &error.particulars;
+fn advice(error: &tine_api::Error, tool: &str) -> Option<String> {
+    let known = &error.details;
     if let Some(tip) = &known.actual_tip {
-        let turn = tip.turn_id.as_deref().unwrap_or("root");
+        let turn = tip.turn.map_or_else(|| "root".to_owned(), |turn| turn.to_string());
         return Some(format!(
             "read the branch with get_path(to: \"{}\"), then call {tool} again with \
              expected_tip \"{turn}\"",
@@ -93,13 +97,13 @@ fn advice(kind: Kind, error: &view::Error, tool: &str) -> Option<String> {
     if let Some(last) = known.depended_on_by.last() {
         return Some(format!("undo_operation(operation: {last}) first, then this one"));
     }
-    if known.candidates.iter().any(|candidate| candidate.commit_hash.is_some()) {
+    if known.candidates.iter().any(|candidate| candidate.commit.is_some()) {
         return Some("give more digits of the commit's hash, as candidates have it".into());
     }
     if !known.candidates.is_empty() {
         return Some("name the conversation_id, or the turn by one of the candidates' ids".into());
     }
-    match kind {
+    match error.kind {
         Kind::NotFound => Some(
             "search_turns or get_tree find turns, retrieve_entities finds entities; ids of \
              another project are not seen here"

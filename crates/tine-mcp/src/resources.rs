@@ -10,9 +10,9 @@ use rmcp::model::{
     ResourceTemplate,
 };
 use serde_json::{Value, json};
+use tine_api::{Answer, TurnView};
 use tine_core::{ConversationId, EntityId, Kind, ProjectId, SourceId};
 use tine_engine::{AsOf, Call, Engine, Error, Page, PathQuery, TurnRef};
-use tine_formats::view;
 
 use crate::access::Reach;
 use crate::answer::{Cuts, RECORDED};
@@ -191,7 +191,7 @@ pub(crate) fn read(
         Thing::Conversation(id) => (json_contents(uri, conversation(engine, &call, id)?)?, 0),
         Thing::Turn(id) => {
             let turn = TurnRef { conversation: None, turn: arguments::reference(id)? };
-            let turn = view::Turn::from(engine.turn(&call, turn)?);
+            let turn = engine.turn(&call, turn)?;
             (serialised(uri, &call, &turn)?, 0)
         }
         Thing::Entity(id) => {
@@ -238,9 +238,9 @@ fn conversation(engine: &Engine, call: &Call, id: &str) -> Result<Value, Refusal
     Ok(crate::answer::lean(with_project(form, call)))
 }
 
-fn serialised(uri: &str, call: &Call, turn: &view::Turn) -> Result<ResourceContents, Refusal> {
+fn serialised(uri: &str, call: &Call, turn: &TurnView) -> Result<ResourceContents, Refusal> {
     // Written as it is, so that no number loses a digit.
-    let text = serde_json::to_string(&view::Answer::new(&call.project, turn));
+    let text = serde_json::to_string(&Answer::new(&call.project, turn));
     let text = text.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
     bounded(text.len())?;
     Ok(ResourceContents::text(text, uri).with_mime_type("application/json"))

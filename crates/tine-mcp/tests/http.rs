@@ -179,10 +179,9 @@ async fn a_session_that_ends_while_it_is_used_is_not_found() {
         let begun = raw(&served, &format!("POST /mcp HTTP/1.1\r\n{host}"), initialize()).await;
         let session = begun.lines().find(|line| line.starts_with("mcp-session-id")).expect("an id");
         let with_session = format!("{host}{session}\r\n");
-        let (opened, ended) = tokio::join!(
-            raw(&served, &format!("GET /mcp HTTP/1.1\r\n{with_session}"), ""),
-            raw(&served, &format!("DELETE /mcp HTTP/1.1\r\n{with_session}"), ""),
-        );
+        let open = format!("GET /mcp HTTP/1.1\r\n{with_session}");
+        let end = format!("DELETE /mcp HTTP/1.1\r\n{with_session}");
+        let (opened, ended) = tokio::join!(raw(&served, &open, ""), raw(&served, &end, ""));
         assert!(ended.starts_with("HTTP/1.1 204"), "{ended}");
         let allowed = ["HTTP/1.1 200", "HTTP/1.1 404"];
         assert!(allowed.iter().any(|status| opened.starts_with(status)), "{opened}");

@@ -49,7 +49,7 @@ fn two_servers_and_eight_clients_lose_no_turn_and_break_no_chain() {
                     for (call, id) in [(call, &own), (&keyed, shared)] {
                         let done =
                             engine.append(call, Append::to(id.clone(), message(&text))).unwrap();
-                        acknowledged.lock().unwrap().insert(done.turns[0].0.id);
+                        acknowledged.lock().unwrap().insert(done.turns[0].id);
                     }
                     if round % 4 == 1 {
                         let name = Some(Name::from_stored(format!("fork-{client}-{round}")));
@@ -95,7 +95,7 @@ fn a_server_with_a_stale_cache_does_not_overwrite_another_servers_append() {
     append(&engines[1], "2");
     append(&engines[0], "3");
     let last = append(&engines[1], "4");
-    let hash = |n: usize| Reference::parse(&last.turns[n].0.hash.to_string()).unwrap();
+    let hash = |n: usize| Reference::parse(&last.turns[n].hash.to_string()).unwrap();
     append(&engines[0], "5");
     // The tip is neither what this server has cached nor what the caller expects.
     let stale = Append { expected_tip: Some(hash(0)), ..Append::to(id.clone(), message("6")) };
@@ -108,7 +108,7 @@ fn a_server_with_a_stale_cache_does_not_overwrite_another_servers_append() {
     let first = engines[0].append(&keyed, Append::to(id.clone(), message("7"))).unwrap();
     let again = engines[1].append(&keyed, Append::to(id.clone(), message("7"))).unwrap();
     assert!(again.replayed);
-    assert_eq!(first.turns[0].0.id, again.turns[0].0.id);
+    assert_eq!(first.turns[0].id, again.turns[0].id);
     let other = engines[1].append(&keyed, Append::to(id.clone(), message("8"))).unwrap_err();
     assert_eq!(other.kind(), Kind::IdempotencyMismatch);
 }

@@ -17,10 +17,9 @@ use axum::response::Response;
 use futures_util::stream::{self, StreamExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tine_api::bodies;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{Engine, FeedFilter};
-use tine_formats::view::Event;
-use tine_formats::wire;
 use tine_store::FeedPosition;
 use tokio::sync::watch;
 
@@ -79,7 +78,7 @@ pub(crate) async fn events(
     let limits = app.engine.limits();
     let project = match (&wanted.project_id, caller.only_project()) {
         (Some(id), _) => {
-            let project = wire::project(Some(id), limits)?;
+            let project = bodies::project(Some(id), limits)?;
             caller.check(&project, Access::Read)?;
             Some(project)
         }
@@ -174,7 +173,7 @@ impl Follower {
         let (entries, now) = read.ok()?.ok()?;
         for entry in entries {
             let (position, kind) = (entry.position.0, entry.operation.kind.clone());
-            let data = serde_json::to_string(&Event::from(entry)).ok()?;
+            let data = serde_json::to_string(&entry).ok()?;
             let event = format!("id: {position}\nevent: {kind}\ndata: {data}\n\n");
             self.ready.push_back(Bytes::from(event));
         }

@@ -4,9 +4,9 @@ use axum::http::Method;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
+use tine_api::bodies::NewSource;
+use tine_api::{Answer, Imported, Pulled, StoredSourceAnswer};
 use tine_core::{Kind, Limits};
-use tine_formats::view::{Answer, Imported, Pulled, StoredSource};
-use tine_formats::wire::NewSource;
 
 use crate::api::sync;
 use crate::problem::{MEDIA_TYPE, Problem};
@@ -195,8 +195,7 @@ impl Description {
             parameter: "source",
             from: "$response.body#/source_id",
         }]);
-        let answer =
-            json!({ "application/json": { "schema": self.schema::<Answer<StoredSource>>() } });
+        let answer = json!({ "application/json": { "schema": self.schema::<Answer<StoredSourceAnswer>>() } });
         let example = r#"{"text": "Alice Chen moves to Tokyo in March.",
             "mime_type": "text/plain", "original_filename": "note.txt"}"#;
         let bytes = json!({ "schema": { "type": "string", "format": "binary" } });

@@ -4,11 +4,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tine_api::ErrorDetails;
 use tine_core::Kind;
-use tine_engine::Error;
-use tine_formats::bundle::BundleError;
-use tine_formats::render::RenderError;
-use tine_formats::view;
 
 /// The media type of a refusal.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -28,7 +25,7 @@ pub struct Problem {
     /// The stable code of the refusal's kind.
     code: String,
     #[serde(flatten)]
-    particulars: Box<view::Particulars>,
+    details: Box<ErrorDetails>,
     #[serde(skip)]
     wait: Option<u32>,
 }
@@ -36,19 +33,7 @@ pub struct Problem {
 impl Problem {
     /// A refusal of a kind, with a sentence.
     pub(crate) fn new(kind: Kind, why: impl Into<String>) -> Self {
-        Problem::of(kind, view::Error::new(kind, why))
-    }
-
-    fn of(kind: Kind, error: view::Error) -> Self {
-        Problem {
-            page: format!("/docs#{}", kind.code()),
-            title: kind.code().replace('_', " "),
-            status: kind.http_status(),
-            detail: error.message,
-            code: error.code,
-            particulars: Box::new(error.particulars),
-            wait: (kind == Kind::Busy).then_some(1),
-        }
+        tine_api::Error::new(kind, why).into()
     }
 
     /// The same with another status: 412 where the request was conditional, 405 …
@@ -66,21 +51,18 @@ impl Problem {
     }
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        Problem::of(error.kind(), view::Error::from(&error))
-    }
-}
-
-impl From<RenderError> for Problem {
-    fn from(error: RenderError) -> Self {
-        Problem::of(error.kind(), view::Error::from(&error))
-    }
-}
-
-impl From<BundleError> for Problem {
-    fn from(error: BundleError) -> Self {
-        Problem::new(error.kind(), error.to_string())
+impl<E: Into<tine_api::Error>> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let tine_api::Error { kind, message, details, .. } = error.into();
+        Problem {
+            page: format!("/docs#{}", kind.code()),
+            title: kind.code().replace('_', " "),
+            status: kind.http_status(),
+            detail: message,
+            code: kind.code().to_owned(),
+            details,
+            wait: (kind == Kind::Busy).then_some(1),
+        }
     }
 }
 

@@ -21,9 +21,10 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Serialize;
 use serde_json::json;
+use tine_api::bodies;
 use tine_core::{Kind, Role, TurnId};
 use tine_engine::{BranchVersion, BranchView, Call, Fork, ForkPoint, TurnRef, TurnView};
-use tine_formats::{redact, view, wire};
+use tine_formats::redact;
 use tine_llm::reply::{Model, Reply, Spoken};
 use tine_llm::{Delta, Finish};
 use tokio::sync::mpsc::{self, Sender};
@@ -59,15 +60,15 @@ parameters!(Turn {
 pub(crate) fn describe(description: &mut Description) {
     let about = |id, summary| Operation::new("Models", id, summary).conditional();
     let reply = about("replyOnBranch", "Let a model answer at the end of a branch, as a stream");
-    description.add_stream::<Branch, wire::AskReply>(&Method::POST, PATH, &reply);
+    description.add_stream::<Branch, bodies::AskReply>(&Method::POST, PATH, &reply);
     let again =
         about("regenerateTurn", "Let a model answer anew, as a stream; the old answer stays");
-    description.add_stream::<Turn, wire::Regenerate>(&Method::POST, AGAIN_PATH, &again);
+    description.add_stream::<Turn, bodies::Regenerate>(&Method::POST, AGAIN_PATH, &again);
 }
 
 /// `POST /conversations/{conversation_id}/branches/{branch}/reply`.
 pub(crate) async fn reply(State(app): State<Arc<App>>, request: Request) -> Response {
-    answer(app, request, |asked, path: Branch, body: wire::AskReply| {
+    answer(app, request, |asked, path: Branch, body: bodies::AskReply| {
         let model = model(asked, body.model.as_deref())?;
         let (question, branch) = say(asked, &path, body)?;
         Ok(Wanted { model, question, branch: Some(branch), instead_of: None })
@@ -77,7 +78,7 @@ pub(crate) async fn reply(State(app): State<Arc<App>>, request: Request) -> Resp
 
 /// `POST /turns/{turn}/regenerate`.
 pub(crate) async fn regenerate(State(app): State<Arc<App>>, request: Request) -> Response {
-    answer(app, request, |asked, path: Turn, body: wire::Regenerate| {
+    answer(app, request, |asked, path: Turn, body: bodies::Regenerate| {
         let model = model(asked, body.model.as_deref())?;
         let engine = asked.engine();
         let within = path.conversation_id.as_deref().or(body.conversation_id.as_deref());
@@ -128,7 +129,7 @@ fn model(asked: &Asked, name: Option<&str>) -> Result<Model, Problem> {
 fn say(
     asked: &Asked,
     path: &Branch,
-    mut body: wire::AskReply,
+    mut body: bodies::AskReply,
 ) -> Result<(TurnView, BranchView), Problem> {
     let (engine, call) = (asked.engine(), &asked.call);
     let conversation = conversation(&path.conversation_id, engine.limits())?;
@@ -141,7 +142,8 @@ fn say(
         };
         let done = engine.append(&call.clone().with_redacted(redacted), request)?;
         let said = done.turns.into_iter().next_back();
-        let (question, _) = said.ok_or_else(|| Problem::new(Kind::Internal, "no turn was made"))?;
+        let question = said.ok_or_else(|| Problem::new(Kind::Internal, "no turn was made"))?;
+        let question = without_outcome(question);
         if done.replayed {
             let now = engine.branch(call, &conversation, &name)?;
             if now.tip != Some(question.id) {
@@ -172,7 +174,7 @@ async fn answer<P: Parameters, B>(
     prepare: fn(&Asked, P, B) -> Result<Wanted, Problem>,
 ) -> Response
 where
-    B: wire::Common + serde::de::DeserializeOwned + Default + Send + 'static,
+    B: bodies::Common + serde::de::DeserializeOwned + Default + Send + 'static,
 {
     let (mut parts, body) = request.into_parts();
     match begin(app, &mut parts, body, prepare).await {
@@ -188,7 +190,7 @@ async fn begin<P: Parameters, B>(
     prepare: fn(&Asked, P, B) -> Result<Wanted, Problem>,
 ) -> Result<Response, Problem>
 where
-    B: wire::Common + serde::de::DeserializeOwned + Default + Send + 'static,
+    B: bodies::Common + serde::de::DeserializeOwned + Default + Send + 'static,
 {
     let path: P = route::parameters(parts).await?;
     let (body, room) = route::read_json::<B>(&app, &parts.headers, body, false).await?;
@@ -253,9 +255,9 @@ struct Ending {
     /// Why it ended: `stop`, `length`, `refused`, `stopped`, or the provider's own word.
     finish: String,
     /// The answer as it is recorded; `null` if nothing was said.
-    turn: Option<view::Turn>,
+    turn: Option<TurnView>,
     /// The branch that ends with it.
-    branch: Option<view::Branch>,
+    branch: Option<BranchView>,
     /// Whether that is a branch of its own, because others wrote meanwhile.
     forked: bool,
     /// Why there is no whole answer.
@@ -274,8 +276,8 @@ fn give(asked: &Asked, wanted: Wanted, place: Place, out: &Out) {
     let mut told = out.send(
         "turn",
         &json!({
-            "turn": view::Turn::from(wanted.question.clone()),
-            "branch": wanted.branch.clone().map(view::Branch::from),
+            "turn": wanted.question.clone(),
+            "branch": wanted.branch.clone(),
         }),
     );
     if told.is_continue() {
@@ -334,7 +336,7 @@ fn ask(
         }
     };
     let Some(mut message) = reply.message(spoken, ended.as_ref().ok())? else {
-        let branch = wanted.branch.clone().map(view::Branch::from);
+        let branch = wanted.branch.clone();
         return Ok(Ending { finish, turn: None, branch, forked: false, problem });
     };
     let redacted = match asked.app.options.redact {
@@ -344,7 +346,7 @@ fn ask(
     let reply =
         Reply { call: &reply.call.clone().with_redacted(redacted), about: Vec::new(), ..*reply };
     let (turn, branch, forked) = record(&reply, wanted, place.turn, message)?;
-    let (turn, branch) = (Some(view::Turn::from(turn)), branch.map(view::Branch::from));
+    let (turn, branch) = (Some(turn), branch);
     Ok(Ending { finish, turn, branch, forked, problem })
 }
 
@@ -370,8 +372,8 @@ fn record(
     let (Some(old), branch) = (wanted.instead_of, &wanted.branch) else {
         let branch = wanted.branch.as_ref().ok_or_else(internal)?;
         let done = reply.record(branch, wanted.question.id, id, message)?;
-        let (turn, _) = done.turns.into_iter().next_back().ok_or_else(internal)?;
-        return Ok((turn, Some(done.branch), done.forked));
+        let turn = done.turns.into_iter().next_back().ok_or_else(internal)?;
+        return Ok((without_outcome(turn), Some(done.branch), done.forked));
     };
     let request = tine_engine::Regenerate {
         id,
@@ -383,13 +385,18 @@ fn record(
     let seen = branch.as_ref().map(|it| BranchVersion { id: it.id, version: it.version });
     let call = Call { if_branch: seen, ..reply.call.clone() };
     match engine.regenerate(&call, request.clone()) {
-        Ok(done) => Ok((done.turn, done.branch, false)),
+        Ok(done) => Ok((without_outcome(done.turn), done.branch, false)),
         Err(error) if error.kind() == Kind::Conflict => {
             let alone = tine_engine::Regenerate { branch: None, ..request };
             let done = engine.regenerate(reply.call, alone)?;
             let fork = Fork { conversation: None, point: ForkPoint::At(id.into()), name: None };
-            Ok((done.turn, Some(engine.fork(reply.call, fork)?), true))
+            Ok((without_outcome(done.turn), Some(engine.fork(reply.call, fork)?), true))
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A reply always creates its turns; its events do not repeat that.
+fn without_outcome(turn: TurnView) -> TurnView {
+    TurnView { outcome: None, ..turn }
 }

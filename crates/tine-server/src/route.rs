@@ -20,10 +20,10 @@ use http_body_util::{BodyExt, LengthLimitError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tine_api::bodies::{self, Common};
 use tine_core::ids::check_key;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{BranchVersion, Call, Engine};
-use tine_formats::wire::{self, Common};
 use tokio::runtime::RuntimeFlavor;
 
 use crate::access::{Access, Caller};
@@ -78,24 +78,12 @@ impl Asked {
 pub(crate) struct Reply<R> {
     status: StatusCode,
     etag: Option<String>,
-    body: Form<R>,
-}
-
-/// An answer before it is sent.
-enum Form<R> {
-    Value(R),
-    /// What the value would become.
-    Bytes(Vec<u8>),
+    body: R,
 }
 
 impl<R> Reply<R> {
     pub(crate) fn ok(body: R) -> Self {
-        Reply { status: StatusCode::OK, etag: None, body: Form::Value(body) }
-    }
-
-    /// An answer whose bytes are written already.
-    pub(crate) fn bytes(bytes: Vec<u8>) -> Self {
-        Reply { status: StatusCode::OK, etag: None, body: Form::Bytes(bytes) }
+        Reply { status: StatusCode::OK, etag: None, body }
     }
 
     pub(crate) fn created(body: R) -> Self {
@@ -231,7 +219,7 @@ pub(crate) fn asked(
         }
         (one, other) => one.or(other),
     };
-    let project = wire::project(named, app.engine.limits())?;
+    let project = bodies::project(named, app.engine.limits())?;
     match named.is_some() || in_project {
         true => caller.check(&project, access)?,
         false => caller.check_write(access)?,
@@ -264,11 +252,7 @@ pub(crate) fn respond<R: Serialize>(asked: &Asked, answer: Answered<R>) -> Respo
             if let Some(Ok(etag)) = reply.etag.map(HeaderValue::try_from) {
                 headers.insert(header::ETAG, etag);
             }
-            let bytes = match reply.body {
-                Form::Value(body) => serde_json::to_vec(&body),
-                Form::Bytes(bytes) => Ok(bytes),
-            };
-            match bytes {
+            match serde_json::to_vec(&reply.body) {
                 Ok(body) => (reply.status, headers, body).into_response(),
                 Err(error) => Problem::new(Kind::Internal, error.to_string()).into_response(),
             }

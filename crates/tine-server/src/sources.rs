@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::Arc;
+use tine_api::{Answer, StoredSourceAnswer};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -19,12 +20,10 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tine_api::bodies::{self, Common};
 use tine_core::{Kind, SourceId};
 use tine_engine::{Call, Error, Interpret, NewSource, Outcome, SourceBytes, SourceView};
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view::Answer;
-use tine_formats::wire::{self, Common};
-use tine_formats::{view, wire as bodies};
 use tine_store::PIECE_BYTES;
 use tokio::sync::mpsc;
 
@@ -152,7 +151,7 @@ fn keep(
     asked: &Asked,
     mut request: NewSource,
     with_turn: bool,
-) -> Answered<Answer<view::StoredSource>> {
+) -> Answered<Answer<StoredSourceAnswer>> {
     let redacted = match asked.app.options.redact {
         true => scrub(&mut request, asked.engine().limits().body_bytes)?,
         false => Redacted::new(),
@@ -170,7 +169,7 @@ fn keep(
         ));
     }
     let new = done.outcome == Outcome::Created && !done.replayed;
-    let told = view::StoredSource::new(done, with_turn);
+    let told = StoredSourceAnswer::new(done, with_turn);
     Ok(Reply::made(new, Answer::new(asked.project(), told)))
 }
 
@@ -273,7 +272,7 @@ pub(crate) async fn content(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
-    let project = wire::project(wanted.project_id.as_deref(), app.engine.limits())?;
+    let project = bodies::project(wanted.project_id.as_deref(), app.engine.limits())?;
     caller.check(&project, Access::Read)?;
     let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
     let call = Call::by(actor).in_project(project);

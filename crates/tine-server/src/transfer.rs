@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tine_api::Answer;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -13,11 +14,10 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tine_api::bodies;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{self as engine, Call, Error, LogMark};
 use tine_formats::bundle::{BundleError, read_bundle, read_delta, write_bundle, write_delta};
-use tine_formats::view::{self, Answer};
-use tine_formats::wire;
 use tokio::sync::mpsc;
 
 use crate::access::{Access, Caller};
@@ -84,7 +84,7 @@ pub(crate) async fn export(
     let wanted = Exported::read(query.as_deref().unwrap_or_default())?;
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
     let limits = *app.engine.limits();
-    let project = wire::project(wanted.project_id.as_deref(), &limits)?;
+    let project = bodies::project(wanted.project_id.as_deref(), &limits)?;
     caller.check(&project, Access::Read)?;
     let actor = caller.name().unwrap_or_else(|| app.options.actor.clone());
     let call = Call::by(actor).in_project(project);
@@ -190,7 +190,7 @@ pub(crate) async fn import(
     let caller = caller.map(|Extension(caller)| caller).unwrap_or_default();
     let limits = *app.engine.limits();
     let project = match (&into.project_id, caller.only_project()) {
-        (Some(id), _) => Some(wire::project(Some(id), &limits)?),
+        (Some(id), _) => Some(bodies::project(Some(id), &limits)?),
         (None, only) => only,
     };
     match &project {
@@ -206,7 +206,7 @@ pub(crate) async fn import(
         let mut input = BufReader::new(incoming);
         let done = read_bundle(&engine, project.as_ref(), &mut input)?;
         let project = project.unwrap_or_default();
-        Ok::<_, Problem>(Answer::new(&project, view::Imported::from(done)))
+        Ok::<_, Problem>(Answer::new(&project, done))
     });
     let done =
         done.await.map_err(|_| Problem::new(Kind::Internal, "the import met a defect"))??;
@@ -340,7 +340,7 @@ pub(crate) async fn take(
         let _room = room;
         let delta = read_delta(&mut BufReader::new(incoming), asked.engine().limits())?;
         let done = asked.engine().receive(&asked.call, delta)?;
-        Ok::<_, Problem>(Answer::new(asked.project(), view::Pulled::from(done)))
+        Ok::<_, Problem>(Answer::new(asked.project(), done))
     });
     let done =
         done.await.map_err(|_| Problem::new(Kind::Internal, "the request met a defect"))??;

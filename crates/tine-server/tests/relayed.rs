@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use tine_api::Result;
 use tine_client::Client;
 use tine_core::facts::{Schema, envelope};
 use tine_core::json::{self, Json, Object};
@@ -10,7 +11,7 @@ use tine_core::{ConversationId, Digest, Kind, Limits, Message, Reference, Role, 
 use tine_engine::{
     AsOf, Call, Correct, Direction, End, Engine, EntityQuery, Interpret, Knowledge, Merge, NewFact,
     NewRelationship, NewSchema, NewSource, Operations, Page, Reinterpret, RelationshipQuery,
-    Result, RunPair, RunQuery, Separate, StoreFacts, StoreTurn, Versions,
+    RunPair, RunQuery, Separate, StoreFacts, StoreTurn, Versions,
 };
 use tine_server::Options;
 

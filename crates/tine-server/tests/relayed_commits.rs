@@ -23,7 +23,7 @@ impl Both {
     fn say(&self, branch: &str, text: &str) -> TurnId {
         let messages = vec![Message::text(Role::User, text)];
         let request = Append { branch: Some(branch.to_owned()), ..Append::to(trip(), messages) };
-        self.client.append(&self.call, request).expect("turns").turns[0].0.id
+        self.client.append(&self.call, request).expect("turns").turns[0].id
     }
 
     fn know(&self, turn: TurnId, field: &str, value: impl Into<Json>) -> EntityId {
@@ -136,7 +136,7 @@ fn merges_and_what_can_be_asked_of_them_are_the_same_over_a_server() {
     let rehearsed = both.agree(|it, call| it.merge(call, merging(true, Summary::None)));
     assert!(rehearsed.commit.is_none() && rehearsed.changes.len() == 2, "{rehearsed:?}");
     let merged =
-        both.done("merge", |it, call| it.merge(call, merging(false, Summary::Made)), |it| it);
+        both.done("merge", |it, call| it.merge(call, merging(false, Summary::Generated)), |it| it);
     assert_eq!((merged.conflicts.len(), merged.changes.len()), (1, 2), "{merged:?}");
     assert!(merged.turn.is_some());
     assert!(both.agree(|it, call| it.merge(call, merging(false, Summary::None))).up_to_date);

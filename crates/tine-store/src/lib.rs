@@ -31,8 +31,8 @@ pub use families::{
     CommitHead, CommitListing, CommitRecord, CommitSignature, ConversationTag, Edge, EntityRecord,
     Family, FamilyRecord, IndexChanges, IndexKey, IndexQuery, KEY_BYTES, KeyRange, KeyScan,
     ObservationMove, ObservationRecord, PendingErasure, PromptRecord, ReadFamilies, Record,
-    RecordIndex, RecordKey, RecordQuery, RelationshipRecord, RingsRecord, RunRecord, RunState,
-    SchemaRecord, SourceRecord, SyncMark, SyncMarks, WriteFamilies, index_changes,
+    RecordIndex, RecordKey, RecordQuery, RelationshipRecord, RingsRecord, RunRecord, SchemaRecord,
+    SourceRecord, SyncMark, SyncMarks, WriteFamilies, index_changes,
 };
 pub use mailbox::Mailbox;
 pub use memory::MemoryStore;
@@ -41,9 +41,10 @@ pub use search::{
     Index, IndexDocument, IndexMark, IndexState, Phrase, Ranked, SearchCandidate, SearchFilter,
     TextQuery,
 };
+pub use tine_core::Problem;
 pub use traits::{
-    Job, LostRecord, OpenMode, PackOptions, Packed, Problem, Read, Store, StoreCheck, Verdict,
-    Write, required,
+    Job, LostRecord, OpenMode, PackOptions, Packed, Read, Store, StoreCheck, Verdict, Write,
+    required,
 };
 
 /// The result of a store's methods.

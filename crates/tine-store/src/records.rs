@@ -3,11 +3,12 @@
 //! Keys ([`ConversationKey`], [`SegmentNo`], [`TurnLoc`]) are a store's own handles: short,
 //! local, and never shown to a client or written to an export.
 
-use tine_core::facts::Slot;
+pub use tine_core::limits::PIECE_BYTES;
 use tine_core::{
-    Body, BranchId, ConversationId, Digest, Json, Metadata, Name, OperationHash, ProjectId, Role,
+    BranchId, ConversationId, Digest, Json, Metadata, Name, OperationHash, ProjectId, Role,
     RootHash, Status, Timestamp, TurnHash, TurnId,
 };
+pub use tine_core::{Content, DerivedFrom, FeedPosition, Origin, Root, Totals};
 
 /// A store's handle for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,24 +44,6 @@ pub struct Project {
     pub id: ProjectId,
     /// The time of creation.
     pub created_at: Timestamp,
-}
-
-/// The root of a conversation; it never changes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Root {
-    /// Rendered as a message of role `system`.
-    pub system_prompt: Option<String>,
-    /// Further configuration.
-    pub config: Json,
-}
-
-/// Where a derived conversation comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DerivedFrom {
-    /// The original, in the same project.
-    pub conversation: ConversationId,
-    /// The turn whose path was copied, if one was.
-    pub turn: Option<TurnId>,
 }
 
 /// Whether a conversation is shown.
@@ -129,77 +112,6 @@ pub struct SegmentExtent {
     pub segment: Segment,
     /// Its turns; a segment is never empty.
     pub turns: u32,
-}
-
-/// The content of a turn, or what is left of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// The canonical content.
-    Kept(Body),
-    /// Erased; the digest is kept, so that the content is recognized and not imported again.
-    Purged(Digest),
-}
-
-/// Where a turn comes from, if it was not simply appended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The turn that it is an edited version of.
-    pub edited_from: Option<TurnId>,
-    /// The turn that it is a copy of.
-    pub derived_from: Option<TurnId>,
-    /// The turn that it is one half of.
-    pub part_of: Option<TurnId>,
-    /// The slot of the host's chat that it is a version of; role and tool call are the turn's own.
-    pub slot: Option<Slot>,
-}
-
-/// A slot follows the ids; it takes role and tool call from its turn.
-const SLOT_BIT: u8 = 1 << 3;
-
-impl Origin {
-    /// Encodes the origin for stores; `None` for a turn that was simply appended.
-    pub fn to_bytes(&self) -> Option<Vec<u8>> {
-        let fields = [self.edited_from, self.derived_from, self.part_of];
-        let mut bytes = vec![0];
-        for (bit, id) in fields.iter().enumerate() {
-            if let Some(id) = id {
-                bytes[0] |= 1 << bit;
-                bytes.extend_from_slice(id.as_bytes());
-            }
-        }
-        if let Some(slot) = &self.slot {
-            bytes[0] |= SLOT_BIT;
-            bytes.extend_from_slice(&slot.part.to_le_bytes());
-            bytes.extend_from_slice(slot.turn_id.as_bytes());
-        }
-        (bytes[0] != 0).then_some(bytes)
-    }
-
-    /// Decodes the origin of a turn with this role and tool call.
-    pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
-        let (flags, mut rest) = bytes.split_first()?;
-        let mut fields = [None; 3];
-        for (bit, field) in fields.iter_mut().enumerate() {
-            if flags >> bit & 1 == 1 {
-                let (id, tail) = rest.split_first_chunk::<16>()?;
-                *field = Some(TurnId::from_bytes(*id));
-                rest = tail;
-            }
-        }
-        let [edited_from, derived_from, part_of] = fields;
-        let mut slot = None;
-        if flags & SLOT_BIT != 0 {
-            let (part, turn_id) = rest.split_first_chunk::<4>()?;
-            slot = Some(Slot {
-                turn_id: String::from_utf8(turn_id.to_vec()).ok()?,
-                role,
-                tool_call_id: tool_call_id.map(str::to_owned),
-                part: u32::from_le_bytes(*part),
-            });
-            rest = &[];
-        }
-        rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
-    }
 }
 
 /// A message, and a node of the tree.
@@ -362,30 +274,3 @@ pub struct Operation {
     /// The caller's idempotency key, if there was one.
     pub idempotency: Option<Idempotency>,
 }
-
-/// A position in the change feed of the whole store. An operation that is committed later never
-/// appears before a position that was already returned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FeedPosition(pub u64);
-
-/// Counts of a store's records, and its size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Projects.
-    pub projects: u64,
-    /// Conversations, also hidden ones.
-    pub conversations: u64,
-    /// Turns, also hidden ones.
-    pub turns: u64,
-    /// Branches.
-    pub branches: u64,
-    /// Bookmarks.
-    pub bookmarks: u64,
-    /// Operations.
-    pub operations: u64,
-    /// The size on disk; 0 for an in-memory store and in a write transaction of the embedded store.
-    pub disk_bytes: u64,
-}
-
-/// The size of a piece of a source; only the last piece is shorter.
-pub const PIECE_BYTES: usize = 256 << 10;

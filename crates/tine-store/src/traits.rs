@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use tine_core::{
-    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, ProjectId, SourceId,
+    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, Problem, ProjectId, SourceId,
     Timestamp, TurnId,
 };
 
@@ -139,15 +139,6 @@ pub struct Packed {
 pub struct StoreCheck {
     /// The problems found.
     pub problems: Vec<Problem>,
-}
-
-/// One damaged record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// A description of the record.
-    pub record: String,
-    /// What is wrong with it.
-    pub why: String,
 }
 
 /// A record that an index lists and that cannot be read.

@@ -2836,10 +2836,10 @@ export interface components {
             project_id?: string | null;
         };
         BisectedAnswer: {
-            /** Format: uint64 */
+            /** Format: uint */
             path: number;
             project_id: string;
-            /** Format: uint64 */
+            /** Format: uint */
             tested: number;
             turn: components["schemas"]["Turn"];
         };
@@ -2929,7 +2929,7 @@ export interface components {
             author: string;
             branch: string;
             commit_hash: string;
-            /** Format: uint64 */
+            /** Format: uint */
             conflicts: number;
             conversation_id: string;
             created_at: string;
@@ -2950,7 +2950,7 @@ export interface components {
             author: string;
             branch: string;
             commit_hash: string;
-            /** Format: uint64 */
+            /** Format: uint */
             conflicts: number;
             conversation_id: string;
             created_at: string;
@@ -3183,7 +3183,7 @@ export interface components {
             last_observed_at?: string | null;
             merged_from?: string | null;
             name?: string | null;
-            /** Format: uint64 */
+            /** Format: uint */
             observations: number;
             provenance: {
                 [key: string]: string[];
@@ -3205,7 +3205,7 @@ export interface components {
             last_observed_at?: string | null;
             merged_from?: string | null;
             name?: string | null;
-            /** Format: uint64 */
+            /** Format: uint */
             observations: number;
             project_id: string;
             provenance: {
@@ -3901,9 +3901,9 @@ export interface components {
                 [key: string]: string;
             };
             project_id: string;
-            /** Format: uint64 */
+            /** Format: uint */
             queued: number;
-            /** Format: uint64 */
+            /** Format: uint */
             running: number;
         };
         Regenerate: {
@@ -4022,14 +4022,14 @@ export interface components {
             gained: components["schemas"]["Observation"][];
             lost: components["schemas"]["Observation"][];
             project_id: string;
-            /** Format: uint64 */
+            /** Format: uint */
             same: number;
         };
         RunInBrief: {
             error?: string | null;
             interpretation_id: string;
             interpreter: string;
-            /** Format: uint64 */
+            /** Format: uint */
             observations: number;
             status: string;
         };
@@ -4380,50 +4380,68 @@ export interface components {
         };
         Turn: {
             content?: unknown;
-            continues?: string | null;
+            /** @default null */
+            continues: string | null;
             conversation_id: string;
             created_at: string;
             /** Format: uint32 */
             depth: number;
-            derived_from?: string | null;
-            edited_from?: string | null;
-            message_digest?: string | null;
+            /** @default null */
+            derived_from: string | null;
+            /** @default null */
+            edited_from: string | null;
+            /** @default null */
+            message_digest: string | null;
             metadata: unknown;
-            outcome?: string | null;
+            /** @default null */
+            outcome: string | null;
             parent_id?: string | null;
             parent_turn_hash?: string | null;
-            part_of?: string | null;
+            /** @default null */
+            part_of: string | null;
             presence: string;
-            purged?: boolean;
+            /** @default false */
+            purged: boolean;
             role: string;
-            slot?: components["schemas"]["TurnSlot"] | null;
+            /** @default null */
+            slot: components["schemas"]["TurnSlot"] | null;
             status: string;
-            tool_call_id?: string | null;
+            /** @default null */
+            tool_call_id: string | null;
             turn_hash: string;
             turn_id: string;
         };
         TurnAnswer: {
             content?: unknown;
-            continues?: string | null;
+            /** @default null */
+            continues: string | null;
             conversation_id: string;
             created_at: string;
             /** Format: uint32 */
             depth: number;
-            derived_from?: string | null;
-            edited_from?: string | null;
-            message_digest?: string | null;
+            /** @default null */
+            derived_from: string | null;
+            /** @default null */
+            edited_from: string | null;
+            /** @default null */
+            message_digest: string | null;
             metadata: unknown;
-            outcome?: string | null;
+            /** @default null */
+            outcome: string | null;
             parent_id?: string | null;
             parent_turn_hash?: string | null;
-            part_of?: string | null;
+            /** @default null */
+            part_of: string | null;
             presence: string;
             project_id: string;
-            purged?: boolean;
+            /** @default false */
+            purged: boolean;
             role: string;
-            slot?: components["schemas"]["TurnSlot"] | null;
+            /** @default null */
+            slot: components["schemas"]["TurnSlot"] | null;
             status: string;
-            tool_call_id?: string | null;
+            /** @default null */
+            tool_call_id: string | null;
             turn_hash: string;
             turn_id: string;
         };
@@ -4476,27 +4494,36 @@ export interface components {
         };
         TurnWithRingsAnswer: {
             content?: unknown;
-            continues?: string | null;
+            /** @default null */
+            continues: string | null;
             conversation_id: string;
             created_at: string;
             /** Format: uint32 */
             depth: number;
-            derived_from?: string | null;
-            edited_from?: string | null;
-            message_digest?: string | null;
+            /** @default null */
+            derived_from: string | null;
+            /** @default null */
+            edited_from: string | null;
+            /** @default null */
+            message_digest: string | null;
             metadata: unknown;
-            outcome?: string | null;
+            /** @default null */
+            outcome: string | null;
             parent_id?: string | null;
             parent_turn_hash?: string | null;
-            part_of?: string | null;
+            /** @default null */
+            part_of: string | null;
             presence: string;
             project_id: string;
-            purged?: boolean;
+            /** @default false */
+            purged: boolean;
             rings?: components["schemas"]["Rings"] | null;
             role: string;
-            slot?: components["schemas"]["TurnSlot"] | null;
+            /** @default null */
+            slot: components["schemas"]["TurnSlot"] | null;
             status: string;
-            tool_call_id?: string | null;
+            /** @default null */
+            tool_call_id: string | null;
             turn_hash: string;
             turn_id: string;
         };

@@ -253,7 +253,7 @@ impl Relay {
                 "others wrote to the session; it goes on in a branch of its own");
         }
         state.branch = done.branch;
-        let last = done.turns.last().map(|(turn, _)| turn.id);
+        let last = done.turns.last().map(|turn| turn.id);
         last.ok_or_else(|| Refusal::of(tine_core::Kind::Internal, "nothing was appended"))
     }
 

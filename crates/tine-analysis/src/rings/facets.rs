@@ -1,36 +1,12 @@
 //! Which subjects a turn touches, by the words that it uses.
 
+use tine_core::rings::FACETS;
+
 use crate::rings::Facet;
 use crate::rings::intent;
 use crate::rings::lists::{self, lines};
 use crate::rings::phrases::{Phrases, starts};
 use crate::rings::read::Sentence;
-
-/// Every facet, sorted by name.
-pub const FACETS: &[&str] = &[
-    "code",
-    "comparison",
-    "data",
-    "entertainment",
-    "food",
-    "health",
-    "home",
-    "law",
-    "learning",
-    "money",
-    "people",
-    "place",
-    "planning",
-    "preference",
-    "problem",
-    "shopping",
-    "technology",
-    "timing",
-    "travel",
-    "weather",
-    "work",
-    "writing",
-];
 
 /// The longest ending of a compound that is looked at, in characters.
 const MAX_ENDING: usize = 24;

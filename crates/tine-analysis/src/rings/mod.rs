@@ -18,8 +18,7 @@ mod script;
 mod segments;
 mod tokens;
 
-pub use facets::FACETS;
-pub use intent::Intent;
+pub use tine_core::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
 
 /// Name and version of the extractor: every change of any output raises the version. Without the
 /// dictionary of the feature `cjk`, Chinese text has other keywords, so the name differs.
@@ -30,46 +29,6 @@ pub const MAX_KEYWORDS: usize = 16;
 
 /// The most segments that a turn has; the last takes the rest of the text.
 pub const MAX_SEGMENTS: usize = 4_096;
-
-/// A stretch of a text, counted in Unicode scalar values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span {
-    /// The first character.
-    pub start: usize,
-    /// Behind the last character.
-    pub end: usize,
-}
-
-/// A word or phrase that tells what a turn is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keyword {
-    /// As it occurs first.
-    pub text: String,
-    /// Where it occurs first.
-    pub span: Span,
-}
-
-/// A subject that a turn touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facet {
-    /// One of [`FACETS`].
-    pub name: &'static str,
-    /// The word that told it.
-    pub span: Span,
-}
-
-/// What a turn is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rings {
-    /// Best first, at most [`MAX_KEYWORDS`].
-    pub keywords: Vec<Keyword>,
-    /// Of the turn as a whole.
-    pub intent: Intent,
-    /// Sorted by name, each once.
-    pub facets: Vec<Facet>,
-    /// Sentences, in order: every character that is not white space lies in exactly one.
-    pub segments: Vec<Span>,
-}
 
 /// The rings of a text.
 ///

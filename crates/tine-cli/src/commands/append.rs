@@ -10,7 +10,6 @@ use tine_engine::{
     Append, Appended, ConversationView, Error, NewConversation, OnConflict, Outcome,
 };
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view;
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
@@ -146,7 +145,7 @@ pub(crate) fn append(globals: &Globals, args: AppendArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
     let done = session.engine.append(&call, request)?;
-    if session.answered_json(|| view::Appended::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     report(session, &done)
@@ -217,11 +216,11 @@ fn report(session: &Session, done: &Appended) -> Result<()> {
     let paint = session.screen.paint;
     let label = paint.branch(&format!("[{}]", done.branch.name));
     session.screen.text(Paging::Direct, |out| {
-        for (turn, outcome) in &done.turns {
+        for turn in &done.turns {
             let line = transcript::one_line(&session.screen, turn, ALREADY.len() + 1);
-            match outcome {
-                Outcome::Created => writeln!(out, "{line}")?,
-                Outcome::Reused => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+            match turn.outcome {
+                Some(Outcome::Reused) => writeln!(out, "{line} {}", paint.dim(ALREADY))?,
+                _ => writeln!(out, "{line}")?,
             }
         }
         let tip = match done.branch.tip_hash {

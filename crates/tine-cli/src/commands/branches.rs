@@ -1,9 +1,9 @@
 //! `tine branch` and `fork`: movable tips.
 
 use clap::{Args, Subcommand};
+use tine_api::Listing;
 use tine_core::{ConversationId, Reference};
 use tine_engine::{BranchView, Fork, ForkPoint};
-use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
 use crate::failure::Result;
@@ -75,8 +75,8 @@ pub(crate) fn branch(session: &Session, args: BranchArgs) -> Result<()> {
 fn list(session: &Session) -> Result<()> {
     let conversation = session.conversation()?;
     let branches = session.engine.branches(&session.call, &conversation)?;
-    let views = || branches.iter().cloned().map(view::Branch::from).collect();
-    if session.answered_json(|| view::Items::<view::Branch>::all(views()))? {
+    let views = || branches.to_vec();
+    if session.answered_json(|| Listing::<BranchView>::all(views()))? {
         return Ok(());
     }
     let paint = session.screen.paint;
@@ -110,7 +110,7 @@ fn rename(session: &Session, old: &str, new: &str) -> Result<()> {
     let conversation = session.conversation()?;
     let name = session.name(new)?;
     let done = session.engine.rename_branch(&session.call, &conversation, old, name)?;
-    if session.answered_json(|| view::Branch::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.line(&ends_on(session, &done))
@@ -119,7 +119,7 @@ fn rename(session: &Session, old: &str, new: &str) -> Result<()> {
 fn delete(session: &Session, name: &str) -> Result<()> {
     let conversation: ConversationId = session.conversation()?;
     let gone = session.engine.delete_branch(&session.call, &conversation, name)?;
-    if session.answered_json(|| view::Branch::from(gone.clone()))? {
+    if session.answered_json(|| gone.clone())? {
         return Ok(());
     }
     let was = tip(session, &gone);
@@ -170,7 +170,7 @@ fn make(session: &Session, point: ForkPoint, name: Option<&str>, key: Option<&st
     let name = name.map(|name| session.name(name)).transpose()?;
     let request = Fork { conversation, point, name };
     let done = session.engine.fork(&session.call_with(key), request)?;
-    if session.answered_json(|| view::Branch::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.line(&ends_on(session, &done))

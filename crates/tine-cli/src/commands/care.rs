@@ -2,11 +2,11 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use tine_api::{Stats, UsageShare, UsageTotals};
 
 use clap::Args;
 use serde::Serialize;
 use tine_core::Kind;
-use tine_formats::view;
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
@@ -43,7 +43,7 @@ pub(crate) fn verify(globals: &Globals, args: &VerifyArgs) -> Result<()> {
     let session = Session::open(globals, OpenMode::Existing)?;
     let found = session.engine.verify()?;
     let failed = found.problems.len();
-    if !session.answered_json(|| view::Verified::from(found.clone()))? {
+    if !session.answered_json(|| found.clone())? {
         session.screen.text(Paging::Direct, |out| {
             for problem in &found.problems {
                 writeln!(out, "{}: {}", visible(&problem.record), visible(&problem.why))?;
@@ -90,13 +90,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
         true => Some(session.engine.usage(&session.call, named)?),
         false => None,
     };
-    let document = || {
-        let view = view::Stats::from(stats.clone());
-        match &usage {
-            Some(usage) => view.with_usage(usage.clone()),
-            None => view,
-        }
-    };
+    let document = || Stats { usage: usage.clone(), ..stats.clone() };
     if session.answered_json(document)? {
         return Ok(());
     }
@@ -131,7 +125,7 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
                 ],
             )?;
         }
-        match usage.map(view::UsageTotals::from) {
+        match usage {
             Some(usage) if usage.total.turns > 0 => write_usage(out, &usage),
             _ => Ok(()),
         }
@@ -139,13 +133,13 @@ pub(crate) fn stats(session: &Session, args: &StatsArgs) -> Result<()> {
 }
 
 /// Tokens and cost as a table, one line for each share.
-fn write_usage(out: &mut dyn Write, usage: &view::UsageTotals) -> Result<()> {
+fn write_usage(out: &mut dyn Write, usage: &UsageTotals) -> Result<()> {
     let groups = [
         ("model", &usage.models),
         ("branch", &usage.branches),
         ("conversation", &usage.conversations),
     ];
-    let each = |(what, shares): &(&str, &Vec<view::UsageShare>)| {
+    let each = |(what, shares): &(&str, &Vec<UsageShare>)| {
         shares.iter().map(|share| width(what) + 1 + width(label(share))).max()
     };
     let wide = groups.iter().filter_map(each).max().unwrap_or(0).clamp(14, 48);
@@ -157,9 +151,9 @@ fn write_usage(out: &mut dyn Write, usage: &view::UsageTotals) -> Result<()> {
         Ok(writeln!(out, "{}", row.trim_end())?)
     };
     line("tokens", ["input", "output", "total", "US$"])?;
-    let mut row = |name: &str, usage: &view::Usage| {
-        let cost = usage.cost_usd.map_or_else(String::new, |cost| format!("{cost:.4}"));
-        let figures = [usage.input_tokens, usage.output_tokens, usage.total_tokens];
+    let mut row = |name: &str, usage: &tine_core::Usage| {
+        let cost = usage.cost_usd().map_or_else(String::new, |cost| format!("{cost:.4}"));
+        let figures = [usage.input, usage.output, usage.total];
         let [input, output, total] = figures.map(|figure| figure.to_string());
         line(name, [&input, &output, &total, &cost])
     };
@@ -172,7 +166,7 @@ fn write_usage(out: &mut dyn Write, usage: &view::UsageTotals) -> Result<()> {
     Ok(())
 }
 
-fn label(share: &view::UsageShare) -> &str {
+fn label(share: &UsageShare) -> &str {
     share.name.as_deref().unwrap_or("(others)")
 }
 

@@ -3,7 +3,6 @@
 use clap::Args;
 use tine_core::Reference;
 use tine_engine::{CommitQuery, CommitView, FieldConflict, Listing, NewCommit, WindowRef};
-use tine_formats::view;
 
 use super::keys;
 use crate::arguments::reference;
@@ -69,7 +68,7 @@ pub(crate) fn commit(session: &Session, args: CommitArgs) -> Result<()> {
         let hash = made.hash.to_string();
         made = versions.sign_commit(&session.call, &hash, &key.public(), &key.sign(&hash))?;
     }
-    if session.answered_json(|| view::Commit::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     report(session, &made)
@@ -93,7 +92,7 @@ pub(super) fn report(session: &Session, made: &CommitView) -> Result<()> {
         if let Some(signature) = &made.signature {
             writeln!(out, "  signed by {}", signature.public_key)?;
         }
-        let conflicts = FieldConflict::all(&facets.state);
+        let conflicts = FieldConflict::all_of(&facets.state);
         if conflicts.is_empty() { Ok(()) } else { write_conflicts(out, screen, &conflicts) }
     })
 }
@@ -139,5 +138,5 @@ pub(super) fn listed(
 
 /// Answers with commits as one document, if that was asked for.
 pub(super) fn answered(session: &Session, found: &Listing<CommitView>) -> Result<bool> {
-    session.answered_json(|| view::Items::<view::Commit>::from(found.clone()))
+    session.answered_json(|| found.clone())
 }

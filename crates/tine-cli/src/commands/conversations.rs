@@ -1,9 +1,9 @@
 //! `tine new`, `ls`, `derive` and `archive`: conversations as wholes.
 
 use clap::Args;
+use tine_api::Listing;
 use tine_core::{ConversationId, Json, Limits, Reference};
 use tine_engine::{Call, ConversationPatch, ConversationView, Derive, NewConversation};
-use tine_formats::view;
 use tine_store::OpenMode;
 
 use crate::arguments::{Globals, reference};
@@ -49,7 +49,7 @@ pub(crate) fn new(globals: &Globals, args: NewArgs) -> Result<()> {
     let session = Session::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let made = session.engine.create_conversation(&call, request)?;
-    if session.answered_json(|| view::Conversation::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     session.screen.line(&format!("conversation {}", visible(made.id.as_str())))
@@ -77,8 +77,8 @@ pub(crate) struct LsArgs {
 
 pub(crate) fn ls(session: &Session, args: &LsArgs) -> Result<()> {
     let conversations = all(session, args.archived)?;
-    let views = || conversations.iter().cloned().map(view::Conversation::from).collect();
-    if session.answered_json(|| view::Items::<view::Conversation>::all(views()))? {
+    let views = || conversations.to_vec();
+    if session.answered_json(|| Listing::<ConversationView>::all(views()))? {
         return Ok(());
     }
     let mut rows = Vec::new();
@@ -179,7 +179,7 @@ pub(crate) fn derive(session: &Session, args: DeriveArgs) -> Result<()> {
         at: args.at,
     };
     let done = session.engine.derive(&session.call, request)?;
-    if session.answered_json(|| view::Derived::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let verb = if done.created { "made" } else { "there already" };
@@ -211,7 +211,7 @@ pub(crate) fn archive(session: &Session, args: &ArchiveArgs) -> Result<()> {
     };
     let patch = ConversationPatch { archived: Some(!args.undo), ..ConversationPatch::default() };
     let done = session.engine.patch_conversation(&session.call, &id, patch)?;
-    if session.answered_json(|| view::Conversation::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let state = if done.archived { "archived" } else { "shown again" };

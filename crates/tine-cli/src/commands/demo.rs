@@ -14,7 +14,6 @@ use tine_client::Client;
 use tine_core::{ConversationId, Kind};
 use tine_engine::{Engine, SystemEntropy};
 use tine_formats::bundle::write_bundle;
-use tine_formats::view;
 use tine_server::demo::{CONVERSATION, StoryClock};
 use tine_sqlite::DATABASE_FILE;
 use tine_store::{MemoryStore, OpenMode, Store};
@@ -118,7 +117,7 @@ fn is_there(session: &Session, id: &ConversationId) -> Result<bool> {
 
 fn show(session: &Session, id: &ConversationId, place: &str) -> Result<()> {
     let topology = whole_topology(session, id, None, false)?;
-    if session.answered_json(|| view::Topology::from(topology.clone()))? {
+    if session.answered_json(|| topology.clone())? {
         return Ok(());
     }
     let head = head(session, id)?;

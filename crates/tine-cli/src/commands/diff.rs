@@ -5,7 +5,6 @@ use std::io::Write;
 use clap::Args;
 use tine_core::commit::Seen;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
-use tine_formats::view;
 
 use crate::commits::{write_changes, write_words};
 use crate::failure::{Failure, Result};
@@ -46,7 +45,7 @@ pub(crate) struct DiffArgs {
 
 pub(crate) fn diff(session: &Session, args: &DiffArgs) -> Result<()> {
     let found = compared(session, args)?;
-    if session.answered_json(|| view::Diff::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let screen = &session.screen;
@@ -137,8 +136,8 @@ fn write_counts(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
     };
     let told = [
         ("changed", turns(|it| matches!(it, TurnChange::Changed { .. }))),
-        ("gained", turns(|it| matches!(it, TurnChange::Gained(_)))),
-        ("lost", turns(|it| matches!(it, TurnChange::Lost(_)))),
+        ("gained", turns(|it| matches!(it, TurnChange::Gained { .. }))),
+        ("lost", turns(|it| matches!(it, TurnChange::Lost { .. }))),
         ("said again", turns(|it| matches!(it, TurnChange::Equal { .. }))),
     ];
     let told: Vec<String> = told.iter().map(|(what, number)| format!("{number} {what}")).collect();
@@ -182,11 +181,11 @@ fn write_change(
                 write_text(out, screen, &to.text, |line| paint.gained(&format!("+ {line}")))?;
             }
         }
-        TurnChange::Lost(turn) => {
+        TurnChange::Lost { from: turn } => {
             writeln!(out, "{}", heading(paint.lost("-"), turn, ""))?;
             write_text(out, screen, &turn.text, |line| paint.lost(line))?;
         }
-        TurnChange::Gained(turn) => {
+        TurnChange::Gained { to: turn } => {
             writeln!(out, "{}", heading(paint.gained("+"), turn, ""))?;
             write_text(out, screen, &turn.text, |line| paint.gained(line))?;
         }

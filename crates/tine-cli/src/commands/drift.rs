@@ -1,7 +1,7 @@
 //! `tine drift`: how far a conversation has moved, commit by commit.
 
 use clap::Args;
-use tine_formats::view;
+use tine_api::{Drift, Listing};
 
 use crate::failure::Result;
 use crate::session::Session;
@@ -28,8 +28,8 @@ pub(crate) fn drift(session: &Session, args: &DriftArgs) -> Result<()> {
     let branch = args.branch.as_deref().unwrap_or(session.branch());
     let conversation = session.conversation()?;
     let series = session.engine.versioning().drift(&session.call, &conversation, branch)?;
-    let views = || series.iter().cloned().map(view::Drift::from).collect();
-    if session.answered_json(|| view::Items::<view::Drift>::all(views()))? {
+    let views = || series.to_vec();
+    if session.answered_json(|| Listing::<Drift>::all(views()))? {
         return Ok(());
     }
     let paint = session.screen.paint;

@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum};
 use tine_core::{Body, Reference, Role};
 use tine_engine::{Delete, DeleteMode, Deleted, Edit, Outcome, SplitTurn, TurnRef};
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view;
 
 use crate::arguments::reference;
 use crate::commands::append::write_redacted;
@@ -64,14 +63,14 @@ pub(crate) fn edit(session: &Session, args: EditArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref()).with_redacted(redacted);
     let done = session.engine.edit(&call, request)?;
-    if session.answered_json(|| view::Edited::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
         let line = one_line(&session.screen, &done.turn, 16);
-        match done.outcome {
-            Outcome::Created => writeln!(out, "{line}")?,
-            Outcome::Reused => writeln!(out, "{line} (there already)")?,
+        match done.turn.outcome {
+            Some(Outcome::Reused) => writeln!(out, "{line} (there already)")?,
+            _ => writeln!(out, "{line}")?,
         }
         match &done.branch {
             Some(branch) => writeln!(out, "{}", ends_on(session, branch))?,
@@ -110,7 +109,7 @@ pub(crate) struct SplitArgs {
 pub(crate) fn split(session: &Session, args: &SplitArgs) -> Result<()> {
     let request = SplitTurn { turn: session.turn(&args.turn)?, offset: args.offset };
     let done = session.engine.split(&session.call, request)?;
-    if session.answered_json(|| view::SplitDone::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -159,7 +158,7 @@ pub(crate) fn delete(session: &Session, args: &DeleteArgs) -> Result<()> {
         dry_run: args.dry_run,
     };
     let done = session.engine.delete(&session.call, request)?;
-    if session.answered_json(|| view::Deleted::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     report(session, &done)

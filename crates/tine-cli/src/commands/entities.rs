@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use tine_api::Listing;
 
 use clap::{Args, Subcommand};
 use tine_core::facts::Schema;
@@ -11,7 +12,6 @@ use tine_engine::{
     AsOf, Correct, EntityQuery, EntityView, Error, Evidence, FieldProvenance, Merge, NewSchema,
     Separate,
 };
-use tine_formats::view;
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
@@ -199,7 +199,7 @@ fn list(session: &Session, args: ListArgs) -> Result<()> {
     let query = EntityQuery { entity_type, text, deleted };
     let ask = |page| knowledge.entities(&session.call, query.clone(), page);
     let found = session.pages(number, ask)?;
-    if session.answered_json(|| view::Items::<view::Entity>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -220,7 +220,7 @@ fn show(session: &Session, args: &ShowArgs) -> Result<()> {
 
 /// An entity with its fields.
 fn report(session: &Session, it: &EntityView) -> Result<()> {
-    if session.answered_json(|| view::Entity::from(it.clone()))? {
+    if session.answered_json(|| it.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -254,8 +254,8 @@ fn provenance(session: &Session, args: &ProvenanceArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let found = knowledge.field_provenance(&session.call, id, args.field.as_deref())?;
-    let items = || found.iter().cloned().map(view::FieldProvenance::from).collect();
-    if session.answered_json(|| view::Items::<view::FieldProvenance>::all(items()))? {
+    let items = || found.to_vec();
+    if session.answered_json(|| Listing::<FieldProvenance>::all(items()))? {
         return Ok(());
     }
     let about = knowledge.entity(&session.call, id, AsOf::default())?;
@@ -336,7 +336,7 @@ fn correct(session: &Session, args: &CorrectArgs) -> Result<()> {
     let call = session.call_with(args.key.as_deref());
     let request = Correct { entity, fields, observed_at: args.at };
     let made = knowledge.correct(&call, request)?;
-    if session.answered_json(|| view::Observation::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -371,7 +371,7 @@ fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let id = things::entity(session, &args.entity)?;
     let done = knowledge.set_entity_deleted(&session.call, id, deleted)?;
-    if session.answered_json(|| view::Entity::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.line(&entity_line(&session.screen, &done))
@@ -379,8 +379,8 @@ fn set_deleted(session: &Session, args: &OneArgs, deleted: bool) -> Result<()> {
 
 fn schemas(session: &Session) -> Result<()> {
     let found = session.engine.knowledge().schemas(&session.call)?;
-    let items = || found.iter().cloned().map(view::EntitySchema::from).collect();
-    if session.answered_json(|| view::Items::<view::EntitySchema>::all(items()))? {
+    let items = || found.to_vec();
+    if session.answered_json(|| Listing::<tine_core::facts::Schema>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -408,7 +408,7 @@ fn register(session: &Session, args: &RegisterArgs) -> Result<()> {
 }
 
 fn report_schema(session: &Session, it: &Schema) -> Result<()> {
-    if session.answered_json(|| view::EntitySchema::from(it.clone()))? {
+    if session.answered_json(|| it.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
+use tine_api::Listing;
 
 use clap::{Args, Subcommand};
 use tine_core::{EntityId, Json, Reference};
@@ -10,7 +11,6 @@ use tine_engine::{
     Selection, TurnRef, TurnView, Verdict, bisect_steps,
 };
 use tine_formats::render::whole_path;
-use tine_formats::view;
 
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
@@ -55,8 +55,8 @@ pub(crate) fn blame(session: &Session, args: BlameArgs) -> Result<()> {
     };
     let query = BlameQuery { at: end(session, args.at)?, of };
     let found = session.engine.versioning().blame(&session.call, query)?;
-    let views = || found.iter().cloned().map(view::Blamed::from).collect();
-    if session.answered_json(|| view::Items::<view::Blamed>::all(views()))? {
+    let views = || found.to_vec();
+    if session.answered_json(|| Listing::<Blamed>::all(views()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -175,7 +175,7 @@ pub(crate) fn bisect(session: &Session, args: BisectArgs) -> Result<()> {
 }
 
 fn report(session: &Session, found: &Bisected, what: &str) -> Result<()> {
-    if session.answered_json(|| view::Bisected::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -230,7 +230,7 @@ fn judged(path: &PathPage, step: usize, command: &[String]) -> Result<Verdict> {
         turns: path.turns[..=step].to_vec(),
         next: None,
     };
-    let document = serde_json::to_vec(&view::Path::from(so_far)).map_err(io::Error::from)?;
+    let document = serde_json::to_vec(&so_far).map_err(io::Error::from)?;
     let (program, arguments) = command.split_first().expect("the parser asks for a command");
     let unusable = |why: String| Failure::invalid(format!("`{}`: {why}", visible(program)));
     let mut child = Command::new(program)

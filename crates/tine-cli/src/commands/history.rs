@@ -3,7 +3,6 @@
 use clap::Args;
 use tine_core::ConversationId;
 use tine_engine::{OperationView, Undone};
-use tine_formats::view;
 
 use crate::failure::Result;
 use crate::session::Session;
@@ -66,7 +65,7 @@ fn log(session: &Session, of_project: bool) -> Result<ConversationId> {
 }
 
 fn report(session: &Session, done: &Undone, verb: &str) -> Result<()> {
-    if session.answered_json(|| view::Undone::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.line(&format!("operation {} ({}) is {verb}", done.target, visible(&done.kind)))
@@ -91,7 +90,7 @@ pub(crate) fn ops(session: &Session, args: &OpsArgs) -> Result<()> {
     let conversation = log(session, args.project_log)?;
     let ask = |page| session.engine.operations(&session.call, &conversation, page);
     let operations = session.pages(args.number, ask)?;
-    if session.answered_json(|| view::Items::<view::Operation>::from(operations.clone()))? {
+    if session.answered_json(|| operations.clone())? {
         return Ok(());
     }
     let paint = session.screen.paint;

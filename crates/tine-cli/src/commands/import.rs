@@ -12,7 +12,6 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_engine::{Engine, Imported};
 use tine_formats::bundle::read_bundle;
-use tine_formats::view;
 use tine_import::detect::{self, Job, Plan, Seen};
 use tine_import::land::{Landing, Settings, Summary};
 use tine_import::{Error, Format, Note};
@@ -151,7 +150,7 @@ fn is_bundle(job: &Job) -> bool {
 
 fn refused(error: Error) -> Failure {
     match error {
-        Error::Refused(error) => Failure::Engine(error),
+        Error::Refused(error) => error.into(),
         Error::Read { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
             Failure::refused(Kind::NotFound, error.to_string())
         }
@@ -424,7 +423,7 @@ fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
 }
 
 fn imported(session: &Session, done: &Imported) -> Result<()> {
-    if session.answered_json(|| view::Imported::from(done.clone()))? {
+    if session.answered_json(|| *done)? {
         return Ok(());
     }
     session.screen.line(&format!(

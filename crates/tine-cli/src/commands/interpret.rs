@@ -1,6 +1,7 @@
 //! `tine interpret`: reading facts out of sources, and the runs that did.
 
 use std::io::Write;
+use tine_api::{Listing, QueueStatus};
 
 use clap::{ArgGroup, Args};
 use serde::Serialize;
@@ -9,7 +10,6 @@ use tine_core::{InterpretationId, Json, SourceId, Timestamp};
 use tine_engine::{
     Engine, InterpretationView, ObservationView, Reinterpret, RunPair, RunQuery, RunStatus,
 };
-use tine_formats::view;
 
 use crate::arguments::day_or_time;
 use crate::failure::{Failure, Result};
@@ -145,8 +145,8 @@ fn again(session: &Session, args: InterpretArgs) -> Result<()> {
 }
 
 /// Runs as programs read them.
-fn all(runs: &[InterpretationView]) -> view::Items<view::Interpretation> {
-    view::Items::all(runs.iter().cloned().map(view::Interpretation::from).collect())
+fn all(runs: &[InterpretationView]) -> Listing<InterpretationView> {
+    Listing::all(runs.to_vec())
 }
 
 /// Runs, one on each line.
@@ -174,8 +174,8 @@ fn of(session: &Session, source: SourceId) -> Result<()> {
 #[derive(Serialize)]
 struct Status {
     #[serde(flatten)]
-    queue: view::QueueStatus,
-    runs: Vec<view::Interpretation>,
+    queue: QueueStatus,
+    runs: Vec<InterpretationView>,
 }
 
 fn status(session: &Session) -> Result<()> {
@@ -184,7 +184,7 @@ fn status(session: &Session) -> Result<()> {
     let query = RunQuery { source: None, open: true };
     let ask = |page| knowledge.interpretations(&session.call, query.clone(), page);
     let open = session.pages(None, ask)?.items;
-    let told = || Status { queue: found.clone().into(), runs: all(&open).items };
+    let told = || Status { queue: found.clone(), runs: all(&open).items };
     if session.answered_json(told)? {
         return Ok(());
     }
@@ -257,7 +257,7 @@ fn retry(session: &Session, id: InterpretationId, wait: bool) -> Result<()> {
     if wait {
         run = knowledge.await_interpretation(&session.call, run.id)?;
     }
-    if session.answered_json(|| view::Interpretation::without_bytes(run.clone()))? {
+    if session.answered_json(|| InterpretationView::without_bytes(run.clone()))? {
         return Ok(());
     }
     session.screen.line(&run_line(&session.screen, &run))
@@ -267,8 +267,8 @@ fn show(session: &Session, id: InterpretationId, bytes: bool) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let mut run = knowledge.interpretation(&session.call, id)?;
     let told = || match bytes {
-        true => view::Interpretation::from(run.clone()),
-        false => view::Interpretation::without_bytes(run.clone()),
+        true => run.clone(),
+        false => InterpretationView::without_bytes(run.clone()),
     };
     if session.answered_json(told)? {
         return Ok(());
@@ -337,7 +337,7 @@ fn write_bytes(
 
 fn compare(session: &Session, pair: RunPair) -> Result<()> {
     let found = session.engine.knowledge().compare_interpretations(&session.call, pair)?;
-    if session.answered_json(|| view::RunComparison::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let paint = session.screen.paint;
@@ -379,7 +379,7 @@ fn compare(session: &Session, pair: RunPair) -> Result<()> {
 #[derive(Serialize)]
 struct Found {
     entity_type: String,
-    fields: view::Raw,
+    fields: tine_api::bodies::Raw,
     span: Option<[usize; 2]>,
 }
 
@@ -387,7 +387,7 @@ impl From<&Finding> for Found {
     fn from(it: &Finding) -> Self {
         Found {
             entity_type: it.entity_type.clone(),
-            fields: view::raw(&Json::Object(it.fields.clone())),
+            fields: tine_api::bodies::raw(&Json::Object(it.fields.clone())),
             span: it.span.as_ref().map(|span| [span.start, span.end]),
         }
     }
@@ -398,7 +398,7 @@ fn replay(session: &Session, id: InterpretationId) -> Result<()> {
     let engine = session.engine.here("tine interpret --replay", instead)?;
     let found = engine.replay_interpretation(&session.call, id)?;
     let items = || found.iter().map(Found::from).collect();
-    if session.answered_json(|| view::Items::<Found>::all(items()))? {
+    if session.answered_json(|| Listing::<Found>::all(items()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

@@ -1,9 +1,9 @@
 //! `tine bookmark`, `tag` and `title`: what people write on turns.
 
 use clap::Args;
+use tine_api::{BookmarkView, Listing};
 use tine_core::Reference;
 use tine_engine::{ConversationPatch, MetadataPatch, TurnView};
-use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
 use crate::failure::{Failure, Result};
@@ -40,7 +40,7 @@ pub(crate) fn bookmark(session: &Session, args: &BookmarkArgs) -> Result<()> {
             session.engine.delete_bookmark(&session.call, &name)?
         }
     };
-    if session.answered_json(|| view::Bookmark::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let verb = if args.delete.is_some() { "deleted; it was on" } else { "is on" };
@@ -55,8 +55,8 @@ fn list(session: &Session) -> Result<()> {
     if let Some(named) = session.named_conversation() {
         bookmarks.retain(|bookmark| bookmark.conversation == *named);
     }
-    let views = || bookmarks.iter().cloned().map(view::Bookmark::from).collect();
-    if session.answered_json(|| view::Items::<view::Bookmark>::all(views()))? {
+    let views = || bookmarks.to_vec();
+    if session.answered_json(|| Listing::<BookmarkView>::all(views()))? {
         return Ok(());
     }
     let paint = session.screen.paint;
@@ -107,7 +107,7 @@ pub(crate) fn tag(session: &Session, args: TagArgs) -> Result<()> {
         let patch = MetadataPatch { add_tags, remove_tags, ..MetadataPatch::default() };
         session.engine.patch_metadata(&session.call, turn, patch)?
     };
-    if session.answered_json(|| view::Turn::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let paint = session.screen.paint;
@@ -169,7 +169,7 @@ pub(crate) fn title(session: &Session, args: TitleArgs) -> Result<()> {
                 return title_conversation(session, change, args.force);
             }
             let done = title_turn(session, &turn, change, &args)?;
-            if session.answered_json(|| view::Turn::from(done.clone()))? {
+            if session.answered_json(|| done.clone())? {
                 return Ok(());
             }
             let title = if args.auto { &done.metadata.auto_title } else { &done.metadata.title };
@@ -208,7 +208,7 @@ fn title_conversation(session: &Session, change: Change, force: bool) -> Result<
             session.engine.patch_conversation(&session.call, &id, patch)?
         }
     };
-    if session.answered_json(|| view::Conversation::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     let title = shown(session, done.title.as_deref());

@@ -6,7 +6,6 @@ use clap::Args;
 use tine_core::Reference;
 use tine_core::commit::Held;
 use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
-use tine_formats::view;
 
 use super::branches::ends_on;
 use crate::arguments::reference;
@@ -66,7 +65,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
         author: args.author,
         summary: match args.summary {
             None => Summary::None,
-            Some(none) if none.is_empty() => Summary::Made,
+            Some(none) if none.is_empty() => Summary::Generated,
             Some(words) => Summary::Text(words),
         },
         dry_run: args.dry_run,
@@ -77,7 +76,7 @@ pub(crate) fn merge(session: &Session, args: MergeArgs) -> Result<()> {
     }
     let target = request.into.clone().unwrap_or_else(|| session.branch().to_owned());
     let done = versions.merge(&session.call_with(args.key.as_deref()), request)?;
-    if session.answered_json(|| view::Merged::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| write_merged(out, session, &done, &target))
@@ -182,7 +181,7 @@ pub(crate) fn inject(session: &Session, args: InjectArgs) -> Result<()> {
     let request = Inject { turn, conversation, branch };
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.versioning().inject(&call, request)?;
-    if session.answered_json(|| view::Injected::from(done.clone()))? {
+    if session.answered_json(|| done.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {

@@ -1,9 +1,9 @@
 //! `tine revert`, `restore` and `tails`: moving branches, and what that leaves behind.
 
 use clap::Args;
+use tine_api::{Listing, Tail};
 use tine_core::{Kind, Reference};
 use tine_engine::{BranchView, MoveBranch};
-use tine_formats::view;
 
 use crate::arguments::reference;
 use crate::commands::branches::ends_on;
@@ -48,7 +48,7 @@ pub(crate) fn revert(session: &Session, args: RevertArgs) -> Result<()> {
 }
 
 fn moved(session: &Session, branch: &BranchView) -> Result<()> {
-    if session.answered_json(|| view::Branch::from(branch.clone()))? {
+    if session.answered_json(|| branch.clone())? {
         return Ok(());
     }
     session.screen.line(&ends_on(session, branch))
@@ -105,8 +105,8 @@ pub(crate) struct TailsArgs {}
 pub(crate) fn tails(session: &Session) -> Result<()> {
     let conversation = session.conversation()?;
     let tails = session.engine.tails(&session.call, &conversation)?;
-    let views = || tails.iter().cloned().map(view::Tail::from).collect();
-    if session.answered_json(|| view::Items::<view::Tail>::all(views()))? {
+    let views = || tails.to_vec();
+    if session.answered_json(|| Listing::<Tail>::all(views()))? {
         return Ok(());
     }
     let paint = session.screen.paint;

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use tine_engine::AsOf;
-use tine_formats::view;
 
 use crate::failure::Result;
 use crate::learned::{entity_line, observation_line};
@@ -34,7 +33,7 @@ pub(crate) fn observations(session: &Session, args: &ObservationsArgs) -> Result
     let entity = things::entity(session, &args.entity)?;
     let ask = |page| knowledge.observations(&session.call, entity, page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| view::Items::<view::Observation>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let about = knowledge.entity(&session.call, entity, AsOf::default())?;

@@ -6,7 +6,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use clap::Args;
 use tine_core::Reference;
 use tine_engine::{Purge, PurgeTarget, Purged, TurnRef};
-use tine_formats::view;
 
 use crate::arguments::reference;
 use crate::failure::{Failure, Result};
@@ -74,7 +73,7 @@ fn confirmed(session: &Session, word: &str) -> Result<bool> {
 }
 
 fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
-    if session.answered_json(|| view::Purged::from(plan.clone()))? {
+    if session.answered_json(|| plan.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {
@@ -100,7 +99,7 @@ fn report(session: &Session, plan: &Purged, verb: &str) -> Result<()> {
         if !plan.other_holders.is_empty() {
             writeln!(out, "other turns say the same and keep it:")?;
         }
-        for (conversation, turn) in plan.other_holders.iter().take(LISTED) {
+        for tine_api::Holder { conversation, turn } in plan.other_holders.iter().take(LISTED) {
             writeln!(out, "  {turn} in {}", visible(conversation.as_str()))?;
         }
         more(out, plan.other_holders.len())

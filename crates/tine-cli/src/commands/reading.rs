@@ -6,7 +6,6 @@ use tine_engine::{CommitView, PathPage, PathQuery, Selection, WindowQuery};
 use tine_formats::render::{
     Budget, Format, Note, NoteKind, OpenCalls, Options, Rendered, render, whole_path,
 };
-use tine_formats::view;
 
 use super::append::role_parser;
 use super::commits;
@@ -55,7 +54,7 @@ pub(crate) fn log(session: &Session, args: LogArgs) -> Result<()> {
     }
     let mut path = read_path(session, args.to, args.number)?;
     path.turns.reverse();
-    if session.answered_json(|| view::Path::from(path.clone()))? {
+    if session.answered_json(|| path.clone())? {
         return Ok(());
     }
     let labels = match args.oneline {
@@ -165,7 +164,7 @@ pub(crate) fn turns(session: &Session, args: TurnsArgs) -> Result<()> {
     path.turns.retain(|turn| args.role.is_none_or(|role| turn.role == role));
     let over = path.turns.len().saturating_sub(args.number.unwrap_or(usize::MAX));
     path.turns.drain(..over);
-    if session.answered_json(|| view::Path::from(path.clone()))? {
+    if session.answered_json(|| path.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -273,7 +272,7 @@ pub(crate) fn path(session: &Session, args: PathArgs) -> Result<()> {
     if let Some(format) = args.format.format() {
         return write_rendering(session, &path, format, !args.no_system, &args);
     }
-    if session.answered_json(|| view::Path::from(path.clone()))? {
+    if session.answered_json(|| path.clone())? {
         return Ok(());
     }
     let prompt = path.root.as_ref().and_then(|root| root.system_prompt.as_deref());
@@ -312,7 +311,7 @@ fn window(session: &Session, args: &PathArgs) -> Result<()> {
         let path = PathPage { conversation, root: None, to: None, turns, next: None };
         return write_rendering(session, &path, format, false, args);
     }
-    if session.answered_json(|| view::Window::from(window.clone()))? {
+    if session.answered_json(|| window.clone())? {
         return Ok(());
     }
     let labels = Labels::of(session, &window.conversation)?;
@@ -346,7 +345,7 @@ fn write_rendering(
     let budget = args.max_tokens.map(|max_tokens| Budget { max_tokens, count: &count });
     let open_calls = args.open_calls.map_or(OpenCalls::Close, OpenCalls::from);
     let rendering = render(path, &Options { format, open_calls, system, budget })?;
-    if session.answered_json(|| view::Rendering::from(rendering.clone()))? {
+    if session.answered_json(|| tine_formats::render::RenderingJson::from(rendering.clone()))? {
         return Ok(());
     }
     session.screen.text(Paging::Direct, |out| {

@@ -1,9 +1,9 @@
 //! `tine relate`, `relations` and `unrelate`: how things hang together.
 
 use clap::{Args, ValueEnum};
+use tine_api::Removed;
 use tine_core::Json;
 use tine_engine::{Direction, NewRelationship, RelationshipQuery, RelationshipView};
-use tine_formats::view;
 
 use crate::failure::Result;
 use crate::input;
@@ -101,11 +101,15 @@ pub(crate) fn relate(session: &Session, args: RelateArgs) -> Result<()> {
         metadata,
     };
     let call = session.call_with(args.key.as_deref());
-    let (made, outcome) = knowledge.create_relationship(&call, request)?;
-    if session.answered_json(|| view::Relationship::from((made.clone(), outcome)))? {
+    let made = knowledge.create_relationship(&call, request)?;
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
-    session.screen.line(&format!("{}  {}", line(session, &made), view::outcome_name(outcome)))
+    session.screen.line(&format!(
+        "{}  {}",
+        line(session, &made),
+        made.outcome.map_or("", tine_api::Outcome::as_str)
+    ))
 }
 
 pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
@@ -117,7 +121,7 @@ pub(crate) fn unrelate(session: &Session, args: UnrelateArgs) -> Result<()> {
         metadata: Json::Null,
     };
     knowledge.delete_relationship(&session.call, request)?;
-    if session.answered_json(|| view::Removed { deleted: true })? {
+    if session.answered_json(|| Removed { deleted: true })? {
         return Ok(());
     }
     session.screen.line("removed; `tine undo --project-log` brings it back")
@@ -136,7 +140,7 @@ pub(crate) fn relations(session: &Session, args: &RelationsArgs) -> Result<()> {
     };
     let ask = |page| knowledge.relationships(&session.call, query.clone(), page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| view::Items::<view::Relationship>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -159,7 +163,7 @@ fn line(session: &Session, one: &RelationshipView) -> String {
         paint.hash(&one.source.to_string()),
         paint.bold(one.relation.as_str()),
         paint.hash(&one.target.to_string()),
-        paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label)),
+        paint.dim(&format!("({} → {}: {})", one.source_type, one.target_type, one.label())),
         crate::terminal::text::visible(&known),
     )
 }

@@ -13,7 +13,6 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_core::json::{self, Json, object};
 use tine_engine::{Engine, LeftOut, Repaired, SystemClock, SystemEntropy};
-use tine_formats::view;
 use tine_sqlite::OpenOptions;
 use tine_sqlite::SqliteStore;
 use tine_store::{Content, OpenMode};
@@ -54,7 +53,7 @@ struct Document {
     /// Where everything that was left out is listed, if anything was.
     left_out_file: Option<PathBuf>,
     /// What is wrong with the files of the damaged store.
-    problems: Vec<view::Problem>,
+    problems: Vec<tine_core::Problem>,
 }
 
 pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
@@ -97,7 +96,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
         left_out_file,
         problems: problems
             .iter()
-            .map(|it| view::Problem { record: it.record.clone(), why: it.why.clone() })
+            .map(|it| tine_core::Problem { record: it.record.clone(), why: it.why.clone() })
             .collect(),
     };
     if session.screen.json {

@@ -1,9 +1,9 @@
 //! `tine resolve`: deciding what merges could not decide.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
+use tine_api::Listing;
 use tine_core::EntityId;
 use tine_engine::{CommitView, Decision, FieldConflict, ResolveConflicts, Take};
-use tine_formats::view;
 
 use super::commits;
 use crate::commits::{write_conflicts, write_ways_out};
@@ -156,7 +156,7 @@ pub(crate) fn resolve(session: &Session, args: ResolveArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let made = session.engine.versioning().resolve_conflicts(&call, request)?;
-    if session.answered_json(|| view::Commit::from(made.clone()))? {
+    if session.answered_json(|| made.clone())? {
         return Ok(());
     }
     commits::report(session, &made)
@@ -177,9 +177,9 @@ fn list(session: &Session, branch: &str) -> Result<()> {
     let found = commits::listed(session, Some(branch.to_owned()), Some(1))?;
     let last: Option<&CommitView> = found.items.first();
     let facets = last.and_then(|it| it.commit.facets.as_ref());
-    let conflicts = facets.map(|facets| FieldConflict::all(&facets.state)).unwrap_or_default();
-    let views = || conflicts.iter().cloned().map(view::FieldConflict::from).collect();
-    if session.answered_json(|| view::Items::<view::FieldConflict>::all(views()))? {
+    let conflicts = facets.map(|facets| FieldConflict::all_of(&facets.state)).unwrap_or_default();
+    let views = || conflicts.to_vec();
+    if session.answered_json(|| Listing::<FieldConflict>::all(views()))? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {

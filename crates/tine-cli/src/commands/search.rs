@@ -3,7 +3,6 @@
 use clap::Args;
 use tine_core::{Role, Timestamp};
 use tine_engine::{SearchHit, SearchPage, SearchQuery};
-use tine_formats::view;
 
 use crate::arguments::day_or_time;
 use crate::failure::Result;
@@ -74,7 +73,7 @@ pub(crate) fn search(session: &Session, args: SearchArgs) -> Result<()> {
         limit: Some(args.number),
     };
     let page = session.engine.search(&session.call, query)?;
-    if session.answered_json(|| view::SearchPage::from(page.clone()))? {
+    if session.answered_json(|| page.clone())? {
         return Ok(());
     }
     write_page(session, &page)

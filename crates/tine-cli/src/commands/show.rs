@@ -6,7 +6,6 @@ use clap::Args;
 use serde::Serialize;
 use tine_core::{Json, Kind, Reference};
 use tine_engine::{CommitView, Presence, TurnRef, TurnRings, TurnView};
-use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
 use crate::commits::write_whole;
@@ -65,7 +64,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         Ok(TurnOrCommit::Turn(turn)) => *turn,
         Ok(TurnOrCommit::Commit(commit)) => return show_commit(session, &commit),
         // A branch can end on the root.
-        Err(Failure::Engine(error)) if error.particulars().is_root => return show_root(session),
+        Err(Failure::Engine(error)) if error.details.is_root => return show_root(session),
         Err(failure) => return Err(failure),
     };
     let by_id = || TurnRef::within(turn.conversation.clone(), turn.id);
@@ -74,8 +73,7 @@ pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<()> {
         false => None,
     };
     // A deleted turn has no neighbours in the tree as it is shown.
-    let beside = |find: &dyn Fn(TurnRef) -> tine_engine::Result<Vec<TurnView>>| match turn.presence
-    {
+    let beside = |find: &dyn Fn(TurnRef) -> tine_api::Result<Vec<TurnView>>| match turn.presence {
         Presence::Deleted => Ok(Vec::new()),
         Presence::Live | Presence::Split => find(by_id()),
     };
@@ -137,7 +135,7 @@ fn turn_or_commit(session: &Session, named: &Reference) -> Result<TurnOrCommit> 
 }
 
 fn show_commit(session: &Session, commit: &CommitView) -> Result<()> {
-    if session.answered_json(|| view::Commit::from(commit.clone()))? {
+    if session.answered_json(|| commit.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| write_whole(out, &session.screen, commit))
@@ -173,25 +171,23 @@ fn document(shown: &Shown, args: &ShowArgs) -> impl Serialize {
     #[derive(Serialize)]
     struct Document {
         #[serde(flatten)]
-        turn: view::Turn,
+        turn: TurnView,
         #[serde(skip_serializing_if = "Option::is_none")]
-        children: Option<Vec<view::Turn>>,
+        children: Option<Vec<TurnView>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        siblings: Option<Vec<view::Turn>>,
+        siblings: Option<Vec<TurnView>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        versions: Option<Vec<view::Turn>>,
+        versions: Option<Vec<TurnView>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        rings: Option<view::TurnRings>,
+        rings: Option<TurnRings>,
     }
-    let views = |asked: bool, turns: &[TurnView]| {
-        asked.then(|| turns.iter().cloned().map(view::Turn::from).collect())
-    };
+    let views = |asked: bool, turns: &[TurnView]| asked.then(|| turns.to_vec());
     Document {
-        turn: shown.turn.clone().into(),
+        turn: shown.turn.clone(),
         children: views(args.children, &shown.children),
         siblings: views(args.siblings, &shown.siblings),
         versions: views(args.versions, &shown.versions),
-        rings: shown.rings.clone().map(view::TurnRings::from),
+        rings: shown.rings.clone(),
     }
 }
 
@@ -257,7 +253,7 @@ fn write_facts(
 fn show_root(session: &Session) -> Result<()> {
     let id = session.conversation()?;
     let conversation = session.engine.conversation(&session.call, &id)?;
-    if session.answered_json(|| view::Conversation::from(conversation.clone()))? {
+    if session.answered_json(|| conversation.clone())? {
         return Ok(());
     }
     let paint = session.screen.paint;

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal, Write};
 use clap::{Args, Subcommand};
 use tine_core::{Kind, SourceId};
 use tine_engine::{RunQuery, SourceView};
-use tine_formats::view;
 
 use crate::failure::{Failure, Result};
 use crate::learned::{row, rows, run_line, source_line};
@@ -60,7 +59,7 @@ fn list(session: &Session, number: Option<usize>) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.sources(&session.call, page);
     let found = session.pages(number, ask)?;
-    if session.answered_json(|| view::Items::<view::Source>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     session.screen.text(Paging::Paged, |out| {
@@ -96,7 +95,7 @@ pub(crate) fn source_rows(source: &SourceView) -> Vec<(String, String)> {
 fn show(session: &Session, id: SourceId) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let source = knowledge.source(&session.call, id)?;
-    if session.answered_json(|| view::Source::from(source.clone()))? {
+    if session.answered_json(|| source.clone())? {
         return Ok(());
     }
     let query = RunQuery { source: Some(id), open: false };

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use tine_api::{Leading, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer};
 
 use clap::{Args, Subcommand, ValueEnum};
+use tine_api::bodies;
 use tine_core::{Kind, Limits, Message, Metadata, Reference, Role, SourceId, Status, Timestamp};
 use tine_engine::{
     Error, Interpret, NewSource, SourceBytes, StoreFacts, StoreTurn, StoredFacts, StoredSource,
 };
-use tine_formats::{view, wire};
 use tine_store::OpenMode;
 
 use super::append::role_parser;
@@ -210,8 +211,8 @@ fn turn(globals: &Globals, args: TurnArgs) -> Result<()> {
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_turn(&call, request)?;
     if session.screen.json {
-        let told = view::StoredTurn::new(done, false);
-        return session.screen.document(&view::Leading::new(&session.call.project, told));
+        let told = StoredTurnAnswer::new(done, false);
+        return session.screen.document(&Leading::new(&session.call.project, told));
     }
     session.screen.text(Paging::Direct, |out| {
         let mut told = stored_turn(&session.screen, &done);
@@ -296,7 +297,7 @@ fn source(globals: &Globals, args: SourceArgs) -> Result<()> {
     };
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_source(&call, request)?;
-    if session.answered_json(|| view::StoredSource::new(done.clone(), false))? {
+    if session.answered_json(|| StoredSourceAnswer::new(done.clone(), false))? {
         return Ok(());
     }
     report_source(&session, &done)
@@ -348,7 +349,7 @@ fn report_source(session: &Session, done: &StoredSource) -> Result<()> {
     screen.text(Paging::Direct, |out| {
         let id = screen.paint.hash(&source.id.to_string());
         let mut told = vec![
-            row("source", format!("{id}  {}", view::outcome_name(done.outcome))),
+            row("source", format!("{id}  {}", done.outcome.as_str())),
             row("sha256", source.content_hash.to_hex()),
             row("bytes", source.size_bytes),
             row("type", visible(&source.mime_type)),
@@ -380,7 +381,7 @@ fn facts(from: &Source, limits: &Limits) -> Result<StoreFacts> {
         let why = format!("a store of facts has no member `{other}`; there are {known}");
         return Err(Failure::invalid(why));
     }
-    let store: wire::Store = serde_json::from_slice(&bytes)
+    let store: bodies::Store = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::invalid(format!("{}: {error}", from.describe())))?;
     Ok(store.into_parts(limits)?.facts.unwrap_or_default())
 }
@@ -391,7 +392,7 @@ fn store_facts(globals: &Globals, args: &FactsArgs) -> Result<()> {
     let session = Session::open(globals, OpenMode::Create)?;
     let call = session.call_with(args.key.as_deref());
     let done = session.engine.knowledge().store_facts(&call, request)?;
-    if session.answered_json(|| view::StoredFacts::from(done.clone()))? {
+    if session.answered_json(|| StoredFactsAnswer::from(done.clone()))? {
         return Ok(());
     }
     report_facts(&session, &done, &types)
@@ -402,11 +403,11 @@ fn report_facts(session: &Session, done: &StoredFacts, types: &[String]) -> Resu
     session.screen.text(Paging::Direct, |out| {
         for (fact, entity_type) in done.entities.iter().zip(types) {
             let id = paint.hash(&fact.entity.to_string());
-            let made = view::outcome_name(fact.outcome);
+            let made = fact.outcome.as_str();
             writeln!(out, "{id}  {}  {made}  {}", visible(entity_type), fact.observation)?;
         }
-        for (one, made) in &done.relationships {
-            let made = view::outcome_name(*made);
+        for one in &done.relationships {
+            let made = one.outcome.map_or("", tine_api::Outcome::as_str);
             writeln!(out, "{}  {}  {}  {made}", one.source, one.relation, one.target)?;
         }
         let told = [row("source", done.source.id), row("run", done.interpretation)];

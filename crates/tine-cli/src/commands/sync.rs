@@ -12,7 +12,6 @@ use std::sync::Arc;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use tine_client::Client;
 use tine_core::{ConversationId, Kind, ProjectId};
 use tine_engine::{
     Call, Engine, Error, LogMark, Operations, Page, Peer, Pulled, Renamed, SystemClock,
@@ -22,6 +21,7 @@ use tine_store::OpenMode;
 
 use crate::arguments::Globals;
 use crate::failure::{Failure, Result};
+use crate::server_peer::ServerPeer;
 use crate::session::{Session, limits};
 use crate::store_place::StorePlace;
 use crate::terminal::Paging;
@@ -103,7 +103,7 @@ struct KeptBack {
 /// The other side.
 enum Remote {
     Store(Engine),
-    Server(Client),
+    Server(ServerPeer),
 }
 
 impl Remote {
@@ -117,7 +117,7 @@ impl Remote {
     fn projects(&self) -> Result<Vec<tine_engine::ProjectView>> {
         Ok(match self {
             Remote::Store(engine) => engine.projects()?,
-            Remote::Server(client) => client.projects()?,
+            Remote::Server(client) => client.0.projects()?,
         })
     }
 }
@@ -300,11 +300,11 @@ fn is_about_one(kind: Kind) -> bool {
 
 fn remote(globals: &Globals, args: &SyncArgs) -> Result<Remote> {
     if args.remote.starts_with("http://") || args.remote.starts_with("https://") {
-        let client = Client::new(&args.remote)?.with_limits(limits());
-        return Ok(Remote::Server(match globals.token()? {
+        let client = tine_client::Client::new(&args.remote)?.with_limits(limits());
+        return Ok(Remote::Server(ServerPeer(match globals.token()? {
             Some(token) => client.with_token(&token)?,
             None => client,
-        }));
+        })));
     }
     let place = StorePlace::named(Path::new(&args.remote))?;
     if place.is(&StorePlace::of(globals)?) {

@@ -3,7 +3,6 @@
 use clap::Args;
 use tine_core::Timestamp;
 use tine_engine::TimelineEntry;
-use tine_formats::view;
 
 use crate::arguments::day_or_time;
 use crate::failure::Result;
@@ -35,7 +34,7 @@ pub(crate) fn timeline(session: &Session, args: &TimelineArgs) -> Result<()> {
     let knowledge = session.engine.knowledge();
     let ask = |page| knowledge.timeline(&session.call, args.from, args.to, page);
     let found = session.pages(args.number, ask)?;
-    if session.answered_json(|| view::Items::<view::TimelineEntry>::from(found.clone()))? {
+    if session.answered_json(|| found.clone())? {
         return Ok(());
     }
     let found = found.items;

@@ -5,7 +5,6 @@ use std::io::Write;
 use clap::Args;
 use tine_core::{ConversationId, Kind, Reference, TurnId};
 use tine_engine::{ConversationView, TopologyPage, TopologyQuery};
-use tine_formats::view;
 
 use crate::arguments::{names_root, reference};
 use crate::failure::Result;
@@ -50,7 +49,7 @@ pub(crate) fn tree(session: &Session, args: &TreeArgs) -> Result<()> {
         _ => (session.conversation()?, None),
     };
     let topology = whole_topology(session, &conversation, under, args.all)?;
-    if session.answered_json(|| view::Topology::from(topology.clone()))? {
+    if session.answered_json(|| topology.clone())? {
         return Ok(());
     }
     let branch = args.branch.as_deref().unwrap_or(session.branch());

@@ -9,7 +9,6 @@ use std::time::Duration;
 use clap::Args;
 use tine_core::{Kind, ProjectId};
 use tine_engine::{Engine, FeedEntry, FeedFilter};
-use tine_formats::view;
 use tine_store::{FeedPosition, OpenMode};
 
 use crate::arguments::Globals;
@@ -88,7 +87,7 @@ fn look(
 fn write(session: &Session, entry: FeedEntry) -> Result<()> {
     let screen = &session.screen;
     if screen.json {
-        return screen.document(&view::Event::from(entry));
+        return screen.document(&entry);
     }
     let (paint, operation) = (screen.paint, entry.operation);
     let mut place = operation.conversation.to_string();

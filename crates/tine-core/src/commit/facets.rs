@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::facts::identity::folded;
 use crate::json::{Json, object};
 use crate::{InterpretationId, TurnHash};
@@ -19,7 +22,8 @@ pub struct SeenAt {
 }
 
 /// One word or name of a commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SeenJson", into = "SeenJson")]
 pub struct Seen {
     /// As it was said first.
     pub text: String,
@@ -82,7 +86,8 @@ impl Facets {
         }
     }
 
-    pub(super) fn to_json(&self) -> Json {
+    /// Returns the facets as they are hashed, stored and shown.
+    pub fn to_json(&self) -> Json {
         let (facts, conflicts) = self.state.to_json();
         let mut facets = object([
             ("entities", listed(&self.entities)),
@@ -112,7 +117,8 @@ impl Facets {
         facets
     }
 
-    pub(super) fn from_json(json: &Json) -> Option<Facets> {
+    /// Reads facets from their JSON.
+    pub fn from_json(json: &Json) -> Option<Facets> {
         let evidence = json.get("evidence")?;
         let set = |name: &str| seen(json.get(name)?, evidence.get(name)?);
         let runs = json.get("interpretations")?.as_array()?.iter();
@@ -176,4 +182,49 @@ fn seen(listed: &Json, evidence: &Json) -> Option<SeenSet> {
         set.insert(folded(text), Seen { text: text.to_owned(), at, turns });
     }
     Some(set)
+}
+
+/// A word or name.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Seen")]
+struct SeenJson {
+    /// As it first occurs.
+    text: String,
+    /// In how many turns it occurs.
+    turns: u64,
+    /// The turn in which it first occurs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn_hash: Option<TurnHash>,
+    /// Where in that turn's text, in Unicode scalar values: start and end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    span: Option<[u64; 2]>,
+}
+
+impl From<Seen> for SeenJson {
+    fn from(seen: Seen) -> Self {
+        SeenJson {
+            text: seen.text,
+            turns: seen.turns,
+            turn_hash: seen.at.as_ref().map(|at| at.turn),
+            span: seen.at.map(|at| at.span.into()),
+        }
+    }
+}
+
+impl From<SeenJson> for Seen {
+    fn from(form: SeenJson) -> Self {
+        let at = form.turn_hash.zip(form.span);
+        let at = at.map(|(turn, span)| SeenAt { turn, span: span.into() });
+        Seen { text: form.text, at, turns: form.turns }
+    }
+}
+
+impl JsonSchema for Seen {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        SeenJson::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        SeenJson::json_schema(generator)
+    }
 }

@@ -2,15 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::json::{Json, Object, object};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, Json, Object, object};
 use crate::{EntityId, ObservationId};
 
 use super::{map, texts};
 
 /// What one side says of a field, and by which observations.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FieldValue")]
 pub struct Value {
-    /// The value; `None` when the field has none there.
+    /// The value; absent when the field has none.
+    #[serde(
+        rename = "value",
+        with = "json::exact::option",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub json: Option<Json>,
     /// The observations that it comes from.
     pub from: Vec<ObservationId>,
@@ -39,7 +50,8 @@ pub struct Conflict {
 }
 
 /// What is known of one field.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "FieldState", into = "FieldState")]
 pub enum Held {
     /// It is decided.
     Value(Value),
@@ -263,5 +275,53 @@ impl Value {
 
     fn from_json(json: &Json) -> Option<Value> {
         Some(Value { json: json.get("value").cloned(), from: observations(json.get("from")?)? })
+    }
+}
+
+/// What is known of a field: a value, or the sides of a conflict.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct FieldState {
+    /// The value; absent when the field has none, or the sides disagree.
+    #[serde(with = "json::exact::option", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    value: Option<Json>,
+    /// The observations that the value comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    from: Vec<ObservationId>,
+    /// The values of the sides of a conflict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sides: Vec<Value>,
+    /// The values that the sides of a conflict changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bases: Vec<Value>,
+}
+
+impl From<Held> for FieldState {
+    fn from(held: Held) -> Self {
+        let (value, sides, bases) = match held {
+            Held::Value(value) => (value, Vec::new(), Vec::new()),
+            Held::Conflict(conflict) => (Value::ABSENT, conflict.sides, conflict.bases),
+        };
+        FieldState { value: value.json, from: value.from, sides, bases }
+    }
+}
+
+impl From<FieldState> for Held {
+    fn from(state: FieldState) -> Self {
+        let FieldState { value, from, sides, bases } = state;
+        match sides.is_empty() {
+            true => Held::Value(Value { json: value, from }),
+            false => Held::Conflict(Conflict { sides, bases }),
+        }
+    }
+}
+
+impl JsonSchema for Held {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        FieldState::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        FieldState::json_schema(generator)
     }
 }

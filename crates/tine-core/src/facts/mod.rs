@@ -10,6 +10,7 @@ pub mod identity;
 pub mod observation;
 pub mod reduce;
 pub mod relation;
+mod run;
 pub mod schema;
 pub mod slot;
 
@@ -17,5 +18,6 @@ pub use envelope::Envelope;
 pub use observation::{Observation, Origin};
 pub use reduce::{Order, Snapshot, reduce};
 pub use relation::{Endpoint, Relation};
+pub use run::RunStatus;
 pub use schema::{Field, FieldKind, Schema, SchemaError, Strategy};
 pub use slot::Slot;

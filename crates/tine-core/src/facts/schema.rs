@@ -1,5 +1,7 @@
 //! What an entity of a type may hold, who it is, and which of several statements counts.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::json::{Json, Object, object};
@@ -11,7 +13,8 @@ pub const NAME_BYTES: usize = 64;
 pub const MAX_FIELDS: usize = 256;
 
 /// A type of entity, in one version. A version never changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "EntitySchema")]
 pub struct Schema {
     /// The type.
     pub entity_type: String,
@@ -27,7 +30,8 @@ pub struct Schema {
 }
 
 /// One field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SchemaField")]
 pub struct Field {
     /// What it holds.
     pub kind: FieldKind,

@@ -1,18 +1,24 @@
 //! The logical turn of agents that track no branches.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::json::{Json, object};
 use crate::{ConversationId, EntityId, ProjectId, Role};
 
 use super::identity;
 
 /// One place in a host's chat, of which there may be many versions. Compared byte for byte.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Slot {
     /// The host's id of the turn.
     pub turn_id: String,
     /// Who spoke: one role never overwrites another.
     pub role: Role,
     /// The call that a tool's slot answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// Counts an assistant's further messages under one turn id, from 0.
     pub part: u32,

@@ -18,10 +18,13 @@
 //! And of duplicate keys it silently keeps the last, so that a signed or hashed message could
 //! mean one thing here and another elsewhere.
 //!
-//! Deliberately absent: serde integration, pretty printing, comments and other dialects,
-//! streaming ([`Scanner`] only tells texts from the rest), and key order as it was sent (an object is always in canonical order).
+//! [`exact`] lets a value be a field of a serde type; [`Scanner`] only tells texts from the rest.
+//!
+//! Deliberately absent: pretty printing, comments and other dialects, streaming, and key order as
+//! it was sent (an object is always in canonical order).
 
 mod canonical;
+pub mod exact;
 pub mod members;
 mod number;
 mod reader;

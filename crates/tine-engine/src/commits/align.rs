@@ -6,7 +6,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use tine_core::{Digest, Role};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{DiffTurn, TurnChange, WordChange};
+use crate::{DiffTurn, TurnChange, WordChange};
 
 /// Words of a text that are compared one by one at most; what lies between the equal ends of
 /// longer texts is told as one change.
@@ -58,18 +58,18 @@ fn beside(from: &[Said], to: &[Said], changes: &mut Vec<TurnChange>) {
     for old in from {
         let same_role = |it: &&Said, role: Role| it.turn.role == role;
         let Some(at) = rest.iter().position(|it| same_role(it, old.turn.role)) else {
-            changes.push(TurnChange::Lost(old.turn.clone()));
+            changes.push(TurnChange::Lost { from: old.turn.clone() });
             continue;
         };
         for passed in rest.drain(..at) {
-            changes.push(TurnChange::Gained(passed.turn.clone()));
+            changes.push(TurnChange::Gained { to: passed.turn.clone() });
         }
         if let Some(new) = rest.pop_front() {
             let (from, to) = (old.turn.clone(), new.turn.clone());
             changes.push(TurnChange::Changed { from, to, words: Vec::new() });
         }
     }
-    changes.extend(rest.into_iter().map(|it| TurnChange::Gained(it.turn.clone())));
+    changes.extend(rest.into_iter().map(|it| TurnChange::Gained { to: it.turn.clone() }));
 }
 
 /// Two texts word by word: what is kept and lost makes up the first, what is kept and gained the

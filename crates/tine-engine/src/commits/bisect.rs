@@ -4,11 +4,12 @@ use tine_core::commit::Held;
 use tine_store::{Content, Read, Turn};
 
 use super::path_facts::PathFacts;
-use super::{BisectQuery, Bisected, Predicate, rings};
+use super::rings;
 use crate::knowledge::KnowledgeReader;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views;
+use crate::{BisectQuery, Bisected, Predicate};
 use crate::{Call, Engine, Error, Result};
 
 /// What was found out about a step.

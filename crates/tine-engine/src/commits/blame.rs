@@ -6,12 +6,13 @@ use tine_store::{Branch, Conversation, Turn, TurnLoc};
 
 use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{head_of, state_at};
+use super::rings;
 use super::window::{Stretch, passes};
-use super::{BlameOf, BlameQuery, Blamed, rings};
 use crate::knowledge::KnowledgeReader;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
+use crate::{BlameOf, BlameQuery, Blamed};
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {

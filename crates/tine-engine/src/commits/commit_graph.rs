@@ -8,8 +8,8 @@ use tine_store::{
     ReadFamilies, RecordQuery, TurnLoc, required,
 };
 
-use super::{CommitView, SignatureView};
 use crate::{Candidate, Error, Result};
+use crate::{CommitView, SignatureView};
 
 /// The commits of a project.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use tine_store::{
 
 use super::commit_graph::CommitReader;
 use super::window::Stretch;
-use crate::error::Reference;
+use crate::Referrer;
 use crate::maintenance::expected::Expected;
 use crate::tree::shown::{Piece, Tree};
 use crate::{Error, Result};
@@ -20,13 +20,13 @@ pub(crate) fn covering(
     records: &dyn Read,
     conversation: &Conversation,
     turns: &[Piece],
-) -> Result<Vec<Reference>> {
+) -> Result<Vec<Referrer>> {
     let tree = Tree::new(records, conversation.key);
     let mut found = Vec::new();
     for (listed, commit) in all(records, conversation)? {
         if covers(records, &tree, &commit, turns)? {
             let (what, name) = ("commit".to_owned(), listed.hash.to_string());
-            found.push(Reference { what, name });
+            found.push(Referrer { what, name });
         }
     }
     Ok(found)

@@ -6,19 +6,21 @@ use tine_core::{CommitHash, ConversationId, Metadata, Reference};
 use tine_store::{Branch, CommitListing, Content, Conversation, Read, Turn, TurnLoc};
 
 use super::align::{self, Said};
+use super::changes::{field_changes, seen_diff};
 use super::commit_graph::CommitReader;
 use super::facets::Gathered;
 use super::make::{head_of, state_at};
 use super::merging::fork_point;
 use super::path_facts::PathFacts;
+use super::rings;
 use super::window::Stretch;
-use super::{Diff, DiffQuery, DiffSide, DiffTurn, SeenDiff, answers, rings};
 use crate::knowledge::KnowledgeReader;
 use crate::ops::append::digest_of;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::{Call, Engine, Error, Result, TurnRef};
+use crate::{Diff, DiffQuery, DiffSide, DiffTurn};
 
 /// Turns of one side whose words are compared at most.
 const COMPARED: u64 = 10_000;
@@ -189,7 +191,7 @@ fn lines(
     let said = |turns: &[Turn]| turns.iter().map(said).collect::<Vec<_>>();
     let (changes, left_out) = align::turns(&said(&from_turns), &said(&to_turns), limit);
     let (before, after) = (about(records, call, &from_turns)?, about(records, call, &to_turns)?);
-    let facts = answers::changes(&state(records, call, from)?, &state(records, call, to)?);
+    let facts = field_changes(&state(records, call, from)?, &state(records, call, to)?);
     let hash = |loc: Option<TurnLoc>| match loc {
         Some(loc) => Ok::<_, Error>(records.turn(loc)?.map(|turn| turn.hash)),
         None => Ok(None),
@@ -211,9 +213,9 @@ fn lines(
         bases: Vec::new(),
         changes,
         left_out,
-        entities: SeenDiff::of(&before.entities, &after.entities),
-        keywords: SeenDiff::of(&before.keywords, &after.keywords),
-        topics: SeenDiff::of(&before.topics, &after.topics),
+        entities: seen_diff(&before.entities, &after.entities),
+        keywords: seen_diff(&before.keywords, &after.keywords),
+        topics: seen_diff(&before.topics, &after.topics),
         facts,
     })
 }
@@ -275,9 +277,9 @@ fn commits(
         bases,
         changes: Vec::new(),
         left_out: 0,
-        entities: SeenDiff::of(&a.entities, &b.entities),
-        keywords: SeenDiff::of(&a.keywords, &b.keywords),
-        topics: SeenDiff::of(&a.topics, &b.topics),
-        facts: answers::changes(&a.state, &b.state),
+        entities: seen_diff(&a.entities, &b.entities),
+        keywords: seen_diff(&a.keywords, &b.keywords),
+        topics: seen_diff(&a.topics, &b.topics),
+        facts: field_changes(&a.state, &b.state),
     })
 }

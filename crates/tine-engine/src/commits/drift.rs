@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tine_core::ConversationId;
 use tine_core::commit::{Facets, Seen};
 
-use super::Drift;
 use super::commit_graph::CommitReader;
 use super::make::head_of;
+use crate::Drift;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::{Call, Engine, Result};

@@ -4,13 +4,13 @@ use tine_core::json::{Json, object};
 use tine_core::{Message, Name, Status};
 use tine_store::{Content, Origin};
 
-use super::{Inject, Injected};
 use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{make_chain, refuse_purged};
 use crate::tree::resolve;
 use crate::tree::views::Answered;
 use crate::{BranchView, Call, Engine, Error, Result, TurnView};
+use crate::{Inject, Injected};
 
 impl Engine {
     /// Says a turn from elsewhere at the end of a branch.

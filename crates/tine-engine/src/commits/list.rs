@@ -7,12 +7,12 @@ use tine_store::{CommitListing, Read};
 
 use super::commit_graph::CommitReader;
 use super::make::head_of;
-use super::{CommitQuery, CommitView};
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views::Answered;
 use crate::{Call, Engine, Error, Listing, Page, Result};
+use crate::{CommitQuery, CommitView};
 
 impl Engine {
     /// One commit, by its hash or a prefix of it.

@@ -9,16 +9,17 @@ use tine_store::{
 };
 
 use super::commit_graph::{CommitGraph, CommitReader};
+use super::facets;
 use super::path_facts::PathFacts;
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
-use super::{CommitView, NewCommit, WindowRef, facets};
 use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views::{Answered, Named};
 use crate::{Call, Engine, Error, Result, TurnRef};
+use crate::{CommitView, NewCommit, WindowRef};
 
 /// The longest message of a commit.
 const MESSAGE_BYTES: usize = 64 << 10;

@@ -7,15 +7,13 @@ use tine_core::json::{Json, object};
 use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
 use tine_store::{Branch, CommitListing, Conversation, Origin, Read, TurnLoc};
 
+use super::changes::field_changes;
 use super::commit_graph::{CommitGraph, CommitReader};
 use super::make::{Plan, head_of, state_at, uncovered};
 use super::path_facts::PathFacts;
 use super::rings::Prepared;
 use super::window::{Stretch, passes};
-use super::{
-    CommitView, Decision, FieldConflict, MergeBranches, Merged, ResolveConflicts, Summary,
-    SummaryLine, Take, answers, facets, summary,
-};
+use super::{facets, summary};
 use crate::knowledge::KnowledgeReader;
 use crate::log::change::{optional, text};
 use crate::log::mutation::{Mutation, Receipt};
@@ -24,6 +22,10 @@ use crate::tree::resolve;
 use crate::tree::shown::Tree;
 use crate::tree::views::Answered;
 use crate::{Call, Engine, Error, Result};
+use crate::{
+    CommitView, Decision, FieldConflict, MergeBranches, Merged, ResolveConflicts, Summary,
+    SummaryLine, Take,
+};
 
 impl Engine {
     /// Brings what was learned on another branch to a branch: a commit with two parents. Turns
@@ -117,7 +119,7 @@ impl Engine {
 fn payload(request: &MergeBranches) -> Json {
     let summary = match &request.summary {
         Summary::None => Json::Null,
-        Summary::Made => true.into(),
+        Summary::Generated => true.into(),
         Summary::Text(words) => words.as_str().into(),
     };
     object([
@@ -137,7 +139,7 @@ struct Done {
     commit: Option<CommitHash>,
     committed: Vec<CommitHash>,
     bases: Vec<CommitHash>,
-    changes: Vec<super::FieldChange>,
+    changes: Vec<crate::FieldChange>,
     conflicts: Vec<FieldConflict>,
     summary: Vec<SummaryLine>,
     turn: Option<TurnId>,
@@ -174,11 +176,11 @@ impl Done {
             return Ok(Done::default());
         };
         let reader = CommitReader::new(records, &call.project);
-        let conflicts = FieldConflict::all(&merged.state);
+        let conflicts = FieldConflict::all_of(&merged.state);
         let Some(before) = reader.commit(*ours)?.facets else {
             return Ok(Done { conflicts, ..Done::default() });
         };
-        let changes = answers::changes(&before.state, &merged.state);
+        let changes = field_changes(&before.state, &merged.state);
         let owner = resolve::conversation(records, call, &made.commit.conversation)?;
         let (graph, tree) = (reader.graph(&owner.id)?, Tree::new(records, owner.key));
         let (own, brought) = brought(&reader, &graph, &graph.before(*ours), *theirs)?;
@@ -310,7 +312,7 @@ impl<'m> Merge<'m> {
         let fork = fork_point(&tree, self.target.tip, reader.anchor(&theirs)?)?;
         let base = base_state(&reader, &graph, &tree, &bases, fork)?;
         let mut merged = merge(&base, &our_state, &there.state);
-        let changes = answers::changes(&our_state, &merged);
+        let changes = field_changes(&our_state, &merged);
         merged.mark_brought(&known.state);
         let (own, brought) = brought(&reader, &graph, &here, theirs.hash)?;
         let name = match &self.source {
@@ -318,10 +320,10 @@ impl<'m> Merge<'m> {
             None => theirs.hash.short(),
         };
         let lines = summary::lines(&reader, &tree, self.target.tip, &own, &brought, &changes)?;
-        let conflicts = FieldConflict::all(&merged);
+        let conflicts = FieldConflict::all_of(&merged);
         let words = match &request.summary {
             Summary::None => None,
-            Summary::Made => Some(summary::text(&name, &lines)),
+            Summary::Generated => Some(summary::text(&name, &lines)),
             Summary::Text(words) => Some(words.clone()),
         };
         let turn = match words {

@@ -14,9 +14,9 @@
 //!   turns have.
 
 mod align;
-mod answers;
 mod bisect;
 mod blame;
+mod changes;
 mod commit_graph;
 pub(crate) mod commit_maintenance;
 mod diff;
@@ -27,12 +27,9 @@ mod list;
 mod make;
 mod merging;
 mod path_facts;
-mod requests;
 mod rings;
 mod signing;
 mod summary;
 mod window;
 
-pub use answers::*;
 pub use bisect::{NoFirst, Verdict, bisect_steps};
-pub use requests::*;

@@ -11,9 +11,9 @@ use tine_store::{
     Content, Read, Record, RecordKey, RecordQuery, RingsRecord, Turn, TurnLoc, Write, WriteFamilies,
 };
 
-use super::{NameFound, TurnRings};
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result, TurnRef};
+use crate::{NameFound, TurnRings};
 
 /// Turns whose rings are kept in one transaction.
 const KEPT_AT_ONCE: usize = 256;

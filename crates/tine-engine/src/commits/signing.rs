@@ -3,8 +3,8 @@
 use tine_core::json::object;
 use tine_store::CommitSignature;
 
-use super::CommitView;
 use super::commit_graph::CommitReader;
+use crate::CommitView;
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Result};
 

@@ -8,11 +8,12 @@ use tine_core::commit::{Facets, Held, Seen};
 use tine_store::{Content, TurnLoc};
 
 use super::commit_graph::CommitReader;
+use super::rings;
 use super::window::{Stretch, passes};
-use super::{FieldChange, SummaryLine, rings};
 use crate::Result;
 use crate::tree::path::fetch;
 use crate::tree::shown::Tree;
+use crate::{FieldChange, SummaryLine};
 
 /// Decisions that a summary quotes at most.
 const DECISIONS: usize = 20;

@@ -12,13 +12,13 @@ use tine_store::{Content, EntityRecord, IndexKey, IndexQuery, ObservationMove, r
 use super::facts::check_fields;
 use super::pages::{self, resume};
 use super::reader::{KnowledgeReader, entity_of};
-use super::{
-    AsOf, Correct, EntityQuery, EntityView, Merge, ObservationView, Separate, TimelineEntry,
-};
 use crate::log::change::{parsed, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
+use crate::{
+    AsOf, Correct, EntityQuery, EntityView, Merge, ObservationView, Separate, TimelineEntry,
+};
 use crate::{Call, Engine, Error, Listing, Page, Result};
 
 /// Messages under one turn id of a host that are shown.

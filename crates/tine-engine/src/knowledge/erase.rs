@@ -12,13 +12,14 @@ use tine_core::{
 };
 use tine_store::{
     ConversationKey, Detail, Edge, EntityRecord, Family, IndexKey, IndexQuery, ObservationRecord,
-    ReadFamilies, RecordKey, RecordQuery, RelationshipRecord, RunRecord, RunState, SourceRecord,
-    Write, WriteFamilies, required,
+    ReadFamilies, RecordKey, RecordQuery, RelationshipRecord, RunRecord, SourceRecord, Write,
+    WriteFamilies, required,
 };
 
 use super::facts::FACTS_MIME;
 use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
 use crate::Result;
+use crate::RunStatus;
 use crate::commits::commit_maintenance;
 use crate::log::change::{Change, OperationDetail};
 use crate::log::history::detail;
@@ -225,11 +226,11 @@ fn erased(mut run: RunRecord, now: Timestamp) -> RunRecord {
     run.detail.insert("purged", true.into());
     run.notes.clear();
     run.unknown_fields.clear();
-    if run.state.is_open() {
-        run.state = RunState::Failed;
+    if run.status.is_open() {
+        run.status = RunStatus::Failed;
         run.finished_at = Some(now);
     }
-    if run.state == RunState::Failed {
+    if run.status == RunStatus::Failed {
         run.error = Some("its source was purged".to_owned());
     }
     run

@@ -8,10 +8,10 @@ use tine_core::json::{Json, object};
 use tine_core::{Digest, SourceId, TurnId};
 
 use super::sources::{self, Prepared, SourceReceipt};
-use super::{Interpret, NewSource};
 use crate::ops::append;
 use crate::tree::resolve;
 use crate::{Append, Appended, Call, Engine, Error, Result, TurnRef};
+use crate::{Interpret, NewSource};
 
 impl Engine {
     /// The id that bytes have, or will have, as a source of the call's project.

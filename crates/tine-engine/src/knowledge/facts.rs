@@ -4,17 +4,17 @@
 use tine_core::facts::{Observation, Origin, builtin, identity, observation, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
-use tine_store::{Edge, EntityRecord, RunRecord, RunState, WriteFamilies};
+use tine_store::{Edge, EntityRecord, RunRecord, WriteFamilies};
 
 use super::entities::refuse_misfit;
 use super::relations::{self, edge_from};
 use super::runs::new_run;
 use super::sources::{self, Prepared};
-use super::{NewFact, StoreFacts, StoredFact, StoredFacts};
 use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
 use crate::{Call, Engine, Error, Outcome, Result, TurnRef};
+use crate::{NewFact, RunStatus, StoreFacts, StoredFact, StoredFacts};
 
 /// The mime type of what a caller structured.
 pub(super) const FACTS_MIME: &str = "application/vnd.tine.facts+json";
@@ -35,7 +35,7 @@ impl Engine {
         for (edge, created) in &receipt.relationships {
             let view = self.relationship_of(call, edge)?;
             let outcome = Outcome::from_created(*created);
-            relationships.push((view, outcome));
+            relationships.push(view.with_outcome(outcome));
         }
         Ok(StoredFacts {
             source: self.source(call, receipt.source)?,
@@ -213,7 +213,7 @@ pub(super) fn store(
     detail.insert("agent", request.agent.clone());
     detail.insert("input_hash", source.content_hash.to_hex().into());
     let kept = RunRecord {
-        state: RunState::Completed,
+        status: RunStatus::Completed,
         started_at: Some(mutation.now),
         finished_at: Some(mutation.now),
         attempts: 1,

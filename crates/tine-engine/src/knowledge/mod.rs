@@ -15,7 +15,6 @@
 //! Deliberately absent: asking models. An engine is given [`Interpreters`] from outside; only the
 //! rules that are built in are always among them.
 
-mod answers;
 mod entities;
 pub(crate) mod erase;
 mod evidence;
@@ -25,7 +24,6 @@ mod placement;
 mod provenance;
 mod reader;
 mod relations;
-mod requests;
 mod runs;
 mod schemas;
 pub(crate) mod slot_sync;
@@ -34,8 +32,6 @@ mod store_all;
 pub(crate) mod turns;
 mod work;
 
-pub use answers::*;
-pub use requests::*;
 pub use runs::{Interpreters, RULES};
 
 pub(crate) use entities::name;

@@ -15,8 +15,8 @@ use tine_core::facts::Slot;
 use tine_core::{Message, Name, Reference, Role, TurnId};
 use tine_store::{Branch, IndexKey, IndexQuery, Origin, Turn, TurnLoc};
 
-use super::StoreTurn;
 use super::reader::entity_of;
+use crate::StoreTurn;
 use crate::log::mutation::Mutation;
 use crate::ops::append::{equal_child, growing, make_chain, says_the_same};
 use crate::tree::resolve;

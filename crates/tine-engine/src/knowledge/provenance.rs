@@ -8,9 +8,11 @@ use tine_store::{EntityRecord, required};
 
 use super::entities::{fill, view};
 use super::reader::KnowledgeReader;
+use super::runs::run_view;
 use super::runs::without_bytes;
 use super::sources::read;
-use super::{AsOf, Evidence, FieldProvenance, ObservationView};
+use super::sources::source_view;
+use crate::{AsOf, Evidence, FieldProvenance, ObservationView};
 use crate::{Call, Engine, Error, Result};
 
 impl Engine {
@@ -130,11 +132,11 @@ fn evidence(
     let mut one = required(knowledge.observation(id)?, || format!("observation {id}"))?;
     fill(knowledge, entity, &mut one)?;
     let interpretation = match one.interpretation {
-        Some(run) => knowledge.run(run)?.map(|run| without_bytes(run.into())),
+        Some(run) => knowledge.run(run)?.map(|run| without_bytes(run_view(run))),
         None => None,
     };
     let source = match one.source {
-        Some(source) => knowledge.source(source)?.map(Into::into),
+        Some(source) => knowledge.source(source)?.map(source_view),
         None => None,
     };
     let turn = one.turn;

@@ -13,21 +13,21 @@ use tine_store::{
 
 use super::pages::{PagedQuery, page, resume};
 use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
-use super::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
-use crate::error::Reference;
+use crate::Referrer;
 use crate::log::change::{Change, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::resolve;
 use crate::tree::shown::{Piece, State, Tree};
 use crate::{Call, Engine, Error, Listing, Outcome, Page, Result, TurnRef};
+use crate::{Direction, End, NewRelationship, RelationshipQuery, RelationshipView};
 
 impl Engine {
-    /// Relates two things, or finds that they are; answers which.
+    /// Creates a relationship, or finds it.
     pub fn create_relationship(
         &self,
         call: &Call,
         request: NewRelationship,
-    ) -> Result<(RelationshipView, Outcome)> {
+    ) -> Result<RelationshipView> {
         let (receipt, _) =
             self.mutate(call, "create_relationship", request, as_sent, |mutation, request| {
                 mutation.open_project_log()?;
@@ -36,7 +36,7 @@ impl Engine {
                 Ok(EdgeReceipt { edge, created })
             })?;
         let outcome = Outcome::from_created(receipt.created);
-        Ok((self.relationship_of(call, &receipt.edge)?, outcome))
+        Ok(self.relationship_of(call, &receipt.edge)?.with_outcome(outcome))
     }
 
     /// Removes a relationship; an undo brings it back. What Tine made along with a turn stays.
@@ -268,13 +268,13 @@ fn view(
         relation: edge.relation,
         source: edge.source,
         target: edge.target,
-        label: edge.relation.label(&source_type, &target_type),
         source_type,
         target_type,
         metadata: record.metadata,
         created_at: record.created_at,
         created_by: record.created_by,
         structural: record.structural,
+        outcome: None,
     })
 }
 
@@ -390,7 +390,7 @@ pub(crate) fn references_to(
     mutation: &Mutation<'_>,
     runs: &[Piece],
     own: &[Change],
-) -> Result<Vec<Reference>> {
+) -> Result<Vec<Referrer>> {
     let knowledge = mutation.knowledge();
     if !knowledge.points_at_turns()? {
         return Ok(Vec::new());
@@ -414,7 +414,7 @@ pub(crate) fn references_to(
             let made = knowledge.relationship(&edge)?.is_some_and(|record| !record.structural);
             if made && !related.contains(&edge.to_bytes()) {
                 let name = format!("{} {} {}", edge.source, edge.relation, edge.target);
-                references.push(Reference { what: "relationship".to_owned(), name });
+                references.push(Referrer { what: "relationship".to_owned(), name });
             }
         }
         for one in knowledge.about_turn(&turn)? {
@@ -423,7 +423,7 @@ pub(crate) fn references_to(
                 && knowledge.stands(&one)?
             {
                 let name = format!("{} of {} {}", one.id, one.entity_type, one.id.entity);
-                references.push(Reference { what: "observation".to_owned(), name });
+                references.push(Referrer { what: "observation".to_owned(), name });
             }
         }
         if references.len() >= LISTED {

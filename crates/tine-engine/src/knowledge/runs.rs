@@ -12,18 +12,18 @@ use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, InterpretationId, SourceId, Timestamp};
 use tine_store::{
     Family, IndexKey, IndexQuery, PromptRecord, ReadFamilies, RecordIndex, RecordKey, RecordQuery,
-    RunRecord, RunState, WriteFamilies, required,
+    RunRecord, WriteFamilies, required,
 };
 
 use super::pages::{PagedQuery, page, resume};
 use super::reader::KnowledgeReader;
-use super::{
-    ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
-    RunPair, RunQuery, RunStatus,
-};
 use crate::log::change::{text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::{Call, Engine, Error, Listing, Page, Result};
+use crate::{
+    ChangedFinding, InterpretationView, ObservationView, QueueStatus, Reinterpret, RunComparison,
+    RunPair, RunQuery, RunStatus,
+};
 
 /// The interpreter that is always there.
 pub const RULES: &str = "rules";
@@ -78,59 +78,23 @@ impl Interpreters {
     }
 }
 
-impl RunStatus {
-    const ALL: [(RunStatus, &'static str); 4] = [
-        (RunStatus::Queued, "queued"),
-        (RunStatus::Running, "running"),
-        (RunStatus::Completed, "completed"),
-        (RunStatus::Failed, "failed"),
-    ];
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
-    }
-
-    /// What a name stands for.
-    pub fn parse(name: &str) -> Option<RunStatus> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(status, _)| *status)
-    }
-
-    /// Whether it waits or works.
-    pub fn is_open(self) -> bool {
-        matches!(self, RunStatus::Queued | RunStatus::Running)
-    }
-}
-
-impl From<RunState> for RunStatus {
-    fn from(state: RunState) -> Self {
-        match state {
-            RunState::Queued => RunStatus::Queued,
-            RunState::Running => RunStatus::Running,
-            RunState::Completed => RunStatus::Completed,
-            RunState::Failed => RunStatus::Failed,
-        }
-    }
-}
-
-impl From<RunRecord> for InterpretationView {
-    fn from(run: RunRecord) -> Self {
-        InterpretationView {
-            id: run.id,
-            source: run.source,
-            status: run.state.into(),
-            interpreter: run.interpreter,
-            queued_at: run.queued_at,
-            started_at: run.started_at,
-            finished_at: run.finished_at,
-            attempts: run.attempts,
-            retry_of: run.retry_of,
-            observations: run.observations,
-            unknown_fields: run.unknown_fields,
-            notes: run.notes,
-            error: run.error,
-            detail: run.detail,
-        }
+/// Returns the run as callers see it.
+pub(super) fn run_view(run: RunRecord) -> InterpretationView {
+    InterpretationView {
+        id: run.id,
+        source: run.source,
+        status: run.status,
+        interpreter: run.interpreter,
+        queued_at: run.queued_at,
+        started_at: run.started_at,
+        finished_at: run.finished_at,
+        attempts: run.attempts,
+        retry_of: run.retry_of,
+        observations: run.observations,
+        unknown_fields: run.unknown_fields,
+        notes: run.notes,
+        error: run.error,
+        detail: run.detail,
     }
 }
 
@@ -144,7 +108,7 @@ pub(super) fn new_run(
     RunRecord {
         id,
         source,
-        state: RunState::Queued,
+        status: RunStatus::Queued,
         interpreter: interpreter.to_owned(),
         queued_at: mutation.now,
         started_at: None,
@@ -164,7 +128,7 @@ pub(super) fn new_run(
 
 /// Returns whether a process holds the lease of a run.
 pub(super) fn is_leased(run: &RunRecord, now: Timestamp) -> bool {
-    run.state == RunState::Running && run.due > now
+    run.status == RunStatus::Running && run.due > now
 }
 
 /// Queues a run in the transaction of whatever stored its source.
@@ -199,7 +163,9 @@ impl Receipt for Queued {
 impl Engine {
     /// One run, with everything that was kept of it.
     pub fn interpretation(&self, call: &Call, id: InterpretationId) -> Result<InterpretationView> {
-        self.read(|records| Ok(KnowledgeReader::new(records, &call.project).known_run(id)?.into()))
+        self.read(|records| {
+            Ok(run_view(KnowledgeReader::new(records, &call.project).known_run(id)?))
+        })
     }
 
     /// Runs in the order in which they were asked for, those of a source or those that wait or
@@ -241,8 +207,8 @@ impl Engine {
                     return Ok(None);
                 };
                 let run = knowledge.known_run(id)?;
-                let listed = !query.open || run.state.is_open();
-                Ok(listed.then(|| without_bytes(run.into())))
+                let listed = !query.open || run.status.is_open();
+                Ok(listed.then(|| without_bytes(run_view(run))))
             })
         })
     }
@@ -370,7 +336,7 @@ impl Engine {
                 return Ok(false);
             };
             let run = KnowledgeReader::new(records, &call.project).known_run(run)?;
-            Ok(run.state == RunState::Failed)
+            Ok(run.status == RunStatus::Failed)
         })
     }
 
@@ -385,10 +351,10 @@ impl Engine {
             self.mutate(call, "retry_interpretation", id, payload, |mutation, id| {
                 mutation.open_project_log()?;
                 let failed = mutation.knowledge().known_run(*id)?;
-                if failed.state != RunState::Failed {
+                if failed.status != RunStatus::Failed {
                     return Err(Error::invalid(format!(
                         "{id} is {}; only a failed run is tried again, others are reinterpreted",
-                        RunStatus::from(failed.state).as_str()
+                        failed.status.as_str()
                     )));
                 }
                 let asked = Some(failed.interpreter.as_str());

@@ -4,8 +4,8 @@ use tine_core::facts::{Schema, builtin};
 use tine_core::json::{Json, object};
 use tine_store::{Family, ReadFamilies, RecordQuery, SchemaRecord};
 
-use super::NewSchema;
 use super::reader::KnowledgeReader;
+use crate::NewSchema;
 use crate::log::mutation::Receipt;
 use crate::{Call, Engine, Error, Result};
 

@@ -3,6 +3,13 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
+use super::reader::KnowledgeReader;
+use super::turns::{self, TurnReceipt, interpret_payload};
+use super::{pages, runs};
+use crate::log::change::{all_parsed, optional, parsed, text, texts};
+use crate::log::mutation::{Mutation, Receipt};
+use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
+use crate::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource};
 use tine_analysis::{Material, Subject};
 use tine_core::facts::{Envelope, envelope};
 use tine_core::hash::Hasher;
@@ -14,13 +21,6 @@ use tine_core::{
 use tine_store::{
     IndexKey, IndexQuery, PIECE_BYTES, RecordIndex, SourceRecord, WriteFamilies, required,
 };
-
-use super::reader::KnowledgeReader;
-use super::turns::{self, TurnReceipt};
-use super::{Interpret, NewSource, SourceBytes, SourceView, StoreTurn, StoredSource, pages, runs};
-use crate::log::change::{all_parsed, optional, parsed, text, texts};
-use crate::log::mutation::{Mutation, Receipt};
-use crate::{Call, Engine, Error, Listing, Outcome, Page, Result};
 
 /// Text that is interpreted at most.
 pub(crate) const TEXT_BYTES: u64 = 4 << 20;
@@ -181,7 +181,7 @@ impl Engine {
     /// One source without its bytes.
     pub fn source(&self, call: &Call, id: SourceId) -> Result<SourceView> {
         self.read(|records| {
-            Ok(KnowledgeReader::new(records, &call.project).known_source(id)?.into())
+            Ok(source_view(KnowledgeReader::new(records, &call.project).known_source(id)?))
         })
     }
 
@@ -194,7 +194,7 @@ impl Engine {
             let knowledge = KnowledgeReader::new(records, &call.project);
             pages::page(&knowledge, by_time.clone(), limit, |key| match key {
                 IndexKey::SourceByTime { source, .. } => {
-                    Ok(Some(knowledge.known_source(*source)?.into()))
+                    Ok(Some(source_view(knowledge.known_source(*source)?)))
                 }
                 _ => Ok(None),
             })
@@ -223,7 +223,7 @@ pub(super) fn payload(source: &NewSource, digest: &Digest) -> Json {
     members.insert("content_hash", digest.to_hex().into());
     members.insert("mime_type", source.mime_type.as_str().into());
     members.insert("original_filename", source.original_filename.clone().into());
-    source.interpret.told(source.interpreter.as_deref(), &mut members);
+    interpret_payload(source.interpret, source.interpreter.as_deref(), &mut members);
     Json::Object(members)
 }
 
@@ -409,18 +409,17 @@ pub(crate) fn whole_bytes(
     Ok(bytes)
 }
 
-impl From<SourceRecord> for SourceView {
-    fn from(record: SourceRecord) -> Self {
-        SourceView {
-            id: record.id,
-            content_hash: record.content_hash,
-            size_bytes: record.size_bytes,
-            mime_type: record.mime_type,
-            original_filename: record.original_filename,
-            stored_at: record.stored_at,
-            stored_by: record.stored_by,
-            turn: record.turn,
-            purged: record.purged,
-        }
+/// Returns the source as callers see it.
+pub(super) fn source_view(record: SourceRecord) -> SourceView {
+    SourceView {
+        id: record.id,
+        content_hash: record.content_hash,
+        size_bytes: record.size_bytes,
+        mime_type: record.mime_type,
+        original_filename: record.original_filename,
+        stored_at: record.stored_at,
+        stored_by: record.stored_by,
+        turn: record.turn,
+        purged: record.purged,
     }
 }

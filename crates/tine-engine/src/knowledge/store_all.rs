@@ -15,13 +15,12 @@ use tine_store::{Edge, Read};
 use super::facts::{self, StoreReceipt};
 use super::sources::{self, Prepared, SourceReceipt};
 use super::turns::{self, TurnReceipt};
-use super::{
-    NewSource, RelationshipKept, StoreFacts, StoreTogether, StoreTurn, StoredParts, StoredTogether,
-};
 use crate::log::change::{all_parsed, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::tree::views::Answered;
 use crate::{Call, Engine, Error, Outcome, Result};
+use crate::{NewSource, StoreFacts, StoreTurn, StoredParts};
+use crate::{StoreCombined, StoredCombined, StoredRelationship};
 
 /// What is stored, with the digests that were taken before the transaction.
 struct Parts {
@@ -33,8 +32,8 @@ struct Parts {
 impl Engine {
     /// Stores a turn, bytes and facts in one transaction: all or nothing. Runs are queued, not
     /// waited for.
-    pub fn store_together(&self, call: &Call, request: StoreTogether) -> Result<StoredTogether> {
-        let StoreTogether { turn, source, facts, rehearse } = request;
+    pub fn store_together(&self, call: &Call, request: StoreCombined) -> Result<StoredCombined> {
+        let StoreCombined { turn, source, facts, dry_run } = request;
         if turn.is_none() && source.is_none() && facts.is_none() {
             return Err(Error::invalid("there is nothing to store: no turn, no bytes, no facts"));
         }
@@ -62,7 +61,7 @@ impl Engine {
         });
         let parts = Parts { turn, source, facts };
         let (receipt, replay) =
-            self.mutate_if(!rehearse, call, "store_together", parts, payload, store)?;
+            self.mutate_if(!dry_run, call, "store_together", parts, payload, store)?;
         let turn = match receipt.turn {
             None => None,
             Some(turn) => {
@@ -73,12 +72,12 @@ impl Engine {
         if let Some(run) = parts.interpretation.filter(|_| replay.replayed) {
             parts.unknown_fields = self.interpretation(call, run)?.unknown_fields;
         }
-        Ok(StoredTogether {
+        Ok(StoredCombined {
             turn,
             parts,
             replayed: replay.replayed,
             undone: replay.undone,
-            rehearsed: rehearse,
+            dry_run,
         })
     }
 }
@@ -133,7 +132,7 @@ fn store(mutation: &mut Mutation<'_>, parts: &Parts) -> Result<CombinedReceipt> 
                 relate(mutation, Relation::RefersTo, message, about, false)?;
             }
         }
-        done.take_facts(kept);
+        take_facts(&mut done, kept);
     }
     Ok(CombinedReceipt { turn, parts: done })
 }
@@ -149,23 +148,21 @@ fn relate(
     Ok(())
 }
 
-impl StoredParts {
-    fn take_facts(&mut self, kept: StoreReceipt) {
-        self.facts_source = Some(kept.source);
-        self.interpretation = Some(kept.run);
-        self.entities = kept.entities;
-        self.unknown_fields = kept.unknown_fields;
-        self.warnings.extend(kept.warnings);
-        let edges = kept.relationships.into_iter();
-        self.relationships = edges
-            .map(|(edge, created)| RelationshipKept {
-                relation: edge.relation,
-                source: edge.source,
-                target: edge.target,
-                outcome: Outcome::from_created(created),
-            })
-            .collect();
-    }
+fn take_facts(parts: &mut StoredParts, kept: StoreReceipt) {
+    parts.facts_source = Some(kept.source);
+    parts.interpretation = Some(kept.run);
+    parts.entities = kept.entities;
+    parts.unknown_fields = kept.unknown_fields;
+    parts.warnings.extend(kept.warnings);
+    let edges = kept.relationships.into_iter();
+    parts.relationships = edges
+        .map(|(edge, created)| StoredRelationship {
+            relation: edge.relation,
+            source: edge.source,
+            target: edge.target,
+            outcome: Outcome::from_created(created),
+        })
+        .collect();
 }
 
 /// What a store did, as a repeated call finds it.
@@ -206,7 +203,7 @@ impl Receipt for CombinedReceipt {
     fn from_json(json: &Json) -> Option<Self> {
         let mut parts = StoredParts::default();
         if let Some(facts) = json.get("facts").filter(|facts| !facts.is_null()) {
-            parts.take_facts(StoreReceipt::from_json(facts)?);
+            take_facts(&mut parts, StoreReceipt::from_json(facts)?);
         }
         if let Some(source) = json.get("source").filter(|source| !source.is_null()) {
             let id: SourceId = parsed(source, "source_id")?;

@@ -11,7 +11,6 @@ use tine_core::{ConversationId, EntityId, ObservationId, ProjectId, SourceId, Tu
 use tine_store::{Edge, EntityRecord, Read, Root, Turn};
 
 use super::placement::{Line, VERSIONS_TRIED, place, slot};
-use super::{Interpret, InterpretationView, StoreTurn, StoredTurn};
 use crate::knowledge::{runs, sources};
 use crate::log::change::{all_parsed, optional, parsed, text, texts};
 use crate::log::mutation::{Mutation, Receipt, Replay};
@@ -19,6 +18,7 @@ use crate::ops::append::{message_payload, refuse_purged};
 use crate::ops::conversation::create;
 use crate::tree::views::Answered;
 use crate::{BranchView, Call, Engine, Error, Outcome, Result, TurnView};
+use crate::{Interpret, InterpretationView, StoreTurn, StoredTurn};
 
 impl Engine {
     /// Stores a turn of a host that tracks no branches.
@@ -108,8 +108,15 @@ pub(super) fn payload(request: &StoreTurn) -> Json {
     members.insert("attachments", texts(&request.attachments));
     members.insert("title", request.title.clone().into());
     members.insert("system_prompt", request.system_prompt.clone().into());
-    request.interpret.told(request.interpreter.as_deref(), &mut members);
+    interpret_payload(request.interpret, request.interpreter.as_deref(), &mut members);
     Json::Object(members)
+}
+
+/// Adds the interpreter to what a key stands for. Waiting for the run makes no difference.
+pub(super) fn interpret_payload(how: Interpret, by: Option<&str>, payload: &mut Object) {
+    if how != Interpret::None {
+        payload.insert("interpret", object([("by", by.into())]));
+    }
 }
 
 /// What a store did, as a repeated call finds it.

@@ -11,16 +11,15 @@ use tine_core::facts::{Endpoint, Observation, Origin, Relation, builtin, identit
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
 use tine_store::{
-    Edge, EntityRecord, IndexKey, IndexQuery, RunRecord, RunState, SourceRecord, WriteFamilies,
-    required,
+    Edge, EntityRecord, IndexKey, IndexQuery, RunRecord, SourceRecord, WriteFamilies, required,
 };
 
 use super::reader::KnowledgeReader;
 use super::runs::{bytes_from, bytes_json, is_leased, keep_prompt, kind_name};
 use super::sources::read;
-use super::{InterpretationView, RunStatus};
 use crate::log::mutation::Mutation;
 use crate::{Call, Engine, Error, Result};
+use crate::{InterpretationView, RunStatus};
 
 /// How long a claim holds without being renewed.
 const LEASE: Duration = Duration::from_secs(60);
@@ -75,7 +74,7 @@ impl Engine {
         loop {
             let run =
                 self.read(|records| KnowledgeReader::new(records, &call.project).known_run(id))?;
-            if !run.state.is_open() {
+            if !run.status.is_open() {
                 return Ok(());
             }
             if !is_leased(&run, self.now()) {
@@ -133,14 +132,14 @@ impl Engine {
         let owner = self.worker();
         self.write(move |records| {
             let mut run = KnowledgeReader::new(records, &project).known_run(id)?;
-            if !run.state.is_open() {
+            if !run.status.is_open() {
                 return Ok(Claim::Ended);
             }
             if is_leased(&run, now) {
                 return Ok(Claim::Elsewhere);
             }
             if run.attempts == MOST_ATTEMPTS {
-                run.state = RunState::Failed;
+                run.status = RunStatus::Failed;
                 run.finished_at = Some(now);
                 run.error =
                     Some(format!("it was begun {MOST_ATTEMPTS} times and never came to an end"));
@@ -149,7 +148,7 @@ impl Engine {
                 return Ok(Claim::Ended);
             }
             run.attempts += 1;
-            run.state = RunState::Running;
+            run.status = RunStatus::Running;
             run.started_at = Some(now);
             run.due = after(now, LEASE);
             run.owner = Some(owner.clone());
@@ -207,7 +206,7 @@ impl Engine {
         let (project, now, owner) = (project.clone(), self.now(), self.worker());
         self.write(move |records| {
             let mut run = KnowledgeReader::new(records, &project).known_run(id)?;
-            if run.state == RunState::Running && run.owner.as_ref() == Some(&owner) {
+            if run.status == RunStatus::Running && run.owner.as_ref() == Some(&owner) {
                 run.due = after(now, LEASE);
                 records.put(&project, &run)?;
             }
@@ -232,7 +231,7 @@ impl Engine {
             let (run, source, ended) = request;
             open_log_of(mutation, source)?;
             let mut run = mutation.knowledge().known_run(run.id)?;
-            if run.state != RunState::Running || run.owner.as_ref() != Some(&owner) {
+            if run.status != RunStatus::Running || run.owner.as_ref() != Some(&owner) {
                 return Ok(());
             }
             run.finished_at = Some(mutation.now);
@@ -248,7 +247,7 @@ impl Engine {
             };
             match found {
                 Ok(findings) => {
-                    run.state = RunState::Completed;
+                    run.status = RunStatus::Completed;
                     let made = Landing { run: &run, source, ended };
                     let made = made.all(mutation, findings)?;
                     run.observations = made.observations;
@@ -256,14 +255,14 @@ impl Engine {
                     run.notes.extend(made.notes);
                 }
                 Err(why) => {
-                    run.state = RunState::Failed;
+                    run.status = RunStatus::Failed;
                     run.error = Some(why.to_owned());
                 }
             }
             run.owner = None;
             mutation.records.put(&mutation.call.project, &run)?;
             mutation.fact("interpretation_id", run.id.to_string());
-            mutation.fact("status", RunStatus::from(run.state).as_str());
+            mutation.fact("status", run.status.as_str());
             Ok(())
         })?;
         Ok(())

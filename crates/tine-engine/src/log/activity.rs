@@ -7,10 +7,10 @@
 use tine_core::Json;
 use tine_store::{Conversation, ConversationKey, Visibility};
 
-use crate::answers::active_at;
 use crate::ops::conversation::bad_cursor;
 use crate::tree::views;
 use crate::{Call, ConversationView, Engine, Listing, Page, RecentQuery, Result};
+use tine_api::active_at;
 
 /// Conversations that are looked up at once.
 const BATCH: usize = 512;

@@ -12,19 +12,10 @@ use tine_store::{ConversationKey, FeedPosition};
 
 use crate::log::history::view;
 use crate::tree::resolve;
-use crate::{Engine, FeedEntry, Result};
+use crate::{Engine, FeedEntry, FeedFilter, Result};
 
 /// Operations read at once while looking for those that are wanted.
 const OPERATIONS_PER_READ: usize = 512;
-
-/// What a follower wants to see.
-#[derive(Clone, Debug, Default)]
-pub struct FeedFilter {
-    /// Only this project.
-    pub project: Option<ProjectId>,
-    /// Only this conversation.
-    pub conversation: Option<ConversationId>,
-}
 
 impl Engine {
     /// The place behind everything that is there now.

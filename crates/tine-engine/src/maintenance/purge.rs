@@ -18,7 +18,7 @@ use crate::maintenance::sweep;
 use crate::ops::append::digest_of;
 use crate::tree::resolve;
 use crate::tree::shown::Tree;
-use crate::{Call, Engine, Error, Purge, PurgeTarget, Purged, Result};
+use crate::{Call, Engine, Error, Holder, Purge, PurgeTarget, Purged, Result};
 
 /// Other holders of the same text that are listed.
 const HOLDERS: usize = 1_000;
@@ -155,8 +155,8 @@ fn carry_out(mutation: &mut Mutation<'_>, plan: &Plan) -> Result<Purged> {
 
 impl Receipt for Purged {
     fn to_json(&self) -> Json {
-        let holder = |(conversation, turn): &(ConversationId, TurnId)| {
-            object([("conversation_id", text(conversation)), ("turn_id", text(turn))])
+        let holder = |it: &Holder| {
+            object([("conversation_id", text(&it.conversation)), ("turn_id", text(&it.turn))])
         };
         object([
             ("turns", texts(&self.turns)),
@@ -170,7 +170,7 @@ impl Receipt for Purged {
     fn from_json(json: &Json) -> Option<Self> {
         let holder = |json: &Json| {
             let conversation = ConversationId::from_stored(json.get("conversation_id")?.as_str()?);
-            Some((conversation, parsed(json, "turn_id")?))
+            Some(Holder { conversation, turn: parsed(json, "turn_id")? })
         };
         let holders = json.get("other_holders")?.as_array()?.iter();
         Some(Purged {
@@ -190,7 +190,7 @@ struct Plan {
     whole: bool,
     turns: Vec<Turn>,
     operations: Vec<u64>,
-    holders: Vec<(ConversationId, TurnId)>,
+    holders: Vec<Holder>,
     erasure: erase::Plan,
 }
 
@@ -399,7 +399,7 @@ fn telling_operations(
     Ok((telling, sources))
 }
 
-fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<(ConversationId, TurnId)>> {
+fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<Holder>> {
     let own: BTreeSet<TurnLoc> = turns.iter().map(|turn| turn.loc).collect();
     let mut seen = BTreeSet::new();
     let mut holders = Vec::new();
@@ -410,7 +410,7 @@ fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<(Conversation
             }
             let owner = resolve::conversation_of(records, key)?;
             if let Some(other) = records.turn(loc)? {
-                holders.push((owner.id, other.id));
+                holders.push(Holder { conversation: owner.id, turn: other.id });
             }
         }
     }

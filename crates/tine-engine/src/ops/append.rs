@@ -61,11 +61,12 @@ impl Engine {
         replay: &Replay,
     ) -> Result<Appended> {
         let AppendReceipt { turns, branch, forked } = receipt;
-        let view = |(turn, outcome)| Ok((self.answered_turn(call, turn)?, outcome));
+        let view = |(turn, outcome)| Ok(self.answered_turn(call, turn)?.with_outcome(outcome));
         let turns = turns.into_iter().map(view).collect::<Result<_>>()?;
         let (replayed, undone) = (replay.replayed, replay.undone);
         let redacted = call.redacted.clone();
-        Ok(Appended { turns, branch, forked, replayed, undone, redacted })
+        let tip = branch.tip;
+        Ok(Appended { turns, branch, tip, forked, replayed, undone, redacted })
     }
 }
 
@@ -167,7 +168,7 @@ impl Receipt for AppendReceipt {
             members.end();
         };
         let mut members = Members::begin(&mut out);
-        self.branch.write(members.name("branch"));
+        views::write_branch(&self.branch, members.name("branch"));
         members.literal("forked", self.forked);
         write_array(members.name("turns"), &self.turns, turn);
         members.end();

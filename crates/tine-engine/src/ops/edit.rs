@@ -73,9 +73,8 @@ impl Engine {
     }
 
     fn edited(&self, call: &Call, receipt: EditReceipt) -> Result<Edited> {
-        let turn = self.answered_turn(call, receipt.turn)?;
-        let (outcome, branch) = (receipt.outcome, receipt.branch);
-        Ok(Edited { turn, outcome, branch, redacted: call.redacted.clone() })
+        let turn = self.answered_turn(call, receipt.turn)?.with_outcome(receipt.outcome);
+        Ok(Edited { turn, branch: receipt.branch, redacted: call.redacted.clone() })
     }
 }
 

@@ -12,11 +12,11 @@ impl Engine {
         let (id, now) = (id.clone(), self.now());
         self.write(move |records| {
             if let Some(known) = records.project(&id)? {
-                return Ok((known.into(), false));
+                return Ok((view(known), false));
             }
             let project = Project { id: id.clone(), created_at: now };
             records.insert_project(&project)?;
-            Ok((project.into(), true))
+            Ok((view(project), true))
         })
     }
 
@@ -24,7 +24,7 @@ impl Engine {
     pub fn projects(&self) -> Result<Vec<ProjectView>> {
         let default = ProjectView { id: ProjectId::default(), created_at: None };
         let mut found: Vec<ProjectView> =
-            self.read(|records| Ok(records.projects()?.into_iter().map(Into::into).collect()))?;
+            self.read(|records| Ok(records.projects()?.into_iter().map(view).collect()))?;
         if !found.iter().any(|project| project.id == default.id) {
             found.push(default);
             found.sort_by(|a, b| a.id.cmp(&b.id));
@@ -35,7 +35,7 @@ impl Engine {
     /// One project.
     pub fn project(&self, id: &ProjectId) -> Result<ProjectView> {
         match self.read(|records| Ok(records.project(id)?))? {
-            Some(project) => Ok(project.into()),
+            Some(project) => Ok(view(project)),
             None if *id == ProjectId::default() => {
                 Ok(ProjectView { id: id.clone(), created_at: None })
             }
@@ -44,8 +44,6 @@ impl Engine {
     }
 }
 
-impl From<Project> for ProjectView {
-    fn from(project: Project) -> Self {
-        ProjectView { id: project.id, created_at: Some(project.created_at) }
-    }
+fn view(project: Project) -> ProjectView {
+    ProjectView { id: project.id, created_at: Some(project.created_at) }
 }

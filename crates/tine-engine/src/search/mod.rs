@@ -26,9 +26,7 @@ use crate::ops::conversation::bad_cursor;
 use crate::ops::metadata::shown_title;
 use crate::tree::resolve;
 use crate::tree::shown::{State, Tree};
-use crate::{
-    Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, TurnRef, WindowQuery,
-};
+use crate::{Call, Engine, Error, Result, SearchHit, SearchPage, SearchQuery, SearchWindow};
 
 /// Hits in a page when nobody says how many.
 const HITS: usize = 20;
@@ -81,18 +79,6 @@ impl Engine {
         }
         let why = "the search index was lost again and again".to_owned();
         Err(Error::Store(StoreError::Stopped { why }))
-    }
-}
-
-impl SearchHit {
-    /// What to ask [`Engine::window`] for, to read what was said around it.
-    pub fn window(&self, before: usize, after: usize) -> WindowQuery {
-        WindowQuery {
-            turn: TurnRef::of(self.turn),
-            branch: self.branches.first().map(ToString::to_string),
-            before,
-            after,
-        }
     }
 }
 
@@ -188,7 +174,8 @@ impl<'s> Search<'s> {
                 page.next = last.map(|last: Cursor| last.to_text(self.request));
                 break;
             }
-            last = Some(Cursor { score: hit.score, at: hit.created_at, turn: hit.turn });
+            let score = candidate.score;
+            last = Some(Cursor { score, at: hit.created_at, turn: hit.turn });
             page.hits.push(hit);
         }
         Ok(page)
@@ -232,6 +219,7 @@ impl<'s> Search<'s> {
         }
         let auto = turn.metadata.title.is_none() && turn.metadata.auto_title.is_some();
         let has_children = auto && !place.tree.shown_children(Some(turn.loc))?.is_empty();
+        let window = SearchWindow { turn_id: turn.id, branch: branches.first().cloned() };
         Ok(Some(SearchHit {
             conversation: place.conversation.id.clone(),
             conversation_title: place.conversation.title.clone(),
@@ -247,7 +235,8 @@ impl<'s> Search<'s> {
             branch_count,
             snippet: snippet.text,
             highlights: snippet.highlights,
-            score: candidate.score,
+            score: candidate.score as f64 / 100.0,
+            window,
         }))
     }
 }

@@ -23,62 +23,19 @@ use crate::log::history::detail;
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
 use crate::tree::shown::{State, Tree};
-use crate::{Call, Engine, Error, Listing, Page, Result};
+use crate::{Call, Engine, Error, Listing, LogEnd, LogMark, LogMerge, LogMerges, Page, Result};
 
 /// The newest merges that are told.
 const MERGES: usize = 1_000;
 
-/// A place in a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogMark {
-    /// The number of an entry.
-    pub seq: u64,
-    /// Its hash, which stands for all before it.
-    pub hash: OperationHash,
+/// Returns a mark as log entries hold it.
+pub(crate) fn mark_json(mark: LogMark) -> Json {
+    tine_core::json::object([("hash", text(&mark.hash)), ("seq", mark.seq.into())])
 }
 
-impl LogMark {
-    pub(crate) fn to_json(self) -> Json {
-        tine_core::json::object([("hash", text(&self.hash)), ("seq", self.seq.into())])
-    }
-
-    pub(super) fn from_json(json: &Json) -> Option<Self> {
-        Some(LogMark { seq: json.get("seq")?.as_u64()?, hash: parsed(json, "hash")? })
-    }
-}
-
-/// How far the log of a conversation has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogEnd {
-    /// The conversation.
-    pub conversation: ConversationId,
-    /// Its last entry.
-    pub end: LogMark,
-}
-
-/// An entry that brought turns of another log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogMerge {
-    /// Its number.
-    pub seq: u64,
-    /// How far the other log had come: all turns up to there had arrived then.
-    pub of: LogMark,
-}
-
-/// What stands in a log about other logs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LogMerges {
-    /// The entries that brought turns of others, oldest first; the newest of them, if there are
-    /// very many.
-    pub merges: Vec<LogMerge>,
-    /// How far other logs were looked through that had nothing new: no entry tells of it, `seq` is
-    /// where this log ended then.
-    pub compared: Vec<LogMerge>,
-    /// The last entry that took something back or brought it back, 0 without one. What was left
-    /// out before it may be wanted since.
-    pub turned: u64,
-    /// The turns that its entries erased.
-    pub erased: Vec<TurnId>,
+/// Reads a mark from a log entry.
+pub(super) fn mark_from_json(json: &Json) -> Option<LogMark> {
+    Some(LogMark { seq: json.get("seq")?.as_u64()?, hash: parsed(json, "hash")? })
 }
 
 /// What a delta is for.
@@ -174,7 +131,7 @@ impl Engine {
                 if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
                     told.erased.extend(known.told::<TurnId>("turn_ids"));
                 }
-                let of = known.and_then(|known| LogMark::from_json(known.facts.get("merged")?));
+                let of = known.and_then(|known| mark_from_json(known.facts.get("merged")?));
                 told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
             })?;
             told.erased.sort_unstable();

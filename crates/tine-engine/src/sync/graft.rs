@@ -26,6 +26,7 @@ use crate::log::change::{Change, text};
 use crate::log::mutation::{Mutation, Steps};
 use crate::ops::append::{make_turn, says_the_same};
 use crate::ops::conversation::{check_root_parts, create, patch_fields};
+use crate::sync::delta::mark_json;
 use crate::sync::remember;
 use crate::tree::shown::{State, Tree};
 use crate::{Call, ConversationPatch, Engine, Error, LogMark, LogMerge, NewConversation, Result};
@@ -211,7 +212,7 @@ fn graft(steps: &mut Steps<'_>, request: &Graft) -> Result<Grafted> {
             mutation.open(conversation.clone())?;
             lay(mutation, request, line, &mut work, &mut done)?;
             if let Some(merged) = request.merged {
-                mutation.fact_if_changed("merged", merged.to_json());
+                mutation.fact_if_changed("merged", mark_json(merged));
             }
             Ok(())
         })?;

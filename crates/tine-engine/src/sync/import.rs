@@ -16,8 +16,8 @@ use tine_store::{
     Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
 };
 
+use super::BundleRecord;
 use super::knowledge::{IncomingRecords, LoggedRecords};
-use super::{BundleRecord, Imported, Renamed};
 use crate::commits::commit_maintenance;
 use crate::knowledge::erase;
 use crate::log::change::{BookmarkImage, Change};
@@ -27,6 +27,7 @@ use crate::maintenance::sweep;
 use crate::maintenance::verify::check;
 use crate::tree::shown::hide;
 use crate::{Engine, Error, Result};
+use crate::{Imported, Renamed};
 
 impl Engine {
     /// Takes conversations in, each in one transaction: whole, or not at all.

@@ -101,6 +101,14 @@ impl LoggedRecords {
             RecordKey::CommitListing { hash, .. } => Some(RecordKey::Commit(*hash)),
             _ => None,
         }));
+        for key in &self.changed {
+            // An entity that was separated from another has no observation of its own.
+            if let RecordKey::ObservationMove(id) = key
+                && let Some(moved) = knowledge.moved(*id)?
+            {
+                wanted.insert(RecordKey::Entity(moved.to));
+            }
+        }
         let mut ends = BTreeSet::new();
         for id in &self.observed {
             wanted.insert(RecordKey::Observation(*id));
@@ -243,7 +251,7 @@ impl IncomingRecords {
                 let is_purged = |run: &RunRecord| run.detail.get("purged").is_some();
                 let purged = is_purged(&run);
                 erased.answers |= purged && known.as_ref().is_some_and(|known| !is_purged(known));
-                if known.is_none_or(|known| purged || known.state.is_open()) {
+                if known.is_none_or(|known| purged || known.status.is_open()) {
                     records.put(project, &run)?;
                 }
             }

@@ -9,9 +9,8 @@ mod peer;
 mod receive;
 mod sync_marks;
 
-pub use delta::{Delta, LogEnd, LogMark, LogMerge, LogMerges, Scope};
+pub use delta::{Delta, Scope};
 pub use peer::{Peer, carry, pull};
-pub use receive::Pulled;
 pub(crate) use sync_marks::remember;
 use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
@@ -143,28 +142,4 @@ pub enum BundleRecord {
         /// The bytes.
         bytes: Vec<u8>,
     },
-}
-
-/// A bookmark that arrived under another name, since its own means another turn here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renamed {
-    /// Its name where it comes from.
-    pub from: Name,
-    /// Its name here.
-    pub to: Name,
-}
-
-/// What an import did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
-    /// Conversations that were new.
-    pub conversations: u64,
-    /// Conversations that were there and grew.
-    pub extended: u64,
-    /// Conversations that were there already, as they are in the bundle or further on.
-    pub unchanged: u64,
-    /// Turns that were new.
-    pub turns: u64,
-    /// Operations that were new.
-    pub operations: u64,
 }

@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 
 use tine_core::{ConversationId, Kind, OperationHash, TurnId};
 
-use super::delta::{Delta, LogEnd, LogMark, LogMerges, Scope};
-use super::receive::Pulled;
+use super::delta::{Delta, Scope};
+use crate::Pulled;
 use crate::log::mutation::PROJECT_LOG;
 use crate::{Call, Engine, Error, Listing, Page, Result};
+use crate::{LogEnd, LogMark, LogMerges};
 
 /// Entries whose hashes are compared at once.
 const COMPARED: u64 = 32;

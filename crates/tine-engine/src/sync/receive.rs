@@ -15,35 +15,14 @@ use tine_core::json;
 use tine_core::{ConversationId, Message, Name, TurnHash, TurnId};
 use tine_store::{Content, Detail};
 
-use super::delta::{Delta, LogMark, Scope};
+use super::BundleRecord;
+use super::delta::{Delta, Scope};
 use super::import::{Arrived, Erasures, Names, Way};
 use super::knowledge::LoggedRecords;
-use super::{BundleRecord, Imported, Renamed};
+use crate::Imported;
 use crate::log::change::OperationDetail;
 use crate::{Call, Engine, Error, Graft, GraftLine, GraftTurn, NewConversation, Result};
-
-/// What was done with a conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pulled {
-    /// It was not here.
-    pub new: bool,
-    /// Both sides had gone on by themselves.
-    pub diverged: bool,
-    /// Turns that are new here.
-    pub turns: u64,
-    /// Operations that are new here.
-    pub operations: u64,
-    /// Turns that were not taken over because they, or something above them, is gone here.
-    pub withheld: u64,
-    /// Turns that were erased there after the logs went different ways, and are still here.
-    pub unerased: u64,
-    /// Bookmarks whose names mean other turns here.
-    pub renamed: Vec<Renamed>,
-    /// Idempotency keys that mean something else here, and were not taken over.
-    pub keys: u64,
-    /// How many bytes were handed over; about, where they did not travel.
-    pub bytes: u64,
-}
+use crate::{LogMark, Pulled};
 
 impl Engine {
     /// Takes in what came behind a place in the log of another store.

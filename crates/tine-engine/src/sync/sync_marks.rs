@@ -7,8 +7,8 @@
 use tine_core::{ConversationId, ProjectId};
 use tine_store::{Read, RecordKey, SyncMark, SyncMarks, Write, WriteFamilies};
 
-use super::delta::{LogMark, LogMerge};
 use crate::Result;
+use crate::{LogMark, LogMerge};
 
 /// Marks that are kept for a conversation, the newest; one for each store that it is synced with
 /// would do.

@@ -21,11 +21,9 @@ use crate::tree::resolve;
 use crate::tree::shown::{State, Tree};
 use crate::tree::topology::{Order, Orders, preview};
 use crate::{
-    Above, Call, Engine, Error, Mark, Outline, OutlineQuery, OutlineRow, Result, Substance, Tip,
+    Call, ContentKind, Engine, Error, OUTLINE_ROWS, Outline, OutlineBookmark, OutlineParent,
+    OutlineQuery, OutlineRow, Result, Tip,
 };
-
-/// Rows of an outline in one answer at most.
-pub const OUTLINE_ROWS: usize = 200_000;
 
 /// Operations that are looked through for what came since; behind more, all is told again.
 const OPERATIONS: u64 = 1_000;
@@ -175,7 +173,7 @@ fn rows(
 ) -> Result<Vec<OutlineRow>> {
     let turns = fetch(records, &order.locs(page.clone()))?;
     let rows = turns.iter().zip(page).map(|(turn, at)| {
-        let above = order.parent(at).map_or(Above::Root, Above::Row);
+        let above = order.parent(at).map_or(OutlineParent::Root, OutlineParent::Row);
         row(turn, above, order.has_children(at))
     });
     Ok(rows.collect())
@@ -187,10 +185,10 @@ fn rows_since(records: &dyn Read, tree: &Tree<'_>, locs: &[TurnLoc]) -> Result<V
     let mut rows = Vec::with_capacity(locs.len());
     for (here, turn) in fetch(records, locs)?.iter().enumerate() {
         let above = match tree.shown_parent(turn.loc)? {
-            None => Above::Root,
+            None => OutlineParent::Root,
             Some(parent) => match at.get(&parent) {
-                Some(row) if *row < here => Above::Row(*row),
-                _ => Above::Turn(tree.turn(parent)?.id),
+                Some(row) if *row < here => OutlineParent::Row(*row),
+                _ => OutlineParent::Turn(tree.turn(parent)?.id),
             },
         };
         rows.push(row(turn, above, !tree.shown_children(Some(turn.loc))?.is_empty()));
@@ -198,7 +196,7 @@ fn rows_since(records: &dyn Read, tree: &Tree<'_>, locs: &[TurnLoc]) -> Result<V
     Ok(rows)
 }
 
-fn row(turn: &Turn, above: Above, has_children: bool) -> OutlineRow {
+fn row(turn: &Turn, above: OutlineParent, has_children: bool) -> OutlineRow {
     let told = turn.metadata.source_info.as_ref();
     let model = told.and_then(|info| info.get("model")).and_then(Json::as_str);
     OutlineRow {
@@ -217,21 +215,21 @@ fn row(turn: &Turn, above: Above, has_children: bool) -> OutlineRow {
     }
 }
 
-fn substance(turn: &Turn) -> Substance {
-    let Content::Kept(body) = &turn.content else { return Substance::Other };
+fn substance(turn: &Turn) -> ContentKind {
+    let Content::Kept(body) = &turn.content else { return ContentKind::Other };
     if turn.role == Role::Tool {
-        return Substance::Result;
+        return ContentKind::ToolResult;
     }
-    let tine_core::Body::Blocks(_) = body else { return Substance::Text };
+    let tine_core::Body::Blocks(_) = body else { return ContentKind::Text };
     let blocks = body.blocks().unwrap_or_default();
     let kind = |block: &Json| block.get("type").and_then(Json::as_str).map(str::to_owned);
     let kinds: BTreeSet<String> = blocks.iter().filter_map(kind).collect();
     match (kinds.contains("text"), kinds.contains("tool-use")) {
-        (true, true) => Substance::TextAndCalls,
-        (false, true) => Substance::Calls,
-        (true, false) => Substance::Text,
-        (false, false) if kinds.contains("thinking") && kinds.len() == 1 => Substance::Thinking,
-        (false, false) => Substance::Other,
+        (true, true) => ContentKind::TextAndCalls,
+        (false, true) => ContentKind::Calls,
+        (true, false) => ContentKind::Text,
+        (false, false) if kinds.contains("thinking") && kinds.len() == 1 => ContentKind::Thinking,
+        (false, false) => ContentKind::Other,
     }
 }
 
@@ -245,10 +243,16 @@ fn tips(records: &dyn Read, tree: &Tree<'_>, conversation: &Conversation) -> Res
         .collect()
 }
 
-fn marks(records: &dyn Read, tree: &Tree<'_>, conversation: &Conversation) -> Result<Vec<Mark>> {
+fn marks(
+    records: &dyn Read,
+    tree: &Tree<'_>,
+    conversation: &Conversation,
+) -> Result<Vec<OutlineBookmark>> {
     let bookmarks = records.bookmarks_in(conversation.key)?.into_iter();
     bookmarks
-        .map(|bookmark| Ok(Mark { turn: tree.turn(bookmark.turn)?.id, name: bookmark.name }))
+        .map(|bookmark| {
+            Ok(OutlineBookmark { turn: tree.turn(bookmark.turn)?.id, name: bookmark.name })
+        })
         .collect()
 }
 

@@ -6,7 +6,7 @@ use tine_core::reference::{SHORTEST_PREFIX, digest_range};
 use tine_core::{BranchId, ConversationId, Name, Reference};
 use tine_store::{Branch, Conversation, ConversationKey, Read, TurnLoc, required};
 
-use crate::error::Candidate;
+use crate::Candidate;
 use crate::log::mutation::PROJECT_LOG;
 use crate::tree::shown::{State, Tree};
 use crate::{Call, Error, Result, TurnRef};

@@ -17,7 +17,7 @@ impl Engine {
                 }
                 None => None,
             };
-            Ok(Stats { store: records.totals()?, conversation })
+            Ok(Stats { store: records.totals()?, conversation, usage: None })
         })
     }
 }

@@ -14,7 +14,7 @@ use tine_store::{Conversation, Read, SegmentNo, Turn};
 
 use crate::tree::resolve;
 use crate::tree::shown::{Piece, State, Tree};
-use crate::{Call, Engine, Result, UsageShares, UsageTotals};
+use crate::{Call, Engine, Result, UsageShare, UsageTotals};
 
 /// Stands for the model of turns that name none.
 const NO_MODEL: &str = "unknown";
@@ -56,8 +56,24 @@ impl Models {
         }
     }
 
-    fn shares(self) -> UsageShares<String> {
-        UsageShares { each: self.each.into_iter().collect(), rest: self.rest }
+    fn shares(self) -> Vec<UsageShare> {
+        let each = self.each.into_iter().map(|(name, usage)| share(Some(name), usage));
+        let rest = (self.rest != Usage::default()).then(|| share(None, self.rest));
+        each.chain(rest).collect()
+    }
+}
+
+fn share(name: Option<String>, usage: Usage) -> UsageShare {
+    UsageShare { name, usage }
+}
+
+/// Adds a share under a name, or beyond the limit to the share without one.
+fn add_share(shares: &mut Vec<UsageShare>, limit: usize, name: String, usage: Usage) {
+    let full = shares.len() >= limit;
+    match shares.last_mut() {
+        Some(rest) if rest.name.is_none() => rest.usage.add(&usage),
+        _ if full => shares.push(share(None, usage)),
+        _ => shares.push(share(Some(name), usage)),
     }
 }
 
@@ -65,7 +81,7 @@ impl Models {
 fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTotals> {
     let mut models = Models::new(limit);
     let mut total = Usage::default();
-    let mut conversations = UsageShares::default();
+    let mut conversations = Vec::new();
     let mut after = None;
     loop {
         let found = records.conversations(&call.project, after, BATCH)?;
@@ -86,15 +102,11 @@ fn of_project(records: &dyn Read, call: &Call, limit: usize) -> Result<UsageTota
             if sum == Usage::default() {
                 continue;
             }
-            if conversations.each.len() < limit {
-                conversations.each.push((conversation.id.clone(), sum));
-            } else {
-                conversations.rest.add(&sum);
-            }
+            add_share(&mut conversations, limit, conversation.id.to_string(), sum);
         }
     }
     let models = models.shares();
-    Ok(UsageTotals { total, models, conversations, branches: UsageShares::default() })
+    Ok(UsageTotals { total, models, conversations, branches: Vec::new() })
 }
 
 /// One conversation and its branches.
@@ -141,7 +153,7 @@ fn of_conversation(
             next = places.as_mut().and_then(Iterator::next);
         }
     }
-    let mut branches = UsageShares::default();
+    let mut branches = Vec::new();
     for (name, pieces) in lines {
         let mut sum = Usage::default();
         for piece in pieces {
@@ -151,14 +163,10 @@ fn of_conversation(
         if sum == Usage::default() {
             continue;
         }
-        if branches.each.len() < limit {
-            branches.each.push((name, sum));
-        } else {
-            branches.rest.add(&sum);
-        }
+        add_share(&mut branches, limit, name.to_string(), sum);
     }
     let models = models.shares();
-    Ok(UsageTotals { total, models, branches, conversations: UsageShares::default() })
+    Ok(UsageTotals { total, models, branches, conversations: Vec::new() })
 }
 
 /// Visits the turns of a segment that tell their usage.

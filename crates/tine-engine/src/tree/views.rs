@@ -88,6 +88,7 @@ pub(crate) fn turn_with(
         origin: turn.origin,
         continues: None,
         presence,
+        outcome: None,
     }
 }
 
@@ -151,20 +152,18 @@ pub(crate) fn bookmark(records: &dyn Read, found: &Bookmark) -> Result<BookmarkV
     })
 }
 
-impl BranchView {
-    /// Writes the canonical form of what is kept of it.
-    pub(crate) fn write(&self, out: &mut String) {
-        let mut members = Members::begin(out);
-        members.plain("branch_id", Some(self.id));
-        members.text("conversation_id", Some(self.conversation.as_str()));
-        members.plain("created_at", Some(self.created_at));
-        members.plain("forked_from", self.forked_from);
-        members.text("name", Some(self.name.as_str()));
-        members.plain("tip", self.tip);
-        members.plain("tip_hash", self.tip_hash);
-        members.literal("version", self.version);
-        members.end();
-    }
+/// Writes the canonical form of a branch, as receipts hold it.
+pub(crate) fn write_branch(branch: &BranchView, out: &mut String) {
+    let mut members = Members::begin(out);
+    members.plain("branch_id", Some(branch.id));
+    members.text("conversation_id", Some(branch.conversation.as_str()));
+    members.plain("created_at", Some(branch.created_at));
+    members.plain("forked_from", branch.forked_from);
+    members.text("name", Some(branch.name.as_str()));
+    members.plain("tip", branch.tip);
+    members.plain("tip_hash", branch.tip_hash);
+    members.literal("version", branch.version);
+    members.end();
 }
 
 impl Receipt for BranchView {

@@ -36,7 +36,7 @@ fn a_turn_that_a_commit_covers_is_deleted_by_force_alone() {
         };
         let error =
             world.refused(Kind::Protected, |engine, call| engine.delete(call, delete(false)));
-        let listed = error.particulars().references;
+        let listed = error.details().references;
         assert_eq!(listed.len(), 1, "{error}");
         assert_eq!((listed[0].what.as_str(), &listed[0].name), ("commit", &made.hash.to_string()));
         world.engine.delete(&world.call, delete(true)).expect("a deletion by force");

@@ -18,8 +18,8 @@ fn diff(world: &World, talk: &ConversationId, from: &str, to: &str) -> Diff {
 fn spelled(change: &TurnChange) -> String {
     match change {
         TurnChange::Equal { to, .. } => format!("={}", to.text),
-        TurnChange::Lost(turn) => format!("-{}", turn.text),
-        TurnChange::Gained(turn) => format!("+{}", turn.text),
+        TurnChange::Lost { from: turn } => format!("-{}", turn.text),
+        TurnChange::Gained { to: turn } => format!("+{}", turn.text),
         TurnChange::Changed { words, .. } => words
             .iter()
             .map(|word| match word {

@@ -87,7 +87,7 @@ fn a_conflict_is_kept_until_somebody_decides_it() {
         let merged = world.merge(&talk, "side", "main");
         let fields: Vec<&str> = merged.conflicts.iter().map(|it| it.field.as_str()).collect();
         assert_eq!(fields, ["budget", "city"], "modified here, deleted there is one too");
-        let budget = &merged.conflicts[0].conflict;
+        let budget = &merged.conflicts[0];
         let sides: Vec<_> = budget.sides.iter().map(|side| side.json.clone()).collect();
         assert_eq!(sides, [Some(6_000_u64.into()), Some(4_000_u64.into())]);
         assert_eq!(budget.bases[0].json, Some(5_000_u64.into()));
@@ -128,7 +128,7 @@ fn a_dry_run_tells_what_would_come_of_a_merge_and_writes_nothing() {
         let before = world.export();
         let mut request = world.merging(&talk, "side", "main");
         request.dry_run = true;
-        request.summary = Summary::Made;
+        request.summary = Summary::Generated;
         let told = world.engine.merge(&world.call, request.clone()).expect("a rehearsal");
         assert_eq!(world.export(), before);
         assert_eq!(told.changes.len(), 1);

@@ -117,7 +117,7 @@ fn perform(world: &World, talk: &ConversationId, step: Step) -> Option<Result<()
         }
         Step::Merge { from, into, told } => {
             let mut request = world.merging(talk, branch(from), branch(into));
-            request.summary = if told { Summary::Made } else { Summary::None };
+            request.summary = if told { Summary::Generated } else { Summary::None };
             engine.merge(call, request).map(drop)
         }
         Step::Decide { on, side } => {

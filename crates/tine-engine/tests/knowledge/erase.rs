@@ -7,7 +7,7 @@ use tine_core::json::{Json, object};
 use tine_core::{ConversationId, EntityId, ProjectId, TurnId, facts::envelope};
 use tine_engine::{
     BundleRecord, Call, End, EntityQuery, Interpret, Interpreters, NewFact, NewRelationship,
-    NewSource, Page, PurgeTarget, RunStatus, StoreFacts, StoreTogether, StoreTurn,
+    NewSource, Page, PurgeTarget, RunStatus, StoreCombined, StoreFacts, StoreTurn,
 };
 use tine_store::{Detail, MemoryStore};
 
@@ -132,7 +132,7 @@ fn a_log_tells_of_every_source_and_run_of_one_store() {
             interpret: Interpret::Queue,
             ..StoreTurn::new("chat", "1", user(&format!("Ask Dr. {NAME}.")))
         };
-        let request = StoreTogether {
+        let request = StoreCombined {
             turn: Some(turn),
             source: Some(NewSource {
                 interpret: Interpret::Queue,
@@ -142,7 +142,7 @@ fn a_log_tells_of_every_source_and_run_of_one_store() {
                 entities: vec![fact("person", r#"{"name":"Ada"}"#)],
                 ..StoreFacts::default()
             }),
-            rehearse: false,
+            dry_run: false,
         };
         let done = world.engine.store_together(&world.call, request).expect("a store");
         let told = |kind: &str| {

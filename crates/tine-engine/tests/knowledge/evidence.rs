@@ -27,7 +27,7 @@ fn stored_and_erased(world: &World) {
     let promised = engine.promise_turn_id();
     let append = Append::to(talk.clone(), vec![bot("late March")]);
     let done = engine.append_read_from(call, Some(promised), append, heard("{\"raw\":1}\n"));
-    let turn = done.expect("turn and bytes").turns[0].0.id;
+    let turn = done.expect("turn and bytes").turns[0].id;
     assert_eq!(turn, promised);
     let source = engine.source_id_of(call, b"{\"raw\":1}\n");
     assert_eq!(engine.source(call, source).expect("the bytes").turn, Some(turn));

@@ -315,17 +315,17 @@ fn only_the_eight_types_of_relationship_are_taken() {
         assert_eq!(error.kind(), Kind::Invalid);
         assert!(error.to_string().contains("SUPERSEDES"), "{error}");
         for relation in tine_core::facts::Relation::ALL {
-            let (_, outcome) = world
+            let made = world
                 .engine
                 .create_relationship(&world.call, relate(relation.as_str()))
                 .expect("one of the eight");
-            assert_eq!(outcome, Outcome::Created);
+            assert_eq!(made.outcome, Some(Outcome::Created));
         }
-        let (_, again) = world
+        let again = world
             .engine
             .create_relationship(&world.call, relate("DEPENDS_ON"))
             .expect("the same again");
-        assert_eq!(again, Outcome::Reused);
+        assert_eq!(again.outcome, Some(Outcome::Reused));
         let query = RelationshipQuery::of(made.entities[1].entity);
         let found = world.engine.relationships(&world.call, query, Page::default());
         assert_eq!(found.expect("relationships").items.len(), 8);
@@ -390,7 +390,7 @@ fn a_turn_that_a_fact_was_taken_from_is_not_deleted_without_force() {
         };
         let error = world.engine.delete(&world.call, delete(false)).expect_err("a reference");
         assert_eq!(error.kind(), Kind::Protected);
-        assert_eq!(error.particulars().references.len(), 1);
+        assert_eq!(error.details().references.len(), 1);
         world.engine.delete(&world.call, delete(true)).expect("a deletion by force");
     });
 }
@@ -454,9 +454,9 @@ fn a_relationship_of_which_nothing_is_noted_says_so_in_one_way() {
         };
         let stored = world.engine.store_facts(&world.call, request).expect("facts");
         let nothing = Json::Object(fields("{}"));
-        assert_eq!(stored.relationships[0].0.metadata, nothing);
+        assert_eq!(stored.relationships[0].metadata, nothing);
         let [a, b] = [0, 1].map(|at| End::Entity(stored.entities[at].entity));
-        let (made, _) = world
+        let made = world
             .engine
             .create_relationship(&world.call, related("REFERS_TO", a, b))
             .expect("a relationship");

@@ -228,7 +228,7 @@ fn attachments_become_embeds_once_and_unknown_ones_are_refused() {
         let found = found.expect("relationships").items;
         assert_eq!(found.len(), 1);
         assert_eq!(
-            (found[0].label, found[0].target.to_string()),
+            (found[0].label(), found[0].target.to_string()),
             ("has attachment", photo.to_string())
         );
         let error = send("2", vec![SourceId::from_bytes([9; 16])]).expect_err("no such source");

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use tine_core::{Kind, Message, Role};
 use tine_engine::{
-    AsOf, Call, ConversationView, Interpret, NewSource, Page, RelationshipQuery, StoreFacts,
-    StoreTogether, StoreTurn,
+    AsOf, Call, ConversationView, Interpret, NewSource, Page, RelationshipQuery, StoreCombined,
+    StoreFacts, StoreTurn,
 };
 
 use super::fact;
 use crate::world::{World, for_each_store};
 
-fn exchange(text: &str) -> StoreTogether {
-    StoreTogether {
+fn exchange(text: &str) -> StoreCombined {
+    StoreCombined {
         turn: Some(StoreTurn::new("trip", "1", Message::text(Role::User, text))),
         source: Some(NewSource {
             content: Arc::new(b"Flight AB 123".to_vec()),
@@ -25,7 +25,7 @@ fn exchange(text: &str) -> StoreTogether {
             entities: vec![fact("person", r#"{"name":"Ada"}"#)],
             ..StoreFacts::default()
         }),
-        rehearse: false,
+        dry_run: false,
     }
 }
 
@@ -73,9 +73,9 @@ fn turn_bytes_and_facts_are_one_operation_that_hangs_together() {
 fn a_rehearsal_tells_what_would_happen_and_leaves_nothing() {
     for_each_store(|world| {
         let call = Call::by("tester").with_key("k");
-        let request = StoreTogether { rehearse: true, ..exchange("Ada flies") };
+        let request = StoreCombined { dry_run: true, ..exchange("Ada flies") };
         let done = world.engine.store_together(&call, request).expect("a rehearsal");
-        assert!(done.rehearsed);
+        assert!(done.dry_run);
         assert_eq!(done.parts.entities.len(), 1);
         assert!(conversations(world).is_empty());
         let entity = world.engine.entity(&call, done.parts.entities[0].entity, AsOf::default());
@@ -102,7 +102,7 @@ fn one_bad_part_refuses_all() {
         assert!(conversations(world).is_empty());
         assert!(world.engine.sources(&call, Page::default()).expect("a list").items.is_empty());
         let nothing =
-            world.engine.store_together(&call, StoreTogether::default()).expect_err("nothing");
+            world.engine.store_together(&call, StoreCombined::default()).expect_err("nothing");
         assert_eq!(nothing.kind(), Kind::Invalid);
     });
 }

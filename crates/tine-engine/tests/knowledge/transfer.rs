@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tine_core::{ConversationId, ProjectId};
 use tine_engine::{
     BundleRecord, Call, EntityQuery, Interpret, Merge, NewSource, Page, PurgeTarget, SearchQuery,
-    StoreFacts, StoreTogether, StoreTurn,
+    Separate, StoreCombined, StoreFacts, StoreTurn,
 };
 use tine_store::{Family, MemoryStore, Record};
 
@@ -46,6 +46,14 @@ pub(super) fn fill(world: &World) {
     ]);
     let merge = Merge { from: made.entities[1].entity, into: made.entities[0].entity };
     world.engine.merge_entities(&world.call, merge).expect("a merge");
+    let made = world.facts(vec![
+        fact("person", r#"{"name":"Grace Hopper","role":"admiral"}"#),
+        fact("person", r#"{"name":"Grace Hopper","role":"actress"}"#),
+    ]);
+    let entity = made.entities[0].entity;
+    let observations = vec![made.entities[1].observation];
+    let separate = Separate { entity, observations, into: None };
+    world.engine.separate_entity(&world.call, separate).expect("two");
 }
 
 fn everything(world: &World, call: &Call) -> String {
@@ -185,14 +193,14 @@ fn a_purge_that_is_brought_leaves_nothing_here_either() {
 fn what_was_purged_here_stays_so_when_it_comes_whole() {
     for_each_store(|world| {
         let other = World::seeded(Arc::new(MemoryStore::new()), 77);
-        let request = StoreTogether {
+        let request = StoreCombined {
             turn: Some(StoreTurn::new("chat", "1", user("See the ticket."))),
             source: Some(runs::source("text/plain", "Flight AB 123")),
             facts: Some(StoreFacts {
                 entities: vec![fact("person", r#"{"name":"Ada"}"#)],
                 ..StoreFacts::default()
             }),
-            rehearse: false,
+            dry_run: false,
         };
         let done = other.engine.store_together(&other.call, request).expect("a store");
         let bring = || {

@@ -238,7 +238,7 @@ fn without_a_conversation_one_is_minted_and_its_entity_names_it_too() {
         );
         let links = links.expect("relationships").items;
         assert_eq!(links.len(), 1);
-        assert_eq!((links[0].relation.as_str(), links[0].label), ("PART_OF", "contains message"));
+        assert_eq!((links[0].relation.as_str(), links[0].label()), ("PART_OF", "contains message"));
         let by_entity = world.store(&links[0].target.to_string(), "2", user("b"));
         assert_eq!(by_entity.conversation, first.conversation);
         assert_eq!(world.path(&first.conversation, "main"), "a b");

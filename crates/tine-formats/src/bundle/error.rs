@@ -309,3 +309,9 @@ impl Fault {
 fn or_null(digest: &Option<Digest>) -> String {
     digest.map_or_else(|| "null".to_owned(), |digest| digest.to_string())
 }
+
+impl From<BundleError> for tine_api::Error {
+    fn from(error: BundleError) -> Self {
+        tine_api::Error::new(error.kind(), error.to_string())
+    }
+}

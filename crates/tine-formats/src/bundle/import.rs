@@ -105,7 +105,7 @@ fn store(
         let done = outcome.map_err(|source| BundleError::Refused {
             conversation,
             line,
-            imported: total.clone(),
+            imported: total,
             source: Box::new(source),
         })?;
         total.conversations += done.conversations;

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tine_api::{Call, Operations, TopologyQuery, TurnRef, TurnView};
 use tine_core::json::{Number, Object, object};
 use tine_core::{ConversationId, Json, Reference, Timestamp, TurnId};
-use tine_engine::{Call, Operations, TopologyQuery, TurnRef, TurnView};
 use tine_store::Content;
 
 use super::{ExportError, branch_map, lines, path, text_part};

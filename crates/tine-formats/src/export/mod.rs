@@ -12,9 +12,9 @@ mod mapping;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
+use tine_api::{Call, Operations, PathPage, PathQuery};
 use tine_core::json::{Object, object};
 use tine_core::{ConversationId, Json, Reference, TurnId};
-use tine_engine::{Call, Operations, PathPage, PathQuery};
 
 use crate::render::{Format, OpenCalls, Options, RenderError, Rendered, render, whole_path};
 
@@ -37,7 +37,7 @@ pub enum Form {
 pub enum ExportError {
     /// The conversation could not be read.
     #[error(transparent)]
-    Engine(#[from] tine_engine::Error),
+    Engine(#[from] tine_api::Error),
     /// A path has no such form.
     #[error(transparent)]
     Render(#[from] RenderError),
@@ -98,7 +98,7 @@ fn lines(
 ) -> Result<Vec<Line>, ExportError> {
     let mut branches = engine.branches(call, id)?;
     branches.sort_by_key(|branch| (branch.name.as_str() != "main", branch.name.clone()));
-    let named = |branch: tine_engine::BranchView| Line {
+    let named = |branch: tine_api::BranchView| Line {
         branch: Some(branch.name.to_string()),
         tip: branch.tip,
     };

@@ -1,16 +1,8 @@
 //! Why a path is not rendered.
 
+use tine_api::TurnOpenCalls;
 use tine_core::json::JsonError;
 use tine_core::{Kind, TurnId};
-
-/// A turn with calls that nobody answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenCall {
-    /// The turn.
-    pub turn: TurnId,
-    /// The ids of its open calls.
-    pub calls: Vec<String>,
-}
 
 /// A rendering that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +13,7 @@ pub enum RenderError {
         "tool calls without results: {}; add the results, or render with open calls closed or kept",
         listed(.0)
     )]
-    OpenCalls(Vec<OpenCall>),
+    OpenCalls(Vec<TurnOpenCalls>),
     /// Not even the end of the path fits.
     #[error("the end of the path takes {needed} tokens; at most {limit} are allowed")]
     TooLong {
@@ -51,7 +43,19 @@ impl RenderError {
     }
 }
 
-fn listed(open: &[OpenCall]) -> String {
-    let one = |it: &OpenCall| format!("{} of turn {}", it.calls.join(", "), it.turn);
+fn listed(open: &[TurnOpenCalls]) -> String {
+    let one = |it: &TurnOpenCalls| format!("{} of turn {}", it.calls.join(", "), it.turn);
     open.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+impl From<RenderError> for tine_api::Error {
+    fn from(error: RenderError) -> Self {
+        let mut refusal = tine_api::Error::new(error.kind(), error.to_string());
+        match error {
+            RenderError::OpenCalls(open) => refusal.details.open_calls = open,
+            RenderError::TooLong { needed, .. } => refusal.details.needed_tokens = Some(needed),
+            RenderError::Corrupt { .. } => {}
+        }
+        refusal
+    }
 }

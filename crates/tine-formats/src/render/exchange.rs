@@ -13,7 +13,9 @@ use tine_core::{Digest, Role, TurnId};
 
 use super::notes::{Notes, Place};
 use super::script::{Part, Said, Script, ToolCall, What};
-use super::{Format, OpenCall, OpenCalls, Options, RenderError};
+use tine_api::TurnOpenCalls;
+
+use super::{Format, OpenCalls, Options, RenderError};
 
 /// What a call without a result is answered with.
 pub(super) const NO_RESULT: &str = "No result was recorded for this call.";
@@ -86,11 +88,11 @@ pub(super) fn refuse_open(script: &Script, choice: OpenCalls) -> Result<(), Rend
 }
 
 fn report(open: impl Iterator<Item = (TurnId, String)>) -> Result<(), RenderError> {
-    let mut found: Vec<OpenCall> = Vec::new();
+    let mut found: Vec<TurnOpenCalls> = Vec::new();
     for (turn, call) in open {
         match found.last_mut() {
             Some(last) if last.turn == turn => last.calls.push(call),
-            _ => found.push(OpenCall { turn, calls: vec![call] }),
+            _ => found.push(TurnOpenCalls { turn, calls: vec![call] }),
         }
     }
     if found.is_empty() { Ok(()) } else { Err(RenderError::OpenCalls(found)) }

@@ -19,6 +19,7 @@ mod anthropic;
 mod error;
 mod exchange;
 mod gemini;
+mod json;
 mod markdown;
 mod media;
 mod notes;
@@ -27,10 +28,13 @@ mod script;
 mod tail;
 mod tine;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use tine_api::{Call, Operations, PathPage, PathQuery};
 use tine_core::{Json, TurnId};
-use tine_engine::{Call, Operations, PathPage, PathQuery};
 
-pub use error::{OpenCall, RenderError};
+pub use error::RenderError;
+pub use json::RenderingJson;
 pub use notes::{Note, NoteKind};
 
 use notes::Notes;
@@ -148,7 +152,7 @@ pub enum Rendered {
 }
 
 /// Tokens of a rendering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tokens {
     /// How many.
     pub count: u64,
@@ -188,7 +192,7 @@ pub fn whole_path(
     engine: &dyn Operations,
     call: &Call,
     query: PathQuery,
-) -> tine_engine::Result<PathPage> {
+) -> tine_api::Result<PathPage> {
     let mut query = query;
     let mut path = engine.path(call, query.clone())?;
     while let Some(cursor) = path.next.take() {

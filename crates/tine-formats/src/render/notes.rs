@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use tine_api::PathPage;
 use tine_core::TurnId;
-use tine_engine::PathPage;
 
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline, with = "String")]
 pub enum NoteKind {
     /// It is not in the rendering.
     LeftOut,
@@ -31,11 +35,13 @@ impl NoteKind {
 }
 
 /// One thing that a rendering did not take over as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Note {
-    /// The turn; none for the root and for what belongs to no turn.
+    /// The turn; `null` for the root and for notes about no turn.
+    #[serde(rename = "turn_id")]
     pub turn: Option<TurnId>,
-    /// The block of that turn, from 0, when it is about one.
+    /// The block of that turn, from 0, if the note is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
     /// What was done.
     pub kind: NoteKind,

@@ -4,9 +4,9 @@
 //! each provider to pass on or to report. The root comes first, as something that the system
 //! said.
 
+use tine_api::{PathPage, TurnView};
 use tine_core::json::Object;
 use tine_core::{Json, Role, Status, TurnId};
-use tine_engine::{PathPage, TurnView};
 use tine_store::Content;
 
 use super::media::{self, Media};

@@ -11,8 +11,8 @@
 
 use std::collections::HashMap;
 
+use tine_api::{PathPage, TurnView};
 use tine_core::{Json, Role, TurnId};
-use tine_engine::{PathPage, TurnView};
 use tine_store::Content;
 
 use super::notes::{Notes, Place};

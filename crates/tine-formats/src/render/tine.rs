@@ -1,8 +1,8 @@
 //! Tine's own form: canonical messages, as an append takes them.
 
+use tine_api::{PathPage, TurnView};
 use tine_core::json::{Object, object};
 use tine_core::{Json, Status};
-use tine_engine::{PathPage, TurnView};
 use tine_store::Content;
 
 use super::notes::{Notes, Place};

@@ -40,7 +40,7 @@ fn act(engine: &Engine, turns: &mut Vec<TurnId>, (what, which, how): Act) {
                 _ => call,
             };
             engine.append(&keyed, request).map(|done| {
-                turns.extend(done.turns.iter().map(|(turn, _)| turn.id));
+                turns.extend(done.turns.iter().map(|turn| turn.id));
             })
         }
         (4 | 5, Some(turn)) => {

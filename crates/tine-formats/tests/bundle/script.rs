@@ -86,7 +86,7 @@ fn committed() -> Vec<u8> {
             Some(parent) => request.under(parent.into(), branch),
             None => request,
         };
-        engine.append(&call, request).unwrap().turns[0].0.id
+        engine.append(&call, request).unwrap().turns[0].id
     };
     let first = say("main", None, "Plan a trip to Tokyo.");
     engine.commit(&call, NewCommit::of(talk.id.clone(), "Research \"complete\"")).unwrap();
@@ -97,7 +97,7 @@ fn committed() -> Vec<u8> {
         into: None,
         message: None,
         author: None,
-        summary: Summary::Made,
+        summary: Summary::Generated,
         dry_run: false,
     };
     engine.merge(&call, merge).unwrap();

@@ -89,7 +89,7 @@ pub fn say(engine: &Engine, conversation: &str, texts: &[&str]) -> Vec<TurnId> {
     let roles = [Role::User, Role::Assistant].into_iter().cycle();
     let messages = texts.iter().zip(roles).map(|(text, role)| Message::text(role, *text)).collect();
     let done = engine.append(&call(), Append::to(id(conversation), messages)).unwrap();
-    done.turns.iter().map(|(turn, _)| turn.id).collect()
+    done.turns.iter().map(|turn| turn.id).collect()
 }
 
 pub fn create(engine: &Engine, conversation: &str) {
@@ -178,7 +178,7 @@ pub fn everything(engine: &Engine) -> Vec<&'static str> {
     engine.split(&call, SplitTurn { turn: here(osaka), offset: 10 }).unwrap();
     let more = Append::to(id("trip"), vec![Message::text(Role::Assistant, "Nara.")]);
     let below = more.under(reference("西"), "西");
-    let nara = engine.append(&call, below).unwrap().turns[0].0.id;
+    let nara = engine.append(&call, below).unwrap().turns[0].id;
     let delete = |turn, mode| Delete { turn: here(turn), mode, force: false, dry_run: false };
     let lost = engine
         .append(
@@ -190,7 +190,7 @@ pub fn everything(engine: &Engine) -> Vec<&'static str> {
             .under(nara.into(), "lost"),
         )
         .unwrap();
-    engine.delete(&call, delete(lost.turns[0].0.id, DeleteMode::Cascade)).unwrap();
+    engine.delete(&call, delete(lost.turns[0].id, DeleteMode::Cascade)).unwrap();
     engine.delete(&call, delete(nara, DeleteMode::Reparent)).unwrap();
     let undone = say(engine, "trip", &["Never mind."]);
     engine.undo(&call, &id("trip"), None).unwrap();

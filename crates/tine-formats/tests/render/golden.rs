@@ -8,8 +8,7 @@ use tine_engine::{
     Append, Call, Engine, FixedEntropy, ManualClock, NewConversation, PathPage, PathQuery,
     SplitTurn, TurnRef,
 };
-use tine_formats::render::{Format, Options, Rendered, render, whole_path};
-use tine_formats::{view, wire};
+use tine_formats::render::{Format, Note, Options, Rendered, render, whole_path};
 use tine_store::MemoryStore;
 
 use super::valid;
@@ -72,9 +71,9 @@ fn told(prompt: Option<&str>, messages: Vec<Json>) -> (Engine, Vec<TurnId>) {
         ..NewConversation::named("tower").unwrap()
     };
     engine.create_conversation(&call, new).unwrap();
-    let messages = wire::messages(messages, &Limits::default()).unwrap();
+    let messages = tine_api::bodies::messages(messages, &Limits::default()).unwrap();
     let said = engine.append(&call, Append::to(talk, messages)).unwrap();
-    (engine, said.turns.into_iter().map(|(turn, _)| turn.id).collect())
+    (engine, said.turns.into_iter().map(|turn| turn.id).collect())
 }
 
 fn golden(format: Format) -> String {
@@ -87,13 +86,12 @@ fn golden(format: Format) -> String {
             serde_json::to_string_pretty(&value).unwrap()
         }
     };
-    let notes = view::Rendering::from(rendering).notes;
-    let line = |note: view::Note| {
+    let line = |note: &Note| {
         let block = note.block.map_or(String::new(), |block| format!(" block {block}"));
-        let turn = note.turn_id.unwrap_or_else(|| "-".to_owned());
-        format!("{}: {} ({turn}{block}): {}", note.kind, note.what, note.why)
+        let turn = note.turn.map_or_else(|| "-".to_owned(), |turn| turn.to_string());
+        format!("{}: {} ({turn}{block}): {}", note.kind.as_str(), note.what, note.why)
     };
-    let notes: Vec<String> = notes.into_iter().map(line).collect();
+    let notes: Vec<String> = rendering.notes.iter().map(line).collect();
     format!("{body}\n\n{}\n", notes.join("\n"))
 }
 

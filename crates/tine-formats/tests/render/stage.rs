@@ -59,6 +59,7 @@ impl Stage {
             origin: Origin::default(),
             continues: None,
             presence: Presence::Live,
+            outcome: None,
         });
         self
     }

@@ -366,8 +366,8 @@ fn create_relationship(asked: &Asked, arguments: RelationshipArguments) -> Resul
         target: end(asked, "target", &arguments.target.into())?,
         metadata: metadata(arguments.metadata, asked)?,
     };
-    let (made, outcome) = asked.engine.create_relationship(&asked.call, request)?;
-    let outcome = forms::outcome(outcome);
+    let made = asked.engine.create_relationship(&asked.call, request)?;
+    let outcome = forms::outcome(made.outcome);
     let text = format!("{} {} {}: {outcome}.", made.source, made.relation, made.target);
     let mut form = forms::relationship(made);
     form["outcome"] = outcome.into();

@@ -8,14 +8,14 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tine_api::bodies::{self, Speaker};
 use tine_core::facts::envelope;
 use tine_core::{InterpretationId, Json};
 use tine_engine::{
-    Call, Interpret, NewFact, NewRelationship, NewSource, RelationshipView, StoreFacts,
-    StoreTogether, StoreTurn, StoredSource, StoredTurn,
+    Call, Interpret, NewFact, NewRelationship, NewSource, StoreCombined, StoreFacts, StoreTurn,
+    StoredSource, StoredTurn,
 };
 use tine_formats::redact;
-use tine_formats::wire::{self, Speaker};
 
 use super::{Asked, Effect, Spec, arguments, typed};
 use crate::answer::{Answer, Cuts, count, lean, list_or_null};
@@ -237,7 +237,7 @@ impl TurnArguments {
         let index = history.len();
         let mut messages = messages(history, limits)?;
         let said = strict(&Value::Object(fields), limits)?;
-        messages.push(wire::message(said, index, limits)?);
+        messages.push(bodies::message(said, index, limits)?);
         let mut call = asked.call.clone();
         if asked.options.redact {
             call = call.with_redacted(redact::messages(&mut messages));
@@ -470,13 +470,13 @@ fn store(asked: &Asked, arguments: StoreArguments) -> Result<Answer, Refusal> {
         return Err(Refusal::invalid("the envelope of a turn is stored by itself")
             .next("send the message as `turn` instead, or the envelope with store_unstructured"));
     }
-    together(asked, &call, StoreTogether { turn, source, facts, rehearse: !commit }, interpret)
+    together(asked, &call, StoreCombined { turn, source, facts, dry_run: !commit }, interpret)
 }
 
 fn together(
     asked: &Asked,
     call: &Call,
-    request: StoreTogether,
+    request: StoreCombined,
     interpret: Reading,
 ) -> Result<Answer, Refusal> {
     let done = asked.engine.store_together(call, request)?;
@@ -491,7 +491,7 @@ fn together(
     });
     let related: Vec<Value> = related.collect();
     let data = lean(json!({
-        "committed": !done.rehearsed,
+        "committed": !done.dry_run,
         "turn": done.turn.as_ref().map(|turn| Value::Object(forms::stored_turn(turn))),
         "conversation_id": done.turn.as_ref().map(|turn| turn.conversation.as_str()),
         "source_id": parts.source.or(parts.facts_source.map(|id| (id, tine_engine::Outcome::Reused)))
@@ -503,7 +503,7 @@ fn together(
         "warnings": list_or_null(parts.warnings.clone()),
         "replayed": if done.replayed { Value::Bool(true) } else { Value::Null },
     }));
-    let mut text = match done.rehearsed {
+    let mut text = match done.dry_run {
         true => "Nothing was stored (commit: false). It would store".to_owned(),
         false => "Stored".to_owned(),
     };
@@ -518,7 +518,7 @@ fn together(
         count(parts.entities.len(), "entities"),
         count(parts.relationships.len(), "relationships")
     ));
-    if done.rehearsed {
+    if done.dry_run {
         return Ok(Answer::new(text, data));
     }
     let data = match data {
@@ -572,12 +572,12 @@ fn store_structured(asked: &Asked, arguments: FactsArguments) -> Result<Answer, 
 
 fn stored_facts(asked: &Asked, call: &Call, request: StoreFacts) -> Result<Answer, Refusal> {
     let done = asked.engine.store_facts(call, request)?;
-    let related = done.relationships.iter().map(|(view, outcome): &(RelationshipView, _)| {
+    let related = done.relationships.iter().map(|view| {
         json!({
             "type": view.relation.as_str(),
             "source": view.source.to_string(),
             "target": view.target.to_string(),
-            "outcome": forms::outcome(*outcome),
+            "outcome": forms::outcome(view.outcome),
         })
     });
     let related: Vec<Value> = related.collect();

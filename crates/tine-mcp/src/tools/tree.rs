@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tine_api::bodies::Speaker;
 use tine_core::{Body, Name};
 use tine_engine::{
     Append, Edit, Error, Fork, ForkPoint, MoveBranch, OnConflict, Outcome, PathQuery, SearchQuery,
     Selection, TopologyQuery, TurnRef, WindowQuery,
 };
-use tine_formats::wire::Speaker;
-use tine_formats::{redact, render, view};
+use tine_formats::{redact, render};
 
 use super::memory::listed;
 use super::store::conversation_of;
@@ -335,7 +335,8 @@ fn rendered(
     options.budget =
         Some(render::Budget { max_tokens: asked_for, count: &tine_llm::tokens::count });
     let made = render::render(&path, &options)?;
-    let form = serde_json::to_value(view::Rendering::from(made)).unwrap_or_default();
+    let form =
+        serde_json::to_value(tine_formats::render::RenderingJson::from(made)).unwrap_or_default();
     let bytes = size(&form);
     if max_tokens.is_some() && bytes > MOST_RENDERED {
         let why = format!("the rendering has {bytes} bytes, more than an answer holds");
@@ -453,7 +454,7 @@ fn edit_turn(asked: &Asked, arguments: EditArguments) -> Result<Answer, Refusal>
     }
     let request = Edit { turn, body, branch: arguments.branch, reuse: true };
     let done = asked.engine.edit(&call, request)?;
-    let outcome = forms::outcome(done.outcome);
+    let outcome = forms::outcome(done.turn.outcome);
     let text = match &done.branch {
         Some(branch) => format!("Turn {} {outcome}; {} ends on it.", done.turn.id, branch.name),
         None => format!("Turn {} {outcome}; no branch moved.", done.turn.id),
@@ -535,7 +536,7 @@ fn append_turns(asked: &Asked, arguments: AppendArguments) -> Result<Answer, Ref
         ..Append::to(conversation, said)
     };
     let done = asked.engine.append(&call, request)?;
-    let made = done.turns.iter().filter(|(_, outcome)| *outcome == Outcome::Created).count();
+    let made = done.turns.iter().filter(|turn| turn.outcome == Some(Outcome::Created)).count();
     let left = done.turns.len().saturating_sub(APPENDED_SHOWN);
     let text = format!(
         "{made} turns created, {} reused; {} ends on {}.",
@@ -543,11 +544,11 @@ fn append_turns(asked: &Asked, arguments: AppendArguments) -> Result<Answer, Ref
         done.branch.name,
         done.branch.tip.map_or_else(|| "the root".to_owned(), |tip| tip.to_string())
     );
-    let turns = done.turns.iter().skip(left).map(|(turn, outcome)| {
+    let turns = done.turns.iter().skip(left).map(|turn| {
         json!({
             "turn_id": turn.id.to_string(),
             "turn_hash": turn.hash.to_string(),
-            "outcome": forms::outcome(*outcome),
+            "outcome": forms::outcome(turn.outcome),
         })
     });
     let turns: Vec<Value> = turns.collect();

@@ -205,8 +205,8 @@ fn change(change: TurnChange, cuts: &mut Cuts) -> Value {
         })
     };
     match change {
-        TurnChange::Lost(turn) => one("lost", turn),
-        TurnChange::Gained(turn) => one("gained", turn),
+        TurnChange::Lost { from } => one("lost", from),
+        TurnChange::Gained { to } => one("gained", to),
         TurnChange::Equal { from, to } => json!({
             "change": "equal",
             "from": from.id.to_string(),

@@ -1,8 +1,8 @@
 //! Bookmarks.
 
 use axum::http::Method;
-use tine_formats::view::Answer;
-use tine_formats::{view, wire};
+use tine_api::bodies;
+use tine_api::{Answer, BookmarkView};
 
 use super::{List, Listed, answer, name, parameters, turn};
 use crate::openapi::Operation;
@@ -34,24 +34,24 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<view::Bookmark>> {
+fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<BookmarkView>> {
     let found = asked.engine().bookmarks(&asked.call, query.page()?)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Bookmark>> {
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BookmarkView>> {
     let name = name(&path.name, asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().bookmark(&asked.call, &name)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().bookmark(&asked.call, &name)?)))
 }
 
-fn put(asked: &Asked, path: One, body: wire::PutBookmark) -> Answered<Answer<view::Bookmark>> {
+fn put(asked: &Asked, path: One, body: bodies::PutBookmark) -> Answered<Answer<BookmarkView>> {
     let name = name(&path.name, asked.engine().limits())?;
     let turn = turn(asked, &body.turn, body.conversation_id.as_deref())?;
-    Ok(Reply::ok(answer(asked, asked.engine().set_bookmark(&asked.call, name, turn)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().set_bookmark(&asked.call, name, turn)?)))
 }
 
-fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Bookmark>> {
+fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BookmarkView>> {
     let name = name(&path.name, asked.engine().limits())?;
     let gone = asked.engine().delete_bookmark(&asked.call, &name)?;
-    Ok(Reply::ok(answer(asked, gone.into())))
+    Ok(Reply::ok(answer(asked, gone)))
 }

@@ -1,8 +1,8 @@
 //! Branches.
 
 use axum::http::Method;
-use tine_formats::view::{Answer, Items};
-use tine_formats::{view, wire};
+use tine_api::bodies;
+use tine_api::{Answer, BranchView, Listing};
 
 use super::{List, answer, conversation, name, parameters};
 use crate::openapi::Operation;
@@ -60,31 +60,31 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn branch(asked: &Asked, found: tine_engine::BranchView) -> Reply<Answer<view::Branch>> {
+fn branch(asked: &Asked, found: tine_engine::BranchView) -> Reply<Answer<BranchView>> {
     let tag = etag(&found);
-    Reply::ok(answer(asked, found.into())).with_etag(tag)
+    Reply::ok(answer(asked, found)).with_etag(tag)
 }
 
-fn list(asked: &Asked, path: All, _: NoBody) -> Answered<List<view::Branch>> {
+fn list(asked: &Asked, path: All, _: NoBody) -> Answered<List<BranchView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().branches(&asked.call, &id)?;
-    let items = found.into_iter().map(view::Branch::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
-fn create(asked: &Asked, path: All, body: wire::NewBranch) -> Answered<Answer<view::Branch>> {
+fn create(asked: &Asked, path: All, body: bodies::NewBranch) -> Answered<Answer<BranchView>> {
     let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
     let made = asked.engine().fork(&asked.call, request)?;
     let tag = etag(&made);
-    Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
+    Ok(Reply::created(answer(asked, made)).with_etag(tag))
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Branch>> {
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BranchView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     Ok(branch(asked, asked.engine().branch(&asked.call, &id, &path.branch)?))
 }
 
-fn rename(asked: &Asked, path: One, body: wire::BranchPatch) -> Answered<Answer<view::Branch>> {
+fn rename(asked: &Asked, path: One, body: bodies::BranchPatch) -> Answered<Answer<BranchView>> {
     let limits = asked.engine().limits();
     let id = conversation(&path.conversation_id, limits)?;
     let name = name(&body.name, limits)?;
@@ -92,19 +92,19 @@ fn rename(asked: &Asked, path: One, body: wire::BranchPatch) -> Answered<Answer<
     Ok(branch(asked, done))
 }
 
-fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Branch>> {
+fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<BranchView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let gone = asked.engine().delete_branch(&asked.call, &id, &path.branch)?;
-    Ok(Reply::ok(answer(asked, gone.into())))
+    Ok(Reply::ok(answer(asked, gone)))
 }
 
-fn revert(asked: &Asked, path: One, body: wire::MoveBranch) -> Answered<Answer<view::Branch>> {
+fn revert(asked: &Asked, path: One, body: bodies::MoveBranch) -> Answered<Answer<BranchView>> {
     let limits = asked.engine().limits();
     let request = body.into_request(&path.conversation_id, &path.branch, limits)?;
     Ok(branch(asked, asked.engine().revert(&asked.call, request)?))
 }
 
-fn restore(asked: &Asked, path: One, body: wire::MoveBranch) -> Answered<Answer<view::Branch>> {
+fn restore(asked: &Asked, path: One, body: bodies::MoveBranch) -> Answered<Answer<BranchView>> {
     let limits = asked.engine().limits();
     let request = body.into_request(&path.conversation_id, &path.branch, limits)?;
     Ok(branch(asked, asked.engine().restore(&asked.call, request)?))

@@ -1,8 +1,8 @@
 //! The state of the store.
 
 use axum::http::Method;
-use tine_formats::view::Answer;
-use tine_formats::{view, wire};
+use tine_api::bodies;
+use tine_api::{Answer, Stats, Verified};
 
 use super::{Nowhere, answer, conversation, parameters};
 use crate::access::Access;
@@ -30,17 +30,17 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<view::Stats>> {
+fn stats(asked: &Asked, query: Of, _: NoBody) -> Answered<Answer<Stats>> {
     let limits = asked.engine().limits();
     let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
-    let mut stats = view::Stats::from(asked.engine().stats(&asked.call, id.as_ref())?);
+    let mut stats = asked.engine().stats(&asked.call, id.as_ref())?;
     if query.usage.unwrap_or(id.is_some()) {
-        stats = stats.with_usage(asked.engine().usage(&asked.call, id.as_ref())?);
+        stats.usage = Some(asked.engine().usage(&asked.call, id.as_ref())?);
     }
     Ok(Reply::ok(answer(asked, stats)))
 }
 
-fn verify(asked: &Asked, _: Nowhere, _: wire::Nothing) -> Answered<view::Verified> {
+fn verify(asked: &Asked, _: Nowhere, _: bodies::Nothing) -> Answered<Verified> {
     asked.caller.check_store(Access::Read)?;
-    Ok(Reply::ok(asked.engine().verify()?.into()))
+    Ok(Reply::ok(asked.engine().verify()?))
 }

@@ -1,11 +1,11 @@
 //! Commits: sealing turns, signing, merging, deciding.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, CommitView, Merged};
 use tine_core::{ConversationId, Json};
 use tine_engine::{Call, CommitQuery, Summary, Take};
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view::Answer;
-use tine_formats::{view, wire};
 
 use super::turns::add;
 use super::{List, OnlyProject, answer, conversation, page, parameters};
@@ -100,23 +100,19 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn create(asked: &Asked, _: OnlyProject, body: wire::NewCommit) -> Answered<Answer<view::Commit>> {
+fn create(asked: &Asked, _: OnlyProject, body: bodies::NewCommit) -> Answered<Answer<CommitView>> {
     let mut request = body.into_request(asked.engine().limits())?;
     let call = without_secrets(asked, [&mut request.message], []);
-    Ok(Reply::created(answer(asked, asked.engine().commit(&call, request)?.into())))
+    Ok(Reply::created(answer(asked, asked.engine().commit(&call, request)?)))
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<view::Commit>> {
+fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<CommitView>> {
     let limits = asked.engine().limits();
     let id = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
     found(asked, id, query.branch, (query.cursor, query.limit))
 }
 
-fn of_conversation(
-    asked: &Asked,
-    query: OfConversation,
-    _: NoBody,
-) -> Answered<List<view::Commit>> {
+fn of_conversation(asked: &Asked, query: OfConversation, _: NoBody) -> Answered<List<CommitView>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     found(asked, Some(id), query.branch, (query.cursor, query.limit))
 }
@@ -126,38 +122,38 @@ fn found(
     conversation: Option<ConversationId>,
     branch: Option<String>,
     (cursor, limit): (Option<String>, Option<u64>),
-) -> Answered<List<view::Commit>> {
+) -> Answered<List<CommitView>> {
     let (query, page) = (CommitQuery { conversation, branch }, page(cursor, limit)?);
-    Ok(Reply::ok(answer(asked, asked.engine().commits(&asked.call, query, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().commits(&asked.call, query, page)?)))
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Commit>> {
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<CommitView>> {
     let found = asked.engine().commit_by_hash(&asked.call, &path.commit)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
-fn sign(asked: &Asked, path: One, body: wire::SignCommit) -> Answered<Answer<view::Commit>> {
+fn sign(asked: &Asked, path: One, body: bodies::SignCommit) -> Answered<Answer<CommitView>> {
     let (key, value) = (&body.public_key, &body.value);
     let signed = asked.engine().sign_commit(&asked.call, &path.commit, key, value)?;
-    Ok(Reply::ok(answer(asked, signed.into())))
+    Ok(Reply::ok(answer(asked, signed)))
 }
 
-fn merge(asked: &Asked, _: OnlyProject, body: wire::Merge) -> Answered<Answer<view::Merged>> {
+fn merge(asked: &Asked, _: OnlyProject, body: bodies::Merge) -> Answered<Answer<Merged>> {
     let mut request = body.into_request(asked.engine().limits())?;
     let summary = match &mut request.summary {
         Summary::Text(words) => Some(words),
-        Summary::None | Summary::Made => None,
+        Summary::None | Summary::Generated => None,
     };
     let call = without_secrets(asked, request.message.iter_mut().chain(summary), []);
     let done = asked.engine().merge(&call, request)?;
-    Ok(Reply::made(done.commit.is_some(), answer(asked, done.into())))
+    Ok(Reply::made(done.commit.is_some(), answer(asked, done)))
 }
 
 fn resolve(
     asked: &Asked,
     path: OnBranch,
-    body: wire::ResolveConflicts,
-) -> Answered<Answer<view::Commit>> {
+    body: bodies::ResolveConflicts,
+) -> Answered<Answer<CommitView>> {
     let limits = asked.engine().limits();
     let mut request = body.into_request(&path.conversation_id, &path.branch, limits)?;
     let values = request.decisions.iter_mut().filter_map(|one| match &mut one.take {
@@ -166,7 +162,7 @@ fn resolve(
     });
     let call = without_secrets(asked, &mut request.message, values);
     let made = asked.engine().resolve_conflicts(&call, request)?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
 /// The call, with a note of the secrets that were taken out of what is about to be sealed, where

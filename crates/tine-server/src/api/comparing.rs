@@ -1,9 +1,9 @@
 //! What branches, turns and commits differ in, and where something comes from.
 
+use tine_api::bodies;
+use tine_api::{Answer, Bisected, Blamed, Diff, Drift, Listing};
 use tine_core::{Json, Kind, json};
 use tine_engine::{BisectQuery, BlameOf, BlameQuery, DiffQuery, Predicate, TurnRef};
-use tine_formats::view::{Answer, Items};
-use tine_formats::{view, wire};
 
 use super::{List, answer, conversation, id, parameters, turn};
 use crate::openapi::Operation;
@@ -79,23 +79,23 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn diff(asked: &Asked, query: Pair, _: NoBody) -> Answered<Answer<view::Diff>> {
+fn diff(asked: &Asked, query: Pair, _: NoBody) -> Answered<Answer<Diff>> {
     let limits = asked.engine().limits();
     let within = query.conversation_id.as_deref().map(|id| conversation(id, limits)).transpose()?;
     let request = DiffQuery {
         conversation: within,
         from: query.from,
         to: query.to,
-        limit: query.limit.map(|limit| wire::size("the limit", limit)).transpose()?,
+        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
     };
-    Ok(Reply::ok(answer(asked, asked.engine().diff(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().diff(&asked.call, request)?)))
 }
 
 fn end(asked: &Asked, at: Option<&str>, within: Option<&str>) -> Result<TurnRef, Problem> {
     turn(asked, at.unwrap_or("main"), within)
 }
 
-fn blame(asked: &Asked, query: Origin, _: NoBody) -> Answered<List<view::Blamed>> {
+fn blame(asked: &Asked, query: Origin, _: NoBody) -> Answered<List<Blamed>> {
     let of = match (query.text, query.entity_id, query.field) {
         (Some(text), None, None) => BlameOf::Text(text),
         (None, Some(entity), Some(field)) => BlameOf::Field { entity: id(&entity)?, field },
@@ -103,11 +103,11 @@ fn blame(asked: &Asked, query: Origin, _: NoBody) -> Answered<List<view::Blamed>
     };
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;
     let found = asked.engine().blame(&asked.call, BlameQuery { at, of })?;
-    let items = found.into_iter().map(view::Blamed::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
-fn bisect(asked: &Asked, query: First, _: NoBody) -> Answered<Answer<view::Bisected>> {
+fn bisect(asked: &Asked, query: First, _: NoBody) -> Answered<Answer<Bisected>> {
     let depth = asked.engine().limits().json_depth;
     let value = |text: String| json::parse(text.as_bytes(), depth).unwrap_or(Json::String(text));
     let predicate = match (query.contains, query.entity_id, query.field, query.value) {
@@ -122,13 +122,13 @@ fn bisect(asked: &Asked, query: First, _: NoBody) -> Answered<Answer<view::Bisec
     };
     let at = end(asked, query.at.as_deref(), query.conversation_id.as_deref())?;
     let found = asked.engine().bisect(&asked.call, BisectQuery { at, predicate })?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
-fn drift(asked: &Asked, query: OfBranch, _: NoBody) -> Answered<List<view::Drift>> {
+fn drift(asked: &Asked, query: OfBranch, _: NoBody) -> Answered<List<Drift>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let branch = query.branch.as_deref().unwrap_or("main");
     let found = asked.engine().drift(&asked.call, &id, branch)?;
-    let items = found.into_iter().map(view::Drift::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }

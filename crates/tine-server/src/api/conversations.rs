@@ -1,9 +1,10 @@
 //! Projects and conversations.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, ConversationView, Derived, Listing, ProjectView, Purged};
 use tine_core::Kind;
 use tine_engine::{ConversationPatch, Purge, PurgeTarget, RecentQuery};
-use tine_formats::{view, wire};
 
 use super::{List, Nowhere, OnlyProject, answer, conversation, page, parameters};
 use crate::openapi::{Link, Operation};
@@ -133,33 +134,33 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn create_project(asked: &Asked, _: Nowhere, _: wire::NewProject) -> Answered<view::Project> {
+fn create_project(asked: &Asked, _: Nowhere, _: bodies::NewProject) -> Answered<ProjectView> {
     let (project, new) = asked.engine().create_project(asked.project())?;
-    Ok(Reply::made(new, project.into()))
+    Ok(Reply::made(new, project))
 }
 
-fn list_projects(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<view::Items<view::Project>> {
+fn list_projects(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Listing<ProjectView>> {
     let only = asked.caller.only_project();
     let mut found = asked.engine().projects()?;
     found.retain(|project| only.as_ref().is_none_or(|only| *only == project.id));
-    Ok(Reply::ok(view::Items::all(found.into_iter().map(Into::into).collect())))
+    Ok(Reply::ok(Listing::all(found.into_iter().collect())))
 }
 
-fn get_project(asked: &Asked, _: ProjectPath, _: NoBody) -> Answered<view::Project> {
-    Ok(Reply::ok(asked.engine().project(asked.project())?.into()))
+fn get_project(asked: &Asked, _: ProjectPath, _: NoBody) -> Answered<ProjectView> {
+    Ok(Reply::ok(asked.engine().project(asked.project())?))
 }
 
 fn create(
     asked: &Asked,
     _: OnlyProject,
-    body: wire::NewConversation,
-) -> Answered<view::Answer<view::Conversation>> {
+    body: bodies::NewConversation,
+) -> Answered<Answer<ConversationView>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().create_conversation(&asked.call, request)?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
-fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<view::Conversation>> {
+fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<ConversationView>> {
     let archived = query.archived.unwrap_or(false);
     let page = page(query.cursor, query.limit)?;
     let found = match query.order.unwrap_or(Order::Made) {
@@ -174,46 +175,42 @@ fn list(asked: &Asked, query: Conversations, _: NoBody) -> Answered<List<view::C
             asked.engine().recent_conversations(&asked.call, &recent, page)?
         }
     };
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<view::Answer<view::Conversation>> {
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<ConversationView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().conversation(&asked.call, &id)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().conversation(&asked.call, &id)?)))
 }
 
 fn patch(
     asked: &Asked,
     path: One,
-    body: wire::ConversationPatch,
-) -> Answered<view::Answer<view::Conversation>> {
+    body: bodies::ConversationPatch,
+) -> Answered<Answer<ConversationView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let patch = body.into_request(asked.engine().limits())?;
     let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
-fn derive(asked: &Asked, path: One, body: wire::Derive) -> Answered<view::Answer<view::Derived>> {
+fn derive(asked: &Asked, path: One, body: bodies::Derive) -> Answered<Answer<Derived>> {
     let request = body.into_request(&path.conversation_id, asked.engine().limits())?;
     let done = asked.engine().derive(&asked.call, request)?;
-    Ok(Reply::made(done.created, answer(asked, done.into())))
+    Ok(Reply::made(done.created, answer(asked, done)))
 }
 
-fn archive(
-    asked: &Asked,
-    path: One,
-    body: wire::Archive,
-) -> Answered<view::Answer<view::Conversation>> {
+fn archive(asked: &Asked, path: One, body: bodies::Archive) -> Answered<Answer<ConversationView>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let archived = Some(body.archived.unwrap_or(true));
     let patch = ConversationPatch { archived, ..ConversationPatch::default() };
     let done = asked.engine().patch_conversation(&asked.call, &id, patch)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
-fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<view::Answer<view::Purged>> {
+fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let request = Purge { target: PurgeTarget::Conversation(id), confirm: body.confirm };
     let done = asked.engine().purge(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }

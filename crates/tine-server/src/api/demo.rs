@@ -2,9 +2,10 @@
 
 use crate::demo::Untold;
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, ConversationView};
 use tine_core::{ConversationId, Kind};
 use tine_formats::bundle::read_bundle;
-use tine_formats::{view, wire};
 
 use super::{OnlyProject, answer};
 use crate::openapi::Operation;
@@ -17,11 +18,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes.route(Method::POST, "/api/v1/demo", about, load)
 }
 
-fn load(
-    asked: &Asked,
-    _: OnlyProject,
-    _: wire::Nothing,
-) -> Answered<view::Answer<view::Conversation>> {
+fn load(asked: &Asked, _: OnlyProject, _: bodies::Nothing) -> Answered<Answer<ConversationView>> {
     let (engine, call) = (asked.engine(), &asked.call);
     let id = ConversationId::from_stored(crate::demo::CONVERSATION);
     let new = match engine.conversation(call, &id) {
@@ -36,5 +33,5 @@ fn load(
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Reply::made(new, answer(asked, engine.conversation(call, &id)?.into())))
+    Ok(Reply::made(new, answer(asked, engine.conversation(call, &id)?)))
 }

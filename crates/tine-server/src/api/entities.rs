@@ -1,10 +1,10 @@
 //! Entities: what holds of them, since when, and by which bytes.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, EntityView, FieldProvenance, Listing, ObservationView, TimelineEntry};
 use tine_core::EntityId;
 use tine_engine::{AsOf, EntityQuery};
-use tine_formats::view::{Answer, Items};
-use tine_formats::{view, wire};
 
 use super::{List, answer, conversation, id, page, parameters};
 use crate::openapi::{Link, Operation};
@@ -146,81 +146,81 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/timeline", about("getTimeline", "What has a date, in order"), timeline)
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<view::Entity>> {
+fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<EntityView>> {
     let wanted = EntityQuery {
         entity_type: query.entity_type,
         text: query.q,
         deleted: query.deleted.unwrap_or(false),
     };
     let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().entities(&asked.call, wanted, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().entities(&asked.call, wanted, page)?)))
 }
 
-fn get(asked: &Asked, query: OneAsOf, _: NoBody) -> Answered<Answer<view::Entity>> {
-    let moment = |what, text: Option<&str>| text.map(|text| wire::moment(what, text)).transpose();
+fn get(asked: &Asked, query: OneAsOf, _: NoBody) -> Answered<Answer<EntityView>> {
+    let moment = |what, text: Option<&str>| text.map(|text| bodies::moment(what, text)).transpose();
     let as_of = AsOf {
         observed: moment("at", query.at.as_deref())?,
         stored: moment("at_stored", query.at_stored.as_deref())?,
     };
     let entity = id(&query.entity)?;
-    Ok(Reply::ok(answer(asked, asked.engine().entity(&asked.call, entity, as_of)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().entity(&asked.call, entity, as_of)?)))
 }
 
-fn slots(asked: &Asked, query: OfTurn, _: NoBody) -> Answered<List<view::Entity>> {
+fn slots(asked: &Asked, query: OfTurn, _: NoBody) -> Answered<List<EntityView>> {
     let within = conversation(&query.conversation_id, asked.engine().limits())?;
     let found = asked.engine().slots(&asked.call, &within, &query.turn_id)?;
-    let items = found.into_iter().map(view::Entity::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
-fn observations(asked: &Asked, query: Observed, _: NoBody) -> Answered<List<view::Observation>> {
+fn observations(asked: &Asked, query: Observed, _: NoBody) -> Answered<List<ObservationView>> {
     let (entity, page) = (id(&query.entity)?, page(query.cursor, query.limit)?);
-    Ok(Reply::ok(answer(asked, asked.engine().observations(&asked.call, entity, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().observations(&asked.call, entity, page)?)))
 }
 
-fn provenance(asked: &Asked, query: OneField, _: NoBody) -> Answered<List<view::FieldProvenance>> {
+fn provenance(asked: &Asked, query: OneField, _: NoBody) -> Answered<List<FieldProvenance>> {
     let (entity, field) = (id(&query.entity)?, query.field.as_deref());
     let found = asked.engine().field_provenance(&asked.call, entity, field)?;
-    let items = found.into_iter().map(view::FieldProvenance::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
-fn correct(asked: &Asked, path: One, body: wire::Correct) -> Answered<Answer<view::Observation>> {
+fn correct(asked: &Asked, path: One, body: bodies::Correct) -> Answered<Answer<ObservationView>> {
     let request = body.into_request(id(&path.entity)?, asked.engine().limits())?;
-    Ok(Reply::created(answer(asked, asked.engine().correct(&asked.call, request)?.into())))
+    Ok(Reply::created(answer(asked, asked.engine().correct(&asked.call, request)?)))
 }
 
-fn merge(asked: &Asked, path: One, body: wire::MergeEntity) -> Answered<Answer<view::Entity>> {
+fn merge(asked: &Asked, path: One, body: bodies::MergeEntity) -> Answered<Answer<EntityView>> {
     let request = body.into_request(id(&path.entity)?)?;
-    Ok(Reply::ok(answer(asked, asked.engine().merge_entities(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().merge_entities(&asked.call, request)?)))
 }
 
 fn separate(
     asked: &Asked,
     path: One,
-    body: wire::SeparateEntity,
-) -> Answered<Answer<view::Entity>> {
+    body: bodies::SeparateEntity,
+) -> Answered<Answer<EntityView>> {
     let request = body.into_request(id(&path.entity)?)?;
-    Ok(Reply::ok(answer(asked, asked.engine().separate_entity(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().separate_entity(&asked.call, request)?)))
 }
 
-fn set_deleted(asked: &Asked, entity: &str, deleted: bool) -> Result<view::Entity, Problem> {
+fn set_deleted(asked: &Asked, entity: &str, deleted: bool) -> Result<EntityView, Problem> {
     let entity: EntityId = id(entity)?;
-    Ok(asked.engine().set_entity_deleted(&asked.call, entity, deleted)?.into())
+    Ok(asked.engine().set_entity_deleted(&asked.call, entity, deleted)?)
 }
 
-fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Entity>> {
+fn delete(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<EntityView>> {
     Ok(Reply::ok(answer(asked, set_deleted(asked, &path.entity, true)?)))
 }
 
-fn restore(asked: &Asked, path: One, _: wire::Nothing) -> Answered<Answer<view::Entity>> {
+fn restore(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<EntityView>> {
     Ok(Reply::ok(answer(asked, set_deleted(asked, &path.entity, false)?)))
 }
 
-fn timeline(asked: &Asked, query: Dated, _: NoBody) -> Answered<List<view::TimelineEntry>> {
-    let moment = |what, text: Option<&str>| text.map(|text| wire::moment(what, text)).transpose();
+fn timeline(asked: &Asked, query: Dated, _: NoBody) -> Answered<List<TimelineEntry>> {
+    let moment = |what, text: Option<&str>| text.map(|text| bodies::moment(what, text)).transpose();
     let from = moment("from", query.from.as_deref())?;
     let to = moment("to", query.to.as_deref())?;
     let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().timeline(&asked.call, from, to, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().timeline(&asked.call, from, to, page)?)))
 }

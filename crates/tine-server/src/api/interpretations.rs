@@ -1,12 +1,12 @@
 //! Runs of interpreters over sources.
 
 use std::time::{Duration, Instant};
+use tine_api::{Answer, Listing, Prompt, QueueStatus, RunComparison};
 
 use axum::http::Method;
+use tine_api::bodies;
 use tine_core::{Digest, InterpretationId, Kind, SourceId};
 use tine_engine::{InterpretationView, RunPair, RunQuery};
-use tine_formats::view::{Answer, Items};
-use tine_formats::{view, wire};
 
 use super::{List, OnlyProject, answer, id, page, parameters};
 use crate::access::Access;
@@ -138,30 +138,30 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/prompts/{hash}", about("getPrompt", "A prompt by its hash"), prompt)
 }
 
-fn shown(runs: Vec<InterpretationView>) -> Items<view::Interpretation> {
-    Items::all(runs.into_iter().map(view::Interpretation::from).collect())
+fn shown(runs: Vec<InterpretationView>) -> Listing<InterpretationView> {
+    Listing::all(runs.into_iter().collect())
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<view::Interpretation>> {
+fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<InterpretationView>> {
     let wanted = RunQuery { source: None, open: query.open.unwrap_or(false) };
     let page = page(query.cursor, query.limit)?;
     let found = asked.engine().interpretations(&asked.call, wanted, page)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
-fn of_source(asked: &Asked, query: OfSource, _: NoBody) -> Answered<List<view::Interpretation>> {
+fn of_source(asked: &Asked, query: OfSource, _: NoBody) -> Answered<List<InterpretationView>> {
     let source: SourceId = id(&query.source)?;
     let wanted = RunQuery { source: Some(source), open: query.open.unwrap_or(false) };
     let page = page(query.cursor, query.limit)?;
     let found = asked.engine().interpretations(&asked.call, wanted, page)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn reinterpret(
     asked: &Asked,
     _: OnlyProject,
-    body: wire::Reinterpret,
-) -> Answered<List<view::Interpretation>> {
+    body: bodies::Reinterpret,
+) -> Answered<List<InterpretationView>> {
     let request = body.into_request()?;
     let _room = asked.room_to_wait(request.wait)?;
     let made = asked.engine().reinterpret(&asked.call, request)?;
@@ -172,29 +172,29 @@ fn reinterpret(
 fn interpret(
     asked: &Asked,
     path: Over,
-    body: wire::InterpretSource,
-) -> Answered<Answer<view::Interpretation>> {
+    body: bodies::InterpretSource,
+) -> Answered<Answer<InterpretationView>> {
     let request = body.into_request(id(&path.source)?);
     let _room = asked.room_to_wait(request.wait)?;
     let made = asked.engine().reinterpret(&asked.call, request)?.pop();
     asked.app.bell.ring();
     let made = made.ok_or_else(|| Problem::new(Kind::Internal, "the run was not queued"))?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
-fn queue(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<Answer<view::QueueStatus>> {
-    Ok(Reply::ok(answer(asked, asked.engine().interpretation_queue(&asked.call)?.into())))
+fn queue(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<Answer<QueueStatus>> {
+    Ok(Reply::ok(answer(asked, asked.engine().interpretation_queue(&asked.call)?)))
 }
 
-fn get(asked: &Asked, query: One, _: NoBody) -> Answered<Answer<view::Interpretation>> {
+fn get(asked: &Asked, query: One, _: NoBody) -> Answered<Answer<InterpretationView>> {
     let run = id(&query.interpretation)?;
     let found = match query.wait.unwrap_or(false) {
         true => ended(asked, run)?,
         false => asked.engine().interpretation(&asked.call, run)?,
     };
     let told = match query.include {
-        Some(WithBytes::Bytes) => found.into(),
-        None => view::Interpretation::without_bytes(found),
+        Some(WithBytes::Bytes) => found,
+        None => InterpretationView::without_bytes(found),
     };
     Ok(Reply::ok(answer(asked, told)))
 }
@@ -219,21 +219,21 @@ fn ended(asked: &Asked, run: InterpretationId) -> Result<InterpretationView, Pro
     }
 }
 
-fn retry(asked: &Asked, path: Named, _: wire::Nothing) -> Answered<Answer<view::Interpretation>> {
+fn retry(asked: &Asked, path: Named, _: bodies::Nothing) -> Answered<Answer<InterpretationView>> {
     let made = asked.engine().retry_interpretation(&asked.call, id(&path.interpretation)?)?;
     asked.app.bell.ring();
-    Ok(Reply::created(answer(asked, view::Interpretation::without_bytes(made))))
+    Ok(Reply::created(answer(asked, InterpretationView::without_bytes(made))))
 }
 
-fn compare(asked: &Asked, query: Compared, _: NoBody) -> Answered<Answer<view::RunComparison>> {
+fn compare(asked: &Asked, query: Compared, _: NoBody) -> Answered<Answer<RunComparison>> {
     let pair = RunPair { before: id(&query.interpretation)?, after: id(&query.with)? };
-    Ok(Reply::ok(answer(asked, asked.engine().compare_interpretations(&asked.call, pair)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().compare_interpretations(&asked.call, pair)?)))
 }
 
-fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<view::Prompt>> {
+fn prompt(asked: &Asked, path: PromptNamed, _: NoBody) -> Answered<Answer<Prompt>> {
     let hash: Digest = path.hash.parse().map_err(|error: tine_core::hash::DigestError| {
         Problem::new(Kind::Invalid, error.to_string())
     })?;
     let prompt = asked.engine().prompt(&asked.call, hash)?;
-    Ok(Reply::ok(answer(asked, view::Prompt { prompt_hash: hash.to_hex(), prompt })))
+    Ok(Reply::ok(answer(asked, Prompt { prompt_hash: hash.to_hex(), prompt })))
 }

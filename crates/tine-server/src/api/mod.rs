@@ -20,18 +20,18 @@ mod turns;
 mod visited;
 
 use std::str::FromStr;
+use tine_api::{Answer, Listing};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tine_core::{ConversationId, Limits, Name, Reference};
 use tine_engine::{Page, TurnRef};
-use tine_formats::view::{Answer, Items};
 
 use crate::problem::Problem;
 use crate::route::{Asked, Parameters, Routes};
 
 /// A page of a list.
-pub(crate) type List<T> = Answer<Items<T>>;
+pub(crate) type List<T> = Answer<Listing<T>>;
 
 /// Every route under `/api/v1`.
 pub(crate) fn routes() -> Routes {
@@ -101,7 +101,7 @@ impl Parameters for Nowhere {
 }
 
 pub(crate) fn page(cursor: Option<String>, limit: Option<u64>) -> Result<Page, Problem> {
-    let limit = limit.map(|limit| tine_formats::wire::size("the limit", limit)).transpose()?;
+    let limit = limit.map(|limit| tine_api::bodies::size("the limit", limit)).transpose()?;
     Ok(Page { cursor, limit })
 }
 

@@ -3,8 +3,8 @@
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tine_api::{Answer, Listing};
 use tine_core::{Kind, TurnId};
-use tine_formats::view::{Answer, Items};
 
 use super::{List, Nowhere, OnlyProject, answer, parameters};
 use crate::openapi::Operation;
@@ -49,7 +49,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Items<Model>> {
+fn list(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Listing<Model>> {
     let models = asked.app.options.models.iter().enumerate();
     let models = models.map(|(at, (name, model))| Model {
         name: name.clone(),
@@ -57,11 +57,11 @@ fn list(asked: &Asked, _: Nowhere, _: NoBody) -> Answered<Items<Model>> {
         model: model.name().to_owned(),
         default: at == 0,
     });
-    Ok(Reply::ok(Items::all(models.collect())))
+    Ok(Reply::ok(Listing::all(models.collect())))
 }
 
 fn replies(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<List<InWork>> {
-    Ok(Reply::ok(answer(asked, Items::all(asked.app.replies.of(asked.project())))))
+    Ok(Reply::ok(answer(asked, Listing::all(asked.app.replies.of(asked.project())))))
 }
 
 fn stop(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<InWork>> {

@@ -1,9 +1,9 @@
 //! The operation log of a conversation, undoing and redoing.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, OperationView, Undone};
 use tine_core::Kind;
-use tine_formats::view::Answer;
-use tine_formats::{view, wire};
 
 use super::{List, answer, conversation, page, parameters};
 use crate::openapi::Operation;
@@ -46,11 +46,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<view::Operation>> {
+fn list(asked: &Asked, query: All, _: NoBody) -> Answered<List<OperationView>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let page = page(query.cursor, query.limit)?;
     let found = asked.engine().operations(&asked.call, &id, page)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }
 
 fn number(text: &str) -> Result<Option<u64>, Problem> {
@@ -64,14 +64,14 @@ fn number(text: &str) -> Result<Option<u64>, Problem> {
     }
 }
 
-fn undo(asked: &Asked, path: One, _: wire::Nothing) -> Answered<Answer<view::Undone>> {
+fn undo(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<Undone>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let done = asked.engine().undo(&asked.call, &id, number(&path.operation)?)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
-fn redo(asked: &Asked, path: One, _: wire::Nothing) -> Answered<Answer<view::Undone>> {
+fn redo(asked: &Asked, path: One, _: bodies::Nothing) -> Answered<Answer<Undone>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let done = asked.engine().redo(&asked.call, &id, number(&path.operation)?)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }

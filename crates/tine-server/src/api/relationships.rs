@@ -1,10 +1,10 @@
 //! How things hang together, and what types of entities hold.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::bodies::EndIds;
+use tine_api::{Answer, Listing, RelationshipView, Removed};
 use tine_engine::{Outcome, RelationshipQuery};
-use tine_formats::view::{Answer, Items};
-use tine_formats::wire::EndIds;
-use tine_formats::{view, wire};
 
 use super::{List, OnlyProject, answer, page, parameters};
 use crate::openapi::Operation;
@@ -22,7 +22,7 @@ parameters!(Related {
     /// Only those of this conversation.
     conversation_id: Option<String>,
     /// Only those that lead away from it, or to it; `both` without it.
-    direction: Option<wire::Direction>,
+    direction: Option<bodies::Direction>,
     /// Only those of this type.
     r#type: Option<String>,
     /// Goes on behind an earlier page.
@@ -111,7 +111,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(asked: &Asked, query: Related, _: NoBody) -> Answered<List<view::Relationship>> {
+fn list(asked: &Asked, query: Related, _: NoBody) -> Answered<List<RelationshipView>> {
     let end = EndIds {
         entity_id: query.entity_id,
         turn_id: query.turn_id,
@@ -125,21 +125,21 @@ fn list(asked: &Asked, query: Related, _: NoBody) -> Answered<List<view::Relatio
         relation: query.r#type,
     };
     let page = page(query.cursor, query.limit)?;
-    Ok(Reply::ok(answer(asked, asked.engine().relationships(&asked.call, wanted, page)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().relationships(&asked.call, wanted, page)?)))
 }
 
 fn create(
     asked: &Asked,
     _: OnlyProject,
-    body: wire::NewRelationship,
-) -> Answered<Answer<view::Relationship>> {
+    body: bodies::NewRelationship,
+) -> Answered<Answer<RelationshipView>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().create_relationship(&asked.call, request)?;
-    Ok(Reply::made(made.1 == Outcome::Created, answer(asked, made.into())))
+    Ok(Reply::made(made.outcome == Some(Outcome::Created), answer(asked, made)))
 }
 
-fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<view::Removed>> {
-    let request = wire::NewRelationship {
+fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<Removed>> {
+    let request = bodies::NewRelationship {
         relation: query.r#type,
         source_entity_id: query.source_entity_id,
         source_turn_id: query.source_turn_id,
@@ -149,30 +149,38 @@ fn delete(asked: &Asked, query: Removal, _: NoBody) -> Answered<Answer<view::Rem
         target_turn_id: query.target_turn_id,
         target_source_id: query.target_source_id,
         target_conversation_id: query.target_conversation_id,
-        ..wire::NewRelationship::default()
+        ..bodies::NewRelationship::default()
     };
     let request = request.into_request(asked.engine().limits())?;
     asked.engine().delete_relationship(&asked.call, request)?;
-    Ok(Reply::ok(answer(asked, view::Removed { deleted: true })))
+    Ok(Reply::ok(answer(asked, Removed { deleted: true })))
 }
 
-fn list_schemas(asked: &Asked, _: OnlyProject, _: NoBody) -> Answered<List<view::EntitySchema>> {
+fn list_schemas(
+    asked: &Asked,
+    _: OnlyProject,
+    _: NoBody,
+) -> Answered<List<tine_core::facts::Schema>> {
     let found = asked.engine().schemas(&asked.call)?;
-    let items = found.into_iter().map(view::EntitySchema::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn register(
     asked: &Asked,
     _: OnlyProject,
-    body: wire::NewSchema,
-) -> Answered<Answer<view::EntitySchema>> {
+    body: bodies::NewSchema,
+) -> Answered<Answer<tine_core::facts::Schema>> {
     let request = body.into_request(asked.engine().limits())?;
     let made = asked.engine().register_schema(&asked.call, request)?;
-    Ok(Reply::created(answer(asked, made.into())))
+    Ok(Reply::created(answer(asked, made)))
 }
 
-fn get_schema(asked: &Asked, query: SchemaOf, _: NoBody) -> Answered<Answer<view::EntitySchema>> {
+fn get_schema(
+    asked: &Asked,
+    query: SchemaOf,
+    _: NoBody,
+) -> Answered<Answer<tine_core::facts::Schema>> {
     let found = asked.engine().schema(&asked.call, &query.entity_type, query.version)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }

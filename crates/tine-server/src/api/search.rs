@@ -1,9 +1,9 @@
 //! Full-text search.
 
+use tine_api::bodies;
+use tine_api::{Answer, SearchPage};
 use tine_core::Timestamp;
 use tine_engine::SearchQuery;
-use tine_formats::view::{Answer, SearchPage};
-use tine_formats::wire;
 
 use super::{answer, conversation, parameters};
 use crate::openapi::Operation;
@@ -19,7 +19,7 @@ parameters!(Words {
     /// Only on the path of this branch: its name, with a conversation, or its id.
     branch: Option<String>,
     /// Only by this speaker.
-    role: Option<wire::Speaker>,
+    role: Option<bodies::Speaker>,
     /// Not earlier than this time.
     since: Option<String>,
     /// Earlier than this time.
@@ -47,15 +47,15 @@ fn search(asked: &Asked, query: Words, _: NoBody) -> Answered<Answer<SearchPage>
         words: query.q,
         conversation: id,
         branch: query.branch,
-        role: query.role.map(wire::Speaker::role),
+        role: query.role.map(bodies::Speaker::role),
         from: query.since.as_deref().map(time).transpose()?,
         to: query.until.as_deref().map(time).transpose()?,
         tags: tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         archived: query.archived.unwrap_or(false),
         cursor: query.cursor,
-        limit: query.limit.map(|limit| wire::size("the limit", limit)).transpose()?,
+        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
     };
-    Ok(Reply::ok(answer(asked, asked.engine().search(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().search(&asked.call, request)?)))
 }
 
 fn time(text: &str) -> Result<Timestamp, Problem> {

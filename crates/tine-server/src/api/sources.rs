@@ -1,9 +1,9 @@
 //! Sources without their bytes; those come and go elsewhere, piece by piece.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{Answer, Purged, SourceView};
 use tine_engine::{Purge, PurgeTarget};
-use tine_formats::view::Answer;
-use tine_formats::{view, wire};
 
 use super::{List, Listed, answer, id, parameters};
 use crate::openapi::Operation;
@@ -33,15 +33,15 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<view::Source>> {
-    Ok(Reply::ok(answer(asked, asked.engine().sources(&asked.call, query.page()?)?.into())))
+fn list(asked: &Asked, query: Listed, _: NoBody) -> Answered<List<SourceView>> {
+    Ok(Reply::ok(answer(asked, asked.engine().sources(&asked.call, query.page()?)?)))
 }
 
-fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::Source>> {
-    Ok(Reply::ok(answer(asked, asked.engine().source(&asked.call, id(&path.source)?)?.into())))
+fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<SourceView>> {
+    Ok(Reply::ok(answer(asked, asked.engine().source(&asked.call, id(&path.source)?)?)))
 }
 
-fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<Answer<view::Purged>> {
+fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let request = Purge { target: PurgeTarget::Source(id(&path.source)?), confirm: body.confirm };
-    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?)))
 }

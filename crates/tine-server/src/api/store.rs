@@ -1,12 +1,14 @@
 //! Storing: turns of hosts that track no branches, and facts that a caller structured itself.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::bodies::StoreParts;
+use tine_api::{
+    Answer, Leading, RunSummary, StoredFactsAnswer, StoredSourceAnswer, StoredTurnAnswer,
+};
 use tine_core::{Digest, Json};
 use tine_engine::{Call, Interpret, NewSource, Outcome, Reinterpret};
 use tine_formats::redact::{self, Redacted};
-use tine_formats::view::{Answer, Leading};
-use tine_formats::wire::StoreParts;
-use tine_formats::{view, wire};
 
 use super::turns::add;
 use super::{OnlyProject, answer, parameters};
@@ -79,11 +81,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn store_turn(
     asked: &Asked,
     query: StoreTurnQuery,
-    body: wire::StoreTurn,
-) -> Answered<Leading<view::StoredTurn>> {
+    body: bodies::StoreTurn,
+) -> Answered<Leading<StoredTurnAnswer>> {
     let mut body = body;
     let with_turn = body.return_turn || query.include == Some(WithTurn::Turn);
-    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let mut request = body.into_request(asked.engine().limits())?;
     if asked.app.options.redact {
         add(&mut redacted, redact::messages(std::slice::from_mut(&mut request.message)));
@@ -97,7 +99,7 @@ fn store_turn(
     }
     let tag = etag(&done.branch);
     let new = done.outcome == Outcome::Created && !done.replayed;
-    let told = view::StoredTurn { redacted, ..view::StoredTurn::new(done, with_turn) };
+    let told = StoredTurnAnswer { redacted, ..StoredTurnAnswer::new(done, with_turn) };
     Ok(Reply::made(new, Leading::new(asked.project(), told)).with_etag(tag))
 }
 
@@ -108,9 +110,13 @@ fn step(call: &Call, name: &str) -> Call {
     Call { idempotency_key, ..call.clone() }
 }
 
-fn store(asked: &Asked, _: OnlyProject, body: wire::Store) -> Answered<Answer<view::StoredFacts>> {
+fn store(
+    asked: &Asked,
+    _: OnlyProject,
+    body: bodies::Store,
+) -> Answered<Answer<StoredFactsAnswer>> {
     let (engine, mut body) = (asked.engine(), body);
-    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let StoreParts { mut file, mut facts, run } = body.into_parts(engine.limits())?;
     if asked.app.options.redact {
         if let Some(file) = &mut file {
@@ -131,13 +137,13 @@ fn store(asked: &Asked, _: OnlyProject, body: wire::Store) -> Answered<Answer<vi
         Some(file) => Some(keep(asked, &call, file, facts.is_some())?),
     };
     let Some(mut facts) = facts else {
-        let kept = kept.map(|kept| view::StoredSource::new(kept, false));
+        let kept = kept.map(|kept| StoredSourceAnswer::new(kept, false));
         let kept = kept.ok_or_else(|| {
             let why = "there is nothing to store: no entity, no relationship, no file";
             Problem::new(tine_core::Kind::Invalid, why)
         })?;
-        let new = kept.outcome == view::outcome_name(Outcome::Created) && !kept.replayed;
-        let told = view::StoredFacts { redacted, ..view::StoredFacts::of_file(kept) };
+        let new = kept.outcome == Outcome::Created && !kept.replayed;
+        let told = StoredFactsAnswer { redacted, ..StoredFactsAnswer::of_file(kept) };
         return Ok(Reply::made(new, answer(asked, told)));
     };
     if let Some(kept) = &kept {
@@ -157,9 +163,9 @@ fn store(asked: &Asked, _: OnlyProject, body: wire::Store) -> Answered<Answer<vi
     if interpretation.is_some() {
         asked.app.bell.ring();
     }
-    let told = view::StoredFacts {
-        file: kept.map(|kept| view::StoredSource::new(kept, false)),
-        interpretation: interpretation.as_ref().map(view::RunInBrief::from),
+    let told = StoredFactsAnswer {
+        file: kept.map(|kept| StoredSourceAnswer::new(kept, false)),
+        interpretation: interpretation.as_ref().map(RunSummary::from),
         redacted,
         ..done.into()
     };

@@ -1,8 +1,7 @@
 //! What another store compares before it asks for what it has not.
 
+use tine_api::{Answer, Listing, LogEnd, LogHashes, LogMerges};
 use tine_core::Kind;
-use tine_formats::view;
-use tine_formats::view::{Answer, Items};
 
 use super::{List, answer, conversation, page, parameters};
 use crate::openapi::Operation;
@@ -45,22 +44,22 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/api/v1/sync/merges", about("listMerges", "What a log has from other logs"), merges)
 }
 
-fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<view::LogEnd>> {
+fn logs(asked: &Asked, query: Ends, _: NoBody) -> Answered<List<LogEnd>> {
     let (engine, call) = (asked.engine(), &asked.call);
     let page = page(query.cursor, query.limit)?;
     let found = match query.conversation_id {
-        None => engine.log_ends(call, page)?.into(),
+        None => engine.log_ends(call, page)?,
         Some(id) => {
             let conversation = conversation(&id, engine.limits())?;
             let end = engine.log_end(call, &conversation)?;
-            let end = end.map(|end| tine_engine::LogEnd { conversation, end }.into());
-            Items::all(end.into_iter().collect())
+            let end = end.map(|end| tine_engine::LogEnd { conversation, end });
+            Listing::all(end.into_iter().collect())
         }
     };
     Ok(Reply::ok(answer(asked, found)))
 }
 
-fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<view::LogHashes>> {
+fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<LogHashes>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let entries: Vec<u64> =
         query.seq.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| {
@@ -71,14 +70,13 @@ fn hashes(asked: &Asked, query: Hashes, _: NoBody) -> Answered<Answer<view::LogH
         let why = format!("at most {ENTRIES} entries at once, not {}", entries.len());
         return Err(Problem::new(Kind::TooLarge, why));
     }
-    let found = asked.engine().log_hashes(&asked.call, &id, &entries)?;
-    let hashes = found.into_iter().map(|hash| hash.map(|hash| hash.to_string())).collect();
-    Ok(Reply::ok(answer(asked, view::LogHashes { hashes })))
+    let hashes = asked.engine().log_hashes(&asked.call, &id, &entries)?;
+    Ok(Reply::ok(answer(asked, LogHashes { hashes })))
 }
 
-fn merges(asked: &Asked, query: Merges, _: NoBody) -> Answered<Answer<view::LogMerges>> {
+fn merges(asked: &Asked, query: Merges, _: NoBody) -> Answered<Answer<LogMerges>> {
     let id = conversation(&query.conversation_id, asked.engine().limits())?;
     let behind = query.behind.unwrap_or_default();
     let found = asked.engine().log_merges(&asked.call, &id, behind)?;
-    Ok(Reply::ok(answer(asked, found.into())))
+    Ok(Reply::ok(answer(asked, found)))
 }

@@ -1,14 +1,18 @@
 //! Turns: appending, reading, editing.
 
 use axum::http::Method;
+use tine_api::bodies;
+use tine_api::{
+    Answer, Appended, BranchView, Deleted, Edited, Injected, Listing, OutlineColumns, PathPage,
+    Purged, SplitDone, Tail, TopologyPage, TurnRings, TurnView, TurnWithRings, Window,
+};
 use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::{
     Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge, PurgeTarget,
     Selection, TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::redact::Redacted;
-use tine_formats::view::{Answer, Items};
-use tine_formats::{redact, render, view, wire};
+use tine_formats::{redact, render};
 use tine_store::Content;
 
 use super::{List, answer, conversation, name, parameters, reference, turn};
@@ -29,7 +33,7 @@ parameters!(BranchTurns {
     /// The branch whose path is read, by name or id; `main` without it.
     branch: Option<String>,
     /// Only turns of this role.
-    role: Option<wire::Speaker>,
+    role: Option<bodies::Speaker>,
     /// Goes on behind an earlier page.
     cursor: Option<String>,
     /// Turns in a page.
@@ -249,21 +253,17 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
 }
 
-fn append(
-    asked: &Asked,
-    path: InConversation,
-    body: wire::Append,
-) -> Answered<Answer<view::Appended>> {
+fn append(asked: &Asked, path: InConversation, body: bodies::Append) -> Answered<Answer<Appended>> {
     let mut body = body;
-    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let mut request = body.into_request(&path.conversation_id, asked.engine().limits())?;
     if asked.app.options.redact {
         add(&mut redacted, redact::messages(&mut request.messages));
     }
     let done = asked.engine().append(&asked.call.clone().with_redacted(redacted), request)?;
-    let new = done.turns.iter().any(|(_, outcome)| *outcome == Outcome::Created);
+    let new = done.turns.iter().any(|turn| turn.outcome == Some(Outcome::Created));
     let tag = etag(&done.branch);
-    Ok(Reply::made(new && !done.replayed, answer(asked, done.into())).with_etag(tag))
+    Ok(Reply::made(new && !done.replayed, answer(asked, done)).with_etag(tag))
 }
 
 /// Counts by kind, with more of them.
@@ -274,56 +274,56 @@ pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
     }
 }
 
-fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<view::Path>> {
+fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<PathPage>> {
     let engine = asked.engine();
     let id = conversation(&query.conversation_id, engine.limits())?;
     let branch = engine.branch(&asked.call, &id, query.branch.as_deref().unwrap_or("main"))?;
     let to = reference(&branch.id.to_string())?;
-    let limit = query.limit.map(|limit| wire::size("the limit", limit)).transpose()?;
+    let limit = query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?;
     let mut request = PathQuery::of(id).to(to);
     (request.cursor, request.limit) = (query.cursor, limit);
     let mut found = engine.path(&asked.call, request)?;
     if let Some(role) = query.role {
         found.turns.retain(|turn| turn.role.as_str() == role.as_str());
     }
-    Ok(Reply::bytes(view::bytes::path(asked.project(), &found)).with_etag(etag(&branch)))
+    Ok(Reply::ok(answer(asked, found)).with_etag(etag(&branch)))
 }
 
-fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<view::Topology>> {
+fn topology(asked: &Asked, query: Topology, _: NoBody) -> Answered<Answer<TopologyPage>> {
     let request = TopologyQuery {
         conversation: conversation(&query.conversation_id, asked.engine().limits())?,
         under: query.under.as_deref().map(reference).transpose()?,
         cursor: query.cursor,
-        limit: query.limit.map(|limit| wire::size("the limit", limit)).transpose()?,
+        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
         include_deleted: query.deleted.unwrap_or(false),
     };
-    Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().topology(&asked.call, request)?)))
 }
 
-fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<view::Outline>> {
+fn outline(asked: &Asked, query: Outline, _: NoBody) -> Answered<Answer<OutlineColumns>> {
     // The largest of these answers take megabytes each.
     let _room = asked.app.transfer_room.take()?;
     let request = OutlineQuery {
         conversation: conversation(&query.conversation_id, asked.engine().limits())?,
         since: query.since,
         cursor: query.cursor,
-        rows: query.rows.map(|rows| wire::size("the rows", rows)).transpose()?,
+        rows: query.rows.map(|rows| bodies::size("the rows", rows)).transpose()?,
     };
     Ok(Reply::ok(answer(asked, asked.engine().outline(&asked.call, request)?.into())))
 }
 
-fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<view::Tail>> {
+fn tails(asked: &Asked, path: InConversation, _: NoBody) -> Answered<List<Tail>> {
     let id = conversation(&path.conversation_id, asked.engine().limits())?;
     let found = asked.engine().tails(&asked.call, &id)?;
-    let items = found.into_iter().map(view::Tail::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+    let items = found.into_iter().collect();
+    Ok(Reply::ok(answer(asked, Listing::all(items))))
 }
 
 fn find(asked: &Asked, path: &One) -> Result<TurnRef, Problem> {
     turn(asked, &path.turn, path.conversation_id.as_deref())
 }
 
-fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<view::TurnWithRings>> {
+fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<TurnWithRings>> {
     let engine = asked.engine();
     let wanted = turn(asked, &query.turn, query.conversation_id.as_deref())?;
     let found = engine.turn(&asked.call, wanted)?;
@@ -334,12 +334,12 @@ fn get(asked: &Asked, query: Detail, _: NoBody) -> Answered<Answer<view::TurnWit
         }
         _ => None,
     };
-    Ok(Reply::ok(answer(asked, view::TurnWithRings { turn: found.into(), rings })))
+    Ok(Reply::ok(answer(asked, TurnWithRings { turn: found, rings })))
 }
 
-fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<view::TurnRings>> {
+fn rings(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<TurnRings>> {
     let turn = find(asked, &path)?;
-    Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().rings(&asked.call, turn)?)))
 }
 
 /// Whom a path is rendered for.
@@ -371,13 +371,12 @@ pub(crate) enum OpenCalls {
 }
 
 /// A path, a window of it, or its rendering for a provider.
-#[expect(dead_code, reason = "paths and windows are sent as bytes; their form is described here")]
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum PathForm {
-    Path(view::Path),
-    Window(view::Window),
-    Rendering(view::Rendering),
+    Path(PathPage),
+    Window(Window),
+    Rendering(tine_formats::render::RenderingJson),
 }
 
 /// Renders a path for a provider.
@@ -387,7 +386,7 @@ fn rendered(
     format: Format,
     max_tokens: Option<u64>,
     open_calls: Option<OpenCalls>,
-) -> Result<view::Rendering, Problem> {
+) -> Result<tine_formats::render::RenderingJson, Problem> {
     let whole = render::whole_path(asked.engine(), &asked.call, path)?;
     let mut options = render::Options::of(match format {
         Format::Tine => render::Format::Tine,
@@ -410,7 +409,7 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
     let engine = asked.engine();
     let TurnRef { conversation, turn: to } =
         turn(asked, &query.turn, query.conversation_id.as_deref())?;
-    let size = |what, value: Option<u64>| value.map(|value| wire::size(what, value)).transpose();
+    let size = |what, value: Option<u64>| value.map(|value| bodies::size(what, value)).transpose();
     let around = match (size("the window", query.window)?, query.before, query.after) {
         (None, None, None) => None,
         (Some(window), None, None) => Some((window / 2, window.saturating_sub(window / 2 + 1))),
@@ -427,7 +426,7 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
         let turn = TurnRef { conversation, turn: to };
         let request = WindowQuery { turn, branch: query.branch, before, after };
         let found = engine.window(&asked.call, request)?;
-        return Ok(Reply::bytes(view::bytes::window(asked.project(), &found)));
+        return Ok(Reply::ok(answer(asked, PathForm::Window(found))));
     }
     let selection = match size("last", query.last)? {
         Some(last) => Selection::Last(last),
@@ -440,25 +439,24 @@ fn path(asked: &Asked, query: PathTo, _: NoBody) -> Answered<Answer<PathForm>> {
         return Ok(Reply::ok(answer(asked, PathForm::Rendering(made))));
     }
     let found = engine.path(&asked.call, request)?;
-    Ok(Reply::bytes(view::bytes::path(asked.project(), &found)))
+    Ok(Reply::ok(answer(asked, PathForm::Path(found))))
 }
 
-fn turns(asked: &Asked, found: Vec<tine_engine::TurnView>) -> Answered<List<view::Turn>> {
-    let items = found.into_iter().map(view::Turn::from).collect();
-    Ok(Reply::ok(answer(asked, Items::all(items))))
+fn turns(asked: &Asked, found: Vec<TurnView>) -> Answered<List<TurnView>> {
+    Ok(Reply::ok(answer(asked, Listing::all(found))))
 }
 
-fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+fn children(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
     let turn = find(asked, &path)?;
     turns(asked, asked.engine().children(&asked.call, turn)?)
 }
 
-fn siblings(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+fn siblings(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
     let turn = find(asked, &path)?;
     turns(asked, asked.engine().siblings(&asked.call, turn)?)
 }
 
-fn versions(asked: &Asked, path: One, _: NoBody) -> Answered<List<view::Turn>> {
+fn versions(asked: &Asked, path: One, _: NoBody) -> Answered<List<TurnView>> {
     let turn = find(asked, &path)?;
     turns(asked, asked.engine().versions(&asked.call, turn)?)
 }
@@ -474,7 +472,7 @@ fn within(
     Ok((found.conversation.clone(), found))
 }
 
-fn fork(asked: &Asked, path: One, body: wire::ForkTurn) -> Answered<Answer<view::Branch>> {
+fn fork(asked: &Asked, path: One, body: bodies::ForkTurn) -> Answered<Answer<BranchView>> {
     let (conversation, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let point = match body.inclusive.unwrap_or(true) {
         true => ForkPoint::At(turn.turn),
@@ -484,43 +482,43 @@ fn fork(asked: &Asked, path: One, body: wire::ForkTurn) -> Answered<Answer<view:
     let name = body.name.as_deref().map(|text| name(text, limits)).transpose()?;
     let made = asked.engine().fork(&asked.call, Fork { conversation, point, name })?;
     let tag = etag(&made);
-    Ok(Reply::created(answer(asked, made.into())).with_etag(tag))
+    Ok(Reply::created(answer(asked, made)).with_etag(tag))
 }
 
-fn edit(asked: &Asked, path: One, body: wire::EditTurn) -> Answered<Answer<view::Edited>> {
+fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edited>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let engine = asked.engine();
     let role = engine.turn(&asked.call, turn.clone())?.role;
     let mut body = body;
-    let mut redacted = wire::redacted(std::mem::take(&mut body.redacted))?;
+    let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
     let mut request = body.into_request(turn, role, engine.limits())?;
     if asked.app.options.redact {
         add(&mut redacted, redact::body(&mut request.body));
     }
     let done = engine.edit(&asked.call.clone().with_redacted(redacted), request)?;
-    Ok(Reply::made(done.outcome == Outcome::Created, answer(asked, done.into())))
+    Ok(Reply::made(done.turn.outcome == Some(Outcome::Created), answer(asked, done)))
 }
 
-fn split(asked: &Asked, path: One, body: wire::SplitTurn) -> Answered<Answer<view::SplitDone>> {
+fn split(asked: &Asked, path: One, body: bodies::SplitTurn) -> Answered<Answer<SplitDone>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let done = asked.engine().split(&asked.call, body.into_request(turn)?)?;
-    Ok(Reply::ok(answer(asked, done.into())))
+    Ok(Reply::ok(answer(asked, done)))
 }
 
-fn inject(asked: &Asked, path: OnlyTurn, body: wire::Inject) -> Answered<Answer<view::Injected>> {
+fn inject(asked: &Asked, path: OnlyTurn, body: bodies::Inject) -> Answered<Answer<Injected>> {
     let request = body.into_request(&path.turn, asked.engine().limits())?;
     let done = asked.engine().inject(&asked.call, request)?;
     let tag = etag(&done.branch);
-    Ok(Reply::created(answer(asked, done.into())).with_etag(tag))
+    Ok(Reply::created(answer(asked, done)).with_etag(tag))
 }
 
-fn purge(asked: &Asked, path: One, body: wire::Purge) -> Answered<Answer<view::Purged>> {
+fn purge(asked: &Asked, path: One, body: bodies::Purge) -> Answered<Answer<Purged>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let request = Purge { target: PurgeTarget::Turn(turn), confirm: body.confirm };
-    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().purge(&asked.call, request)?)))
 }
 
-fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<view::Deleted>> {
+fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<Deleted>> {
     let request = Delete {
         turn: turn(asked, &query.turn, query.conversation_id.as_deref())?,
         mode: match query.mode.unwrap_or(Mode::Cascade) {
@@ -530,15 +528,15 @@ fn delete(asked: &Asked, query: Deletion, _: NoBody) -> Answered<Answer<view::De
         force: query.force.unwrap_or(false),
         dry_run: query.dry_run.unwrap_or(false),
     };
-    Ok(Reply::ok(answer(asked, asked.engine().delete(&asked.call, request)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().delete(&asked.call, request)?)))
 }
 
 fn patch_metadata(
     asked: &Asked,
     path: One,
-    body: wire::MetadataPatch,
-) -> Answered<Answer<view::Turn>> {
+    body: bodies::MetadataPatch,
+) -> Answered<Answer<TurnView>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let patch = body.into_request(asked.engine().limits())?;
-    Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?.into())))
+    Ok(Reply::ok(answer(asked, asked.engine().patch_metadata(&asked.call, turn, patch)?)))
 }

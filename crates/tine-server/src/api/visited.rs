@@ -1,13 +1,13 @@
 //! Where somebody was last in a conversation.
 
 use std::collections::BTreeMap;
+use tine_api::Answer;
 
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tine_api::bodies;
 use tine_core::{Kind, TurnId};
-use tine_formats::view::Answer;
-use tine_formats::wire;
 
 use super::{answer, conversation, parameters};
 use crate::openapi::Operation;
@@ -45,7 +45,7 @@ fn get(asked: &Asked, path: One, _: NoBody) -> Answered<Answer<Visited>> {
     note(asked, &path, BTreeMap::new())
 }
 
-fn put(asked: &Asked, path: One, body: wire::Visited) -> Answered<Answer<Visited>> {
+fn put(asked: &Asked, path: One, body: bodies::Visited) -> Answered<Answer<Visited>> {
     let is_turn = |id: &String| id.parse::<TurnId>().is_ok();
     for (place, leaf) in &body.leaves {
         if !(place.is_empty() || is_turn(place)) || !leaf.as_ref().is_none_or(is_turn) {

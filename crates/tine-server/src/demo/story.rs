@@ -224,7 +224,7 @@ impl Teller<'_> {
             self.clock.pass(if message.role == Role::Assistant { 55 } else { 5 });
         }
         let done = self.engine.append(&self.call, Append { messages, ..append })?;
-        Ok(done.turns.into_iter().map(|(turn, _)| turn.id).collect())
+        Ok(done.turns.into_iter().map(|turn| turn.id).collect())
     }
 
     fn edit(&self, turn: TurnId, text: &str, branch: &str) -> Result<()> {

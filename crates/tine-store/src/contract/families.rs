@@ -1,5 +1,6 @@
 //! Checks of record families and their indexes.
 
+use tine_core::facts::RunStatus;
 use tine_core::facts::{Observation, Origin, Slot};
 use tine_core::json::{self, Json};
 use tine_core::{
@@ -10,7 +11,7 @@ use tine_core::{
 use super::{at, commit, project, read_store};
 use crate::families::{
     EntityRecord, Family, IndexKey, IndexQuery, ObservationRecord, PromptRecord, ReadFamilies,
-    Record, RecordIndex, RecordKey, RecordQuery, RunRecord, RunState, WriteFamilies,
+    Record, RecordIndex, RecordKey, RecordQuery, RunRecord, WriteFamilies,
 };
 use crate::records::{PIECE_BYTES, Project};
 use crate::traits::{Store, Verdict};
@@ -180,7 +181,7 @@ pub fn an_index_lists_each_date_and_each_run_that_is_due(store: &dyn Store) {
     let run = RunRecord {
         id: InterpretationId::from_bytes([9; 16]),
         source,
-        state: RunState::Queued,
+        status: RunStatus::Queued,
         interpreter: "rules".to_owned(),
         queued_at: at(),
         started_at: None,
@@ -215,7 +216,7 @@ pub fn an_index_lists_each_date_and_each_run_that_is_due(store: &dyn Store) {
     assert!(indexed(store, IndexQuery::runs_due(earlier)).is_empty());
     assert_eq!(indexed(store, IndexQuery::runs_due(at())).len(), 1);
     let purged = ObservationRecord::Purged(one.id, Digest::of(b"text"));
-    let ended = RunRecord { state: RunState::Completed, ..run };
+    let ended = RunRecord { status: RunStatus::Completed, ..run };
     commit(store, move |it| {
         it.put(&project("p"), &purged)?;
         it.put(&project("p"), &ended)

@@ -2,7 +2,7 @@
 
 use tine_core::facts::observation::purged_form;
 use tine_core::facts::schema::moment;
-use tine_core::facts::{Observation, Schema, Slot};
+use tine_core::facts::{Observation, RunStatus, Schema, Slot};
 use tine_core::json::members::{all_parsed, optional, parsed, text, texts};
 use tine_core::json::{Json, Object, object};
 use tine_core::{
@@ -315,41 +315,6 @@ impl FamilyRecord for SourceRecord {
     }
 }
 
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunState {
-    /// Waiting.
-    Queued,
-    /// Leased to a process.
-    Running,
-    /// Ended with a result.
-    Completed,
-    /// Ended without a result.
-    Failed,
-}
-
-impl RunState {
-    const NAMES: [(RunState, &'static str); 4] = [
-        (RunState::Queued, "queued"),
-        (RunState::Running, "running"),
-        (RunState::Completed, "completed"),
-        (RunState::Failed, "failed"),
-    ];
-
-    fn as_str(self) -> &'static str {
-        Self::NAMES.iter().find(|(state, _)| *state == self).map_or("", |(_, name)| name)
-    }
-
-    fn parse(name: &str) -> Option<RunState> {
-        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(state, _)| *state)
-    }
-
-    /// Returns whether the run has not ended.
-    pub fn is_open(self) -> bool {
-        matches!(self, RunState::Queued | RunState::Running)
-    }
-}
-
 /// A run of an interpreter over a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
@@ -358,7 +323,7 @@ pub struct RunRecord {
     /// The source.
     pub source: SourceId,
     /// Where it is.
-    pub state: RunState,
+    pub status: RunStatus,
     /// The interpreter's name.
     pub interpreter: String,
     /// When it was queued.
@@ -403,7 +368,7 @@ impl FamilyRecord for RunRecord {
     fn to_text(&self) -> String {
         let json = object([
             ("source_id", text(&self.source)),
-            ("status", self.state.as_str().into()),
+            ("status", self.status.as_str().into()),
             ("interpreter", self.interpreter.as_str().into()),
             ("queued_at", text(&self.queued_at)),
             ("started_at", self.started_at.as_ref().map(text).into()),
@@ -429,7 +394,7 @@ impl FamilyRecord for RunRecord {
         Some(RunRecord {
             id: *id,
             source: parsed(json, "source_id")?,
-            state: RunState::parse(json.get("status")?.as_str()?)?,
+            status: RunStatus::parse(json.get("status")?.as_str()?)?,
             interpreter: json.get("interpreter")?.as_str()?.to_owned(),
             queued_at: parsed(json, "queued_at")?,
             started_at: optional(json, "started_at")?,
@@ -450,7 +415,7 @@ impl FamilyRecord for RunRecord {
     fn index_keys(&self) -> Vec<IndexKey> {
         let (run, interpreter) = (self.id, self.interpreter.clone());
         let mut keys = vec![IndexKey::RunOfSource { source: self.source, run }];
-        if self.state.is_open() {
+        if self.status.is_open() {
             keys.push(IndexKey::QueuedRun { due: self.due, run, interpreter });
         }
         keys

@@ -54,8 +54,8 @@ pub use commits::{
 pub use index::{IndexChanges, IndexKey, RecordIndex, index_changes};
 pub use key::{ConversationTag, Edge, RecordKey};
 pub use knowledge::{
-    EntityRecord, ObservationMove, ObservationRecord, RelationshipRecord, RunRecord, RunState,
-    SchemaRecord, SourceRecord,
+    EntityRecord, ObservationMove, ObservationRecord, RelationshipRecord, RunRecord, SchemaRecord,
+    SourceRecord,
 };
 pub use query::{IndexQuery, KeyRange, KeyScan, RecordQuery};
 pub use sync::{PendingErasure, SyncMark, SyncMarks};

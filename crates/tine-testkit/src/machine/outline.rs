@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tine_core::TurnId;
-use tine_engine::{Above, Engine, Outline, OutlineQuery, OutlineRow, TopologyRow};
+use tine_engine::{Engine, Outline, OutlineParent, OutlineQuery, OutlineRow, TopologyRow};
 
 use super::judge::same;
 use super::{Checked, Machine};
@@ -26,9 +26,9 @@ impl Drawn {
         let ids: Vec<TurnId> = outline.rows.iter().map(|row| row.id).collect();
         for row in outline.rows {
             let parent = match row.above {
-                Above::Root => None,
-                Above::Row(at) => Some(ids[at]),
-                Above::Turn(id) => Some(id),
+                OutlineParent::Root => None,
+                OutlineParent::Row(at) => Some(ids[at]),
+                OutlineParent::Turn(id) => Some(id),
             };
             if parent.is_some_and(|parent| !self.rows.contains_key(&parent)) {
                 return Err(format!("the outline tells of {} before its parent", row.id));

@@ -57,6 +57,7 @@ impl Model {
                 State::Split { .. } => Presence::Split,
                 _ => Presence::Deleted,
             },
+            outcome: None,
         }
     }
 

@@ -51,6 +51,7 @@ impl Engine {
                 .map_err(Into::into)
         })?;
         verified.problems.splice(0..0, files.problems);
+        verified.ok = verified.problems.is_empty();
         Ok(verified)
     }
 

@@ -1,0 +1,188 @@
+//! Requests as JSON: the bodies that HTTP takes, and that the client sends.
+//!
+//! Invariants:
+//!
+//! - Free-form values (`content`, `config`, `metadata`) are carried as their own bytes and read by
+//!   the strict reader of the core, so that a repeated key or a number out of range is refused
+//!   and no digit is lost.
+//! - An unknown field is refused: a misspelt `parent` must not append somewhere else.
+//! - Every body may name its project and carry an idempotency key.
+
+mod branch;
+mod conversation;
+mod knowledge;
+mod turn;
+mod version;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tine_core::json::{self, Json};
+use tine_core::{ConversationId, Limits, ProjectId, Reference};
+
+pub use branch::*;
+pub use conversation::*;
+pub use knowledge::*;
+pub use turn::*;
+pub use version::*;
+
+use crate::{Error, Result};
+
+/// JSON that is passed on byte for byte.
+pub type Raw = Box<RawValue>;
+
+/// Returns a value in its canonical bytes.
+pub fn raw(json: &Json) -> Raw {
+    RawValue::from_string(json.to_canonical()).expect("canonical JSON is JSON")
+}
+
+/// What every body has besides its own fields.
+pub trait Common {
+    /// The project that the body names.
+    fn project_id(&self) -> Option<&str>;
+    /// The key that makes the call safe to repeat.
+    fn idempotency_key(&self) -> Option<&str>;
+}
+
+/// Declares a request body: its fields, then those that every body has.
+macro_rules! request {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+            /// The project; `default` without it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
+            pub project_id: Option<String>,
+            /// Makes the call safe to repeat, as the header `Idempotency-Key` does.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schemars(length(min = 1, max = 512), regex(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"))]
+            pub idempotency_key: Option<String>,
+        }
+
+        impl $crate::bodies::Common for $name {
+            fn project_id(&self) -> Option<&str> {
+                self.project_id.as_deref()
+            }
+
+            fn idempotency_key(&self) -> Option<&str> {
+                self.idempotency_key.as_deref()
+            }
+        }
+    };
+}
+pub(crate) use request;
+
+request! {
+    /// Nothing besides project and key.
+    Nothing {}
+}
+
+/// Reads a field that is there: also `null` says something.
+pub(crate) fn given<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Raw>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}
+
+/// Free-form JSON, read strictly.
+pub(crate) fn strict(raw: &Raw, limits: &Limits) -> Result<Json> {
+    Ok(json::parse(raw.get().as_bytes(), limits.json_depth)?)
+}
+
+pub(crate) fn reference(text: Option<&str>) -> Result<Option<Reference>> {
+    Ok(text.map(Reference::parse).transpose()?)
+}
+
+pub(crate) fn conversation_id(text: &str, limits: &Limits) -> Result<ConversationId> {
+    Ok(ConversationId::new(text, limits)?)
+}
+
+/// A project by its id; the default one without.
+pub fn project(id: Option<&str>, limits: &Limits) -> Result<ProjectId> {
+    match id {
+        None => Ok(ProjectId::default()),
+        Some(id) => Ok(ProjectId::new(id, limits)?),
+    }
+}
+
+/// A field that can be left as it is, cleared with `null`, or set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Patch<T> {
+    /// Not there: as it is.
+    #[default]
+    Keep,
+    /// `null`: cleared.
+    Clear,
+    /// Set.
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// Whether the field is not there.
+    pub fn is_keep(&self) -> bool {
+        matches!(self, Patch::Keep)
+    }
+
+    /// As the engine says it: nothing, or a new value that may be none.
+    pub fn into_option(self) -> Option<Option<T>> {
+        match self {
+            Patch::Keep => None,
+            Patch::Clear => Some(None),
+            Patch::Set(value) => Some(Some(value)),
+        }
+    }
+}
+
+impl<T> From<Option<Option<T>>> for Patch<T> {
+    fn from(change: Option<Option<T>>) -> Self {
+        match change {
+            None => Patch::Keep,
+            Some(None) => Patch::Clear,
+            Some(Some(value)) => Patch::Set(value),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Patch<T> {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Patch::Keep | Patch::Clear => serializer.serialize_none(),
+            Patch::Set(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Self, D::Error> {
+        Ok(match Option::<T>::deserialize(deserializer)? {
+            None => Patch::Clear,
+            Some(value) => Patch::Set(value),
+        })
+    }
+}
+
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Patch<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Option::<T>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
+/// A number of turns or characters, as a surface took it.
+pub fn size(what: &'static str, value: u64) -> Result<usize> {
+    usize::try_from(value).map_err(|_| Error::invalid(format!("{what} is too large a number")))
+}

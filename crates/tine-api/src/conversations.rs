@@ -1,0 +1,254 @@
+//! Projects and conversations.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tine_core::ids::NameError;
+use tine_core::json::{self, Json, Object};
+use tine_core::{
+    ConversationId, DerivedFrom, Limits, ProjectId, Reference, Root, RootHash, Timestamp,
+};
+
+/// A project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Project")]
+pub struct ProjectView {
+    /// Its id.
+    #[serde(rename = "project_id")]
+    pub id: ProjectId,
+    /// When it was made; `null` for `default` while it is empty.
+    pub created_at: Option<Timestamp>,
+}
+
+/// A conversation to be created.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    /// The caller's id; minted by default.
+    pub id: Option<ConversationId>,
+    /// Rendered as the message of role `system`.
+    pub system_prompt: Option<String>,
+    /// Other settings of the conversation; `null` or an object.
+    pub config: Json,
+    /// A title.
+    pub title: Option<String>,
+    /// Free-form data; an object.
+    pub metadata: Json,
+}
+
+impl Default for NewConversation {
+    fn default() -> Self {
+        NewConversation {
+            id: None,
+            system_prompt: None,
+            config: Json::Null,
+            title: None,
+            metadata: Json::Null,
+        }
+    }
+}
+
+impl NewConversation {
+    /// Returns a conversation with an id and nothing else.
+    pub fn named(id: &str) -> Result<Self, NameError> {
+        let id = ConversationId::new(id, &Limits::default())?;
+        Ok(NewConversation { id: Some(id), ..NewConversation::default() })
+    }
+}
+
+/// The same conversation under another root.
+#[derive(Clone, Debug)]
+pub struct Derive {
+    /// The original.
+    pub conversation: ConversationId,
+    /// An id for a new conversation; ignored when an equal derivative exists.
+    pub id: Option<ConversationId>,
+    /// The new system prompt.
+    pub system_prompt: Option<String>,
+    /// The new configuration; the original's by default.
+    pub config: Option<Json>,
+    /// Copies the path up to this turn.
+    pub at: Option<Reference>,
+}
+
+/// What may change of a conversation. `None` leaves a field as it is.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationPatch {
+    /// `Some(None)` clears it.
+    pub title: Option<Option<String>>,
+    /// Replaces the whole object.
+    pub metadata: Option<Json>,
+    /// Hides it, or shows it again.
+    pub archived: Option<bool>,
+    /// Replaces a title that is set already.
+    pub force: bool,
+}
+
+/// Which conversations, the most recently active first.
+#[derive(Clone, Debug, Default)]
+pub struct RecentQuery {
+    /// Includes archived ones.
+    pub include_archived: bool,
+    /// Only those whose title or id contains each of these words, ignoring case.
+    pub words: Option<String>,
+    /// Only those whose metadata has this among its `tags`.
+    pub tag: Option<String>,
+    /// Only those whose metadata matches.
+    pub metadata: Option<WantedMetadata>,
+}
+
+/// A predicate over metadata.
+#[derive(Clone)]
+pub struct WantedMetadata(pub Arc<dyn Fn(&Json) -> bool + Send + Sync>);
+
+impl fmt::Debug for WantedMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WantedMetadata")
+    }
+}
+
+/// A conversation without its turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "ConversationJson", into = "ConversationJson")]
+pub struct ConversationView {
+    /// Its project. The JSON form leaves it to the answer around it.
+    pub project: ProjectId,
+    /// Its id.
+    pub id: ConversationId,
+    /// The hash of its root.
+    pub root_hash: RootHash,
+    /// Its root; `None` once it was purged.
+    pub root: Option<Root>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Free-form data.
+    pub metadata: Json,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// What it was derived from.
+    pub derived_from: Option<DerivedFrom>,
+    /// Whether it is hidden from listings.
+    pub archived: bool,
+    /// When it was last changed.
+    pub changed_at: Timestamp,
+}
+
+/// The metadata key, below `imported`, that holds when an imported conversation was last active.
+pub const LAST_SAID: &str = "last_said_at";
+
+impl ConversationView {
+    /// Returns when the conversation was last active: when it was changed or, until the first
+    /// change after an import, when its last message was sent.
+    pub fn active_at(&self) -> Timestamp {
+        active_at(&self.metadata, self.created_at, self.changed_at)
+    }
+}
+
+/// Returns when a conversation with this metadata was last active.
+pub fn active_at(metadata: &Json, created: Timestamp, changed: Timestamp) -> Timestamp {
+    let said = || metadata.get("imported")?.get(LAST_SAID)?.as_str()?.parse().ok();
+    // An import is one operation: both times are the same until the next change.
+    (changed == created).then(said).flatten().unwrap_or(changed)
+}
+
+/// A conversation without its turns.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Conversation")]
+struct ConversationJson {
+    /// Its id.
+    conversation_id: ConversationId,
+    /// The hash of its root.
+    root_hash: RootHash,
+    /// The system prompt.
+    system_prompt: Option<String>,
+    /// Other settings of the conversation.
+    #[serde(with = "json::exact")]
+    #[schemars(with = "serde_json::Value")]
+    config: Json,
+    /// Its title.
+    title: Option<String>,
+    /// Free-form data.
+    #[serde(with = "json::exact")]
+    #[schemars(with = "serde_json::Value")]
+    metadata: Json,
+    /// When it was created.
+    created_at: Timestamp,
+    /// When it was last changed.
+    changed_at: Timestamp,
+    /// When it was last active: when it was changed or, until the first change after an import,
+    /// when its last message was sent.
+    active_at: Timestamp,
+    /// What it was derived from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    derived_from: Option<DerivedFrom>,
+    /// Whether it is hidden from listings.
+    archived: bool,
+    /// Whether its content was purged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    purged: bool,
+}
+
+impl From<ConversationView> for ConversationJson {
+    fn from(view: ConversationView) -> Self {
+        let (purged, active_at) = (view.root.is_none(), view.active_at());
+        let root = view.root.unwrap_or(Root { system_prompt: None, config: Json::Null });
+        let metadata = match view.metadata {
+            Json::Null => Json::Object(Object::new()),
+            metadata => metadata,
+        };
+        ConversationJson {
+            conversation_id: view.id,
+            root_hash: view.root_hash,
+            system_prompt: root.system_prompt,
+            config: root.config,
+            title: view.title,
+            metadata,
+            created_at: view.created_at,
+            changed_at: view.changed_at,
+            active_at,
+            derived_from: view.derived_from,
+            archived: view.archived,
+            purged,
+        }
+    }
+}
+
+impl From<ConversationJson> for ConversationView {
+    fn from(form: ConversationJson) -> Self {
+        let root = Root { system_prompt: form.system_prompt, config: form.config };
+        ConversationView {
+            project: ProjectId::default(),
+            id: form.conversation_id,
+            root_hash: form.root_hash,
+            root: (!form.purged).then_some(root),
+            title: form.title,
+            metadata: form.metadata,
+            created_at: form.created_at,
+            derived_from: form.derived_from,
+            archived: form.archived,
+            changed_at: form.changed_at,
+        }
+    }
+}
+
+impl JsonSchema for ConversationView {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        ConversationJson::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        ConversationJson::json_schema(generator)
+    }
+}
+
+/// What a derivation did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Derived {
+    /// The derivative.
+    pub conversation: ConversationView,
+    /// Whether this call created it.
+    pub created: bool,
+    /// Turns that this call copied.
+    pub turns: usize,
+}

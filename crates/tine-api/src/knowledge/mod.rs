@@ -1,0 +1,15 @@
+//! Knowledge: host turns, sources, interpretation runs, observations, entities, relationships.
+
+mod entities;
+mod relationships;
+mod requests;
+mod runs;
+mod sources;
+mod stored;
+
+pub use entities::*;
+pub use relationships::*;
+pub use requests::*;
+pub use runs::*;
+pub use sources::*;
+pub use stored::*;

@@ -1,0 +1,90 @@
+//! How ids, hashes, times and names travel: as strings in their wire form.
+//!
+//! One macro gives a type `Serialize`, `Deserialize` and `JsonSchema` as a plain string, so that
+//! API types hold the domain types themselves.
+
+/// Implements `Serialize`, `Deserialize` and `JsonSchema` for a type with one text form.
+///
+/// `$write` returns the text (anything that derefs to `str`), `$read` parses it.
+macro_rules! travels_as_text {
+    ($($type:ty: |$value:ident| $write:expr, |$text:ident| $read:expr;)*) => {$(
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let $value = self;
+                serializer.serialize_str(&$write)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                let $text = std::borrow::Cow::<'de, str>::deserialize(input)?;
+                $read.map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "string".into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                String::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+use std::convert::Infallible;
+
+use crate::error::UnknownName;
+use crate::facts::{self, FieldKind, Relation, Strategy};
+use crate::rings::Intent;
+use crate::{
+    BranchId, CommitHash, ConversationId, Digest, EntityId, InterpretationId, Kind, Name,
+    ObservationId, OperationHash, ProjectId, Role, RootHash, SourceId, Status, Timestamp, TurnHash,
+    TurnId,
+};
+
+/// A text that was checked when it was stored is taken as it is.
+fn stored<T>(value: T) -> Result<T, Infallible> {
+    Ok(value)
+}
+
+/// Looks a value up by its wire name.
+fn named<T>(
+    what: &'static str,
+    name: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, UnknownName> {
+    parse(name).ok_or_else(|| UnknownName { what, name: name.to_owned() })
+}
+
+travels_as_text! {
+    TurnId: |id| id.encode(&mut [0; 36]), |text| text.parse::<TurnId>();
+    BranchId: |id| id.encode(&mut [0; 36]), |text| text.parse::<BranchId>();
+    Digest: |digest| digest.to_string(), |text| text.parse::<Digest>();
+    TurnHash: |hash| hash.0.to_string(), |text| text.parse::<TurnHash>();
+    RootHash: |hash| hash.0.to_string(), |text| text.parse::<RootHash>();
+    CommitHash: |hash| hash.0.to_string(), |text| text.parse::<CommitHash>();
+    OperationHash: |hash| hash.0.to_string(), |text| text.parse::<OperationHash>();
+    EntityId: |id| id.to_string(), |text| text.parse::<EntityId>();
+    SourceId: |id| id.to_string(), |text| text.parse::<SourceId>();
+    InterpretationId: |id| id.to_string(), |text| text.parse::<InterpretationId>();
+    ObservationId: |id| id.to_string(), |text| text.parse::<ObservationId>();
+    Timestamp: |at| at.to_string(), |text| text.parse::<Timestamp>();
+    ProjectId: |id| id.as_str(), |text| stored(ProjectId::from_stored(text));
+    ConversationId: |id| id.as_str(), |text| stored(ConversationId::from_stored(text));
+    Name: |name| name.as_str(), |text| stored(Name::from_stored(text));
+    Kind: |kind| kind.code(), |text| named("error code", &text, Kind::parse);
+    Role: |role| role.as_str(), |text| text.parse::<Role>();
+    Status: |status| status.as_str(), |text| named("status", &text, Status::parse);
+    Relation: |relation| relation.as_str(), |text| text.parse::<Relation>();
+    Intent: |intent| intent.as_str(), |text| named("intent", &text, Intent::from_name);
+    FieldKind: |kind| kind.as_str(), |text| named("kind of field", &text, FieldKind::parse);
+    Strategy: |it| it.as_str(), |text| named("strategy", &text, Strategy::parse);
+    facts::Origin: |it| it.as_str(), |text| named("origin", &text, facts::Origin::parse);
+}

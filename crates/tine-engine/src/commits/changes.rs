@@ -1,0 +1,51 @@
+//! Differences between two sides: fields, conflicts, words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tine_core::EntityId;
+use tine_core::commit::{Held, Seen, State};
+
+use crate::{FieldChange, SeenDiff};
+
+/// Returns all fields that differ between two states.
+pub(super) fn field_changes(from: &State, to: &State) -> Vec<FieldChange> {
+    let nothing = |held: &&Held| !matches!(held, Held::Value(value) if value.json.is_none());
+    let mut found = Vec::new();
+    let entities: BTreeSet<EntityId> = from.facts.keys().chain(to.facts.keys()).copied().collect();
+    for entity in entities {
+        let sides = [from.facts.get(&entity), to.facts.get(&entity)];
+        let Some(about) = sides[1].or(sides[0]) else {
+            continue;
+        };
+        let fields: BTreeSet<&String> =
+            sides.iter().flatten().flat_map(|fact| fact.fields.keys()).collect();
+        for field in fields {
+            let [was, is] = sides.map(|fact| fact?.fields.get(field).filter(nothing));
+            if was != is {
+                found.push(FieldChange {
+                    entity,
+                    entity_type: about.entity_type.clone(),
+                    name: about.name.clone(),
+                    field: field.clone(),
+                    from: was.cloned(),
+                    to: is.cloned(),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Compares the names, keywords or topics of two sides.
+pub(super) fn seen_diff(from: &BTreeMap<String, Seen>, to: &BTreeMap<String, Seen>) -> SeenDiff {
+    let only = |these: &BTreeMap<String, Seen>, others: &BTreeMap<String, Seen>| {
+        let found = these.iter().filter(|(key, _)| !others.contains_key(*key));
+        found.map(|(_, seen)| seen.clone()).collect()
+    };
+    let kept = to.iter().filter(|(key, _)| from.contains_key(*key));
+    SeenDiff {
+        gained: only(to, from),
+        lost: only(from, to),
+        kept: kept.map(|(_, seen)| seen.clone()).collect(),
+    }
+}
