@@ -109,6 +109,15 @@ impl Body {
         }
     }
 
+    /// Reads content as callers send it for a turn whose role they do not name. What depends on the
+    /// role ([`Message::check`]) is checked once the role is known.
+    pub fn of_any_role(content: Json, limits: &Limits) -> Result<Self, MessageError> {
+        match content {
+            Json::String(_) => Body::from_content(content, Role::Tool, limits),
+            content => Body::received(content, Role::Assistant, limits),
+        }
+    }
+
     /// The same of content as callers send it, also in Anthropic's form.
     pub fn received(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
         let fields = [("role", role.as_str().into()), ("content", content)];
