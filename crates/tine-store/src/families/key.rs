@@ -1,8 +1,5 @@
-//! Keys of records, and their bytes.
-//!
-//! Keys are ids, numbers and texts in sequence. Numbers are big-endian, so that bytes sort as they
-//! do; a text that is not the last part ends with a zero byte, which no text contains. Reading is
-//! total: bytes that are no key of a family, as in a damaged store, are kept as they are.
+//! Keys of records. Reading is total: bytes that are not a key of a family, as in a damaged store,
+//! are kept as they are.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,6 +12,7 @@ use tine_core::{
 };
 
 use super::Family;
+use super::codec::{KeyPart, KeyTail, key_codec};
 
 /// The key of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +81,7 @@ pub enum RecordKey {
 /// A conversation in keys: the first half of its id's digest. Ids of entities are kept when they
 /// come to another project, so keys that lead to them do not depend on the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConversationTag([u8; 16]);
+pub struct ConversationTag(pub(super) [u8; 16]);
 
 impl ConversationTag {
     /// Returns the tag of a conversation.
@@ -91,10 +89,6 @@ impl ConversationTag {
         let mut tag = [0; 16];
         tag.copy_from_slice(&Digest::of(id.as_str().as_bytes()).0[..16]);
         ConversationTag(tag)
-    }
-
-    pub(super) fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
     }
 }
 
@@ -112,19 +106,13 @@ pub struct Edge {
 impl Edge {
     /// Returns the bytes, ordered by source.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let relation = [self.relation.code()];
-        [self.source.to_bytes().as_slice(), &relation, &self.target.to_bytes()].concat()
+        self.key_bytes()
     }
 
     /// Reads the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Edge> {
-        let (source, rest) = bytes.split_at_checked(17)?;
-        let (relation, target) = rest.split_first()?;
-        Some(Edge {
-            relation: Relation::from_code(*relation)?,
-            source: Endpoint::from_bytes(source)?,
-            target: Endpoint::from_bytes(target)?,
-        })
+        let mut rest = bytes;
+        Edge::read(&mut rest).filter(|_| rest.is_empty())
     }
 
     /// Returns the edge with its ends swapped: its bytes are ordered by target.
@@ -133,171 +121,22 @@ impl Edge {
     }
 }
 
-/// Encodes a time; times before 1970 sort first.
-pub(super) fn time_bytes(at: Timestamp) -> [u8; 8] {
-    (at.as_millis().wrapping_sub(i64::MIN) as u64).to_be_bytes()
-}
-
-pub(super) fn observation_bytes(id: ObservationId) -> Vec<u8> {
-    [id.entity.as_bytes().as_slice(), &id.seq.to_be_bytes()].concat()
-}
-
-/// Reads the parts of a key one after the other.
-pub(super) struct KeyReader<'k>(pub &'k [u8]);
-
-impl<'k> KeyReader<'k> {
-    pub(super) fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (part, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*part)
-    }
-
-    pub(super) fn entity(&mut self) -> Option<EntityId> {
-        self.bytes().map(EntityId::from_bytes)
-    }
-
-    pub(super) fn run(&mut self) -> Option<InterpretationId> {
-        self.bytes().map(InterpretationId::from_bytes)
-    }
-
-    pub(super) fn source(&mut self) -> Option<SourceId> {
-        self.bytes().map(SourceId::from_bytes)
-    }
-
-    pub(super) fn turn(&mut self) -> Option<TurnId> {
-        self.bytes().map(TurnId::from_bytes)
-    }
-
-    pub(super) fn observation(&mut self) -> Option<ObservationId> {
-        Some(ObservationId { entity: self.entity()?, seq: self.number()? })
-    }
-
-    pub(super) fn number(&mut self) -> Option<u64> {
-        self.bytes().map(u64::from_be_bytes)
-    }
-
-    pub(super) fn small(&mut self) -> Option<u32> {
-        self.bytes().map(u32::from_be_bytes)
-    }
-
-    pub(super) fn time(&mut self) -> Option<Timestamp> {
-        let millis = (self.number()? as i64).wrapping_add(i64::MIN);
-        Some(Timestamp::from_millis(millis))
-    }
-
-    pub(super) fn digest(&mut self) -> Option<Digest> {
-        self.bytes().map(Digest)
-    }
-
-    pub(super) fn conversation(&mut self) -> Option<ConversationTag> {
-        self.bytes().map(ConversationTag)
-    }
-
-    /// Reads a text that ends with a zero byte.
-    pub(super) fn text(&mut self) -> Option<String> {
-        let end = self.0.iter().position(|byte| *byte == 0)?;
-        let text = String::from_utf8(self.0[..end].to_vec()).ok()?;
-        self.0 = &self.0[end + 1..];
-        Some(text)
-    }
-
-    /// Reads a text that is the last part.
-    pub(super) fn rest(&mut self) -> Option<String> {
-        String::from_utf8(std::mem::take(&mut self.0).to_vec()).ok()
-    }
-}
-
-impl RecordKey {
-    /// Returns the family.
-    pub fn family(&self) -> Family {
-        match self {
-            RecordKey::Entity(_) => Family::Entity,
-            RecordKey::ObservationMove(_) => Family::ObservationMove,
-            RecordKey::Observation(_) => Family::Observation,
-            RecordKey::Source(_) => Family::Source,
-            RecordKey::Run(_) => Family::Run,
-            RecordKey::Prompt(_) => Family::Prompt,
-            RecordKey::Relationship(_) => Family::Relationship,
-            RecordKey::Schema { .. } => Family::Schema,
-            RecordKey::Commit(_) => Family::Commit,
-            RecordKey::CommitListing { .. } => Family::CommitListing,
-            RecordKey::CommitHead { .. } => Family::CommitHead,
-            RecordKey::CommitSignature(_) => Family::CommitSignature,
-            RecordKey::Rings(_) => Family::Rings,
-            RecordKey::SyncMarks(_) => Family::SyncMarks,
-            RecordKey::PendingErasure { .. } => Family::PendingErasure,
-            RecordKey::Unreadable { family, .. } => *family,
-        }
-    }
-
-    /// Returns the bytes; within a family they sort as the keys do.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            RecordKey::Entity(id) => id.as_bytes().to_vec(),
-            RecordKey::ObservationMove(id) | RecordKey::Observation(id) => observation_bytes(*id),
-            RecordKey::Source(id) => id.as_bytes().to_vec(),
-            RecordKey::Run(id) => id.as_bytes().to_vec(),
-            RecordKey::Prompt(digest) => digest.0.to_vec(),
-            RecordKey::Relationship(edge) => edge.to_bytes(),
-            RecordKey::Schema { entity_type, version } => {
-                [entity_type.as_bytes(), &[0], &version.to_be_bytes()].concat()
-            }
-            RecordKey::Commit(hash) | RecordKey::CommitSignature(hash) => hash.0.0.to_vec(),
-            RecordKey::CommitListing { conversation, at, hash } => {
-                [conversation.0.as_slice(), &time_bytes(*at), &hash.0.0].concat()
-            }
-            RecordKey::CommitHead { conversation, branch } => {
-                [conversation.0.as_slice(), branch.as_bytes()].concat()
-            }
-            RecordKey::Rings(turn) => turn.as_bytes().to_vec(),
-            RecordKey::SyncMarks(id) => id.as_str().as_bytes().to_vec(),
-            RecordKey::PendingErasure { conversation, seq } => {
-                [conversation.as_str().as_bytes(), &[0], &seq.to_be_bytes()].concat()
-            }
-            RecordKey::Unreadable { bytes, .. } => bytes.clone(),
-        }
-    }
-
-    /// Reads the bytes of a key.
-    pub fn from_bytes(family: Family, bytes: &[u8]) -> RecordKey {
-        let mut reader = KeyReader(bytes);
-        let key = Self::parse(family, &mut reader).filter(|_| reader.0.is_empty());
-        key.unwrap_or_else(|| RecordKey::Unreadable { family, bytes: bytes.to_vec() })
-    }
-
-    fn parse(family: Family, reader: &mut KeyReader<'_>) -> Option<RecordKey> {
-        Some(match family {
-            Family::Entity => RecordKey::Entity(reader.entity()?),
-            Family::ObservationMove => RecordKey::ObservationMove(reader.observation()?),
-            Family::Observation => RecordKey::Observation(reader.observation()?),
-            Family::Source => RecordKey::Source(reader.source()?),
-            Family::Run => RecordKey::Run(reader.run()?),
-            Family::Prompt => RecordKey::Prompt(reader.digest()?),
-            Family::Relationship => {
-                RecordKey::Relationship(Edge::from_bytes(std::mem::take(&mut reader.0))?)
-            }
-            Family::Schema => {
-                RecordKey::Schema { entity_type: reader.text()?, version: reader.small()? }
-            }
-            Family::Commit => RecordKey::Commit(CommitHash(reader.digest()?)),
-            Family::CommitListing => RecordKey::CommitListing {
-                conversation: reader.conversation()?,
-                at: reader.time()?,
-                hash: CommitHash(reader.digest()?),
-            },
-            Family::CommitHead => RecordKey::CommitHead {
-                conversation: reader.conversation()?,
-                branch: BranchId::from_bytes(reader.bytes()?),
-            },
-            Family::CommitSignature => RecordKey::CommitSignature(CommitHash(reader.digest()?)),
-            Family::Rings => RecordKey::Rings(reader.turn()?),
-            Family::SyncMarks => RecordKey::SyncMarks(ConversationId::from_stored(reader.rest()?)),
-            Family::PendingErasure => RecordKey::PendingErasure {
-                conversation: ConversationId::from_stored(reader.text()?),
-                seq: reader.number()?,
-            },
-        })
-    }
+key_codec! { RecordKey, family: Family;
+    Entity(id) = [id];
+    ObservationMove(id) = [id];
+    Observation(id) = [id];
+    Source(id) = [id];
+    Run(id) = [id];
+    Prompt(digest) = [digest];
+    Relationship(edge) = [edge];
+    Schema { entity_type, version } = [entity_type, version];
+    Commit(hash) = [hash];
+    CommitListing { conversation, at, hash } = [conversation, at, hash];
+    CommitHead { conversation, branch } = [conversation, branch];
+    CommitSignature(hash) = [hash];
+    Rings(turn) = [turn];
+    SyncMarks(id) = [id as tail];
+    PendingErasure { conversation, seq } = [conversation, seq];
 }
 
 /// By family, then by bytes: the order of stores and bundles.

@@ -33,6 +33,7 @@
 //! Numbers of families and indexes, names of families, key bytes and texts are part of the format:
 //! they occur in stores, in operation details and in bundles.
 
+mod codec;
 mod commits;
 mod index;
 mod key;

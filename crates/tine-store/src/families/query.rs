@@ -1,10 +1,9 @@
 //! Which records of a family, or which keys of an index, in order.
 
 use tine_core::facts::{Endpoint, Slot};
-use tine_core::{ConversationId, Digest, EntityId, SourceId, Timestamp, TurnId};
+use tine_core::{ConversationId, Digest, EntityId, Role, SourceId, Timestamp, TurnId};
 
-use super::index::{answers_prefix, any_turn_prefix, slot_prefix, turn_id_prefix};
-use super::key::{observation_bytes, time_bytes};
+use super::codec::KeyPart;
 use super::{ConversationTag, Family, IndexKey, RecordIndex, RecordKey};
 
 /// A range of key bytes. Stores read it; only the queries of this module make one.
@@ -102,7 +101,7 @@ impl RecordQuery {
 
     /// Selects the observations of an entity after one of them.
     pub fn observations_after(entity: EntityId, seq: u64) -> Self {
-        let last = observation_bytes(tine_core::ObservationId { entity, seq });
+        let last = tine_core::ObservationId { entity, seq }.key_bytes();
         Self::observations_of(entity).after_bytes(&last)
     }
 
@@ -113,7 +112,7 @@ impl RecordQuery {
 
     /// Selects the versions of a type's schema.
     pub fn schemas_of(entity_type: &str) -> Self {
-        KeyScan::prefix(Family::Schema, &[entity_type.as_bytes(), &[0]].concat())
+        KeyScan::prefix(Family::Schema, &entity_type.to_owned().key_bytes())
     }
 
     /// Selects the relationships that start at an end.
@@ -128,12 +127,12 @@ impl RecordQuery {
 
     /// Selects the listed commits of a conversation, the oldest first.
     pub fn listings_of(id: &ConversationId) -> Self {
-        KeyScan::prefix(Family::CommitListing, ConversationTag::of(id).as_bytes())
+        KeyScan::prefix(Family::CommitListing, &ConversationTag::of(id).key_bytes())
     }
 
     /// Selects the last commits of a conversation's branches.
     pub fn heads_of(id: &ConversationId) -> Self {
-        KeyScan::prefix(Family::CommitHead, ConversationTag::of(id).as_bytes())
+        KeyScan::prefix(Family::CommitHead, &ConversationTag::of(id).key_bytes())
     }
 
     /// Selects the rings of turns between two, both included.
@@ -159,9 +158,7 @@ impl IndexQuery {
     pub fn entities(entity_type: Option<&str>) -> Self {
         match entity_type {
             None => KeyScan::all(RecordIndex::EntityByType),
-            Some(name) => {
-                KeyScan::prefix(RecordIndex::EntityByType, &[name.as_bytes(), &[0]].concat())
-            }
+            Some(name) => KeyScan::prefix(RecordIndex::EntityByType, &name.to_owned().key_bytes()),
         }
     }
 
@@ -188,35 +185,33 @@ impl IndexQuery {
     /// Selects the dated fields from one time, inclusive, to another, exclusive.
     pub fn dated(from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
         let mut query = KeyScan::all(RecordIndex::DatedField);
-        query.range.from = from.map_or_else(Vec::new, |from| time_bytes(from).to_vec());
-        query.range.to = to.map(|to| time_bytes(to).to_vec());
+        query.range.from = from.map_or_else(Vec::new, |from| from.key_bytes());
+        query.range.to = to.map(|to| to.key_bytes());
         query
     }
 
     /// Selects the entity of a conversation.
     pub fn entity_of_conversation(id: &ConversationId) -> Self {
-        KeyScan::prefix(RecordIndex::EntityOfConversation, ConversationTag::of(id).as_bytes())
+        KeyScan::prefix(RecordIndex::EntityOfConversation, &ConversationTag::of(id).key_bytes())
     }
 
     /// Selects the entity of a slot.
     pub fn entity_of_slot(id: &ConversationId, slot: &Slot) -> Self {
-        KeyScan::prefix(RecordIndex::EntityOfSlot, &slot_prefix(ConversationTag::of(id), slot))
+        let prefix = [ConversationTag::of(id).key_bytes(), slot.key_bytes()].concat();
+        KeyScan::prefix(RecordIndex::EntityOfSlot, &prefix)
     }
 
     /// Selects the entities of all slots under a host's turn id.
     pub fn slots_of_turn(id: &ConversationId, turn_id: &str) -> Self {
-        KeyScan::prefix(
-            RecordIndex::EntityOfSlot,
-            &turn_id_prefix(ConversationTag::of(id), turn_id),
-        )
+        let prefix = [ConversationTag::of(id).key_bytes(), turn_id.to_owned().key_bytes()].concat();
+        KeyScan::prefix(RecordIndex::EntityOfSlot, &prefix)
     }
 
     /// Selects the entities of an assistant's slots under a host's turn id, ordered by part.
     pub fn answers_of_turn(id: &ConversationId, turn_id: &str) -> Self {
-        KeyScan::prefix(
-            RecordIndex::EntityOfSlot,
-            &answers_prefix(ConversationTag::of(id), turn_id),
-        )
+        let turn = [ConversationTag::of(id).key_bytes(), turn_id.to_owned().key_bytes()].concat();
+        let prefix = [turn, Role::Assistant.key_bytes()].concat();
+        KeyScan::prefix(RecordIndex::EntityOfSlot, &prefix)
     }
 
     /// Selects the runs over a source, the oldest first.
@@ -227,7 +222,7 @@ impl IndexQuery {
     /// Selects the runs that are due at a time.
     pub fn runs_due(at: Timestamp) -> Self {
         let mut query = KeyScan::all(RecordIndex::QueuedRun);
-        query.range.to = Some(time_bytes(at.next()).to_vec());
+        query.range.to = Some(at.next().key_bytes());
         query
     }
 
@@ -238,6 +233,7 @@ impl IndexQuery {
 
     /// Selects the relationships that end at any turn.
     pub fn relationships_to_turns() -> Self {
-        KeyScan::prefix(RecordIndex::RelationshipTo, &any_turn_prefix())
+        let any = Endpoint::Turn(TurnId::from_bytes([0; 16])).to_bytes();
+        KeyScan::prefix(RecordIndex::RelationshipTo, &any[..1])
     }
 }
