@@ -38,7 +38,7 @@ fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
     let told = turn.metadata.source_info.as_ref().expect("how it came about");
     let member = |name: &str| told.get(name).and_then(tine_core::Json::as_str);
     assert_eq!((member("provider"), member("model")), (Some("local"), Some("answered")));
-    let usage = tine_core::Usage::told(told).expect("what it cost");
+    let usage = tine_core::Usage::from_source_info(told).expect("what it cost");
     assert_eq!((usage.input, usage.output), (5, 7));
     // A fork is asked with its own path and nothing that came later.
     let forked = client.fork(&session, Some(&first.agent));

@@ -14,7 +14,7 @@ pub enum Content {
 
 /// Where a turn comes from, if it was not simply said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct TurnOrigin {
     /// The turn that it is an edited version of.
     pub edited_from: Option<TurnId>,
     /// The turn that it is a copy of.
@@ -28,7 +28,7 @@ pub struct Origin {
 /// Behind the ids, to the end: a slot, which shares role and call with its turn.
 const SLOT_BIT: u8 = 1 << 3;
 
-impl Origin {
+impl TurnOrigin {
     /// A short form for stores; nothing for a turn that was simply said.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let fields = [self.edited_from, self.derived_from, self.part_of];
@@ -48,7 +48,7 @@ impl Origin {
     }
 
     /// Reads the short form, for the turn that has it.
-    pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
+    pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<TurnOrigin> {
         let (flags, mut rest) = bytes.split_first()?;
         let mut fields = [None; 3];
         for (bit, field) in fields.iter_mut().enumerate() {
@@ -70,6 +70,6 @@ impl Origin {
             });
             rest = &[];
         }
-        rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
+        rest.is_empty().then_some(TurnOrigin { edited_from, derived_from, part_of, slot })
     }
 }

@@ -1,7 +1,7 @@
 //! The parts that messages of every program are made of, in Tine's form.
 
 use tine_core::json::{Object, object};
-use tine_core::message::anthropic::{self, Block};
+use tine_core::message::anthropic::{self, AnthropicBlock};
 use tine_core::{Body, Json, Limits, Message, Metadata, Role, Status, Timestamp};
 
 /// A text block.
@@ -166,7 +166,7 @@ pub(crate) fn from_anthropic(content: Json) -> Anthropic {
     };
     for block in blocks {
         match anthropic::block(block) {
-            Block::Call { id, name, input, .. } => {
+            AnthropicBlock::Call { id, name, input, .. } => {
                 let known =
                     |it: Option<String>| it.filter(|it| !it.is_empty()).unwrap_or("?".to_owned());
                 let parameters = match input {
@@ -177,20 +177,23 @@ pub(crate) fn from_anthropic(content: Json) -> Anthropic {
                 };
                 read.said.push(call(&known(id), &known(name), parameters));
             }
-            Block::Result(anthropic::ToolResult { call: Some(call), content, failed, .. })
-                if !call.is_empty() =>
-            {
+            AnthropicBlock::Result(anthropic::ToolResult {
+                call: Some(call),
+                content,
+                failed,
+                ..
+            }) if !call.is_empty() => {
                 read.results.push(ToolResult { call, said: result(content), failed });
             }
-            Block::Result(_) => {
+            AnthropicBlock::Result(_) => {
                 read.faults.push("a tool's result without the id of its call; left out".into());
             }
-            Block::Thinking { text, signature, .. } => {
+            AnthropicBlock::Thinking { text, signature, .. } => {
                 if !text.is_empty() || signature.is_some() {
                     read.said.push(thinking(&text, signature.as_deref()));
                 }
             }
-            Block::Other(block) => match block.get("type").and_then(Json::as_str) {
+            AnthropicBlock::Other(block) => match block.get("type").and_then(Json::as_str) {
                 None | Some("") => read.faults.push("a block without a type; left out".to_owned()),
                 Some("thinking") if crate::json::text(&block, "text").is_none() => {}
                 Some(_) => read.said.push(block),

@@ -42,8 +42,8 @@ use std::time::{Duration, Instant};
 
 use tine_net::retry::{Policy, Retries};
 use tine_store::{
-    Check, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked,
-    Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
+    Check, DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed,
+    Ranked, Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
 };
 
 pub use crate::address::Address;
@@ -359,7 +359,7 @@ impl Store for PostgresStore {
             problems = txn.lost_from_feed()?;
             Ok(())
         })?;
-        let told = |(conversation, seq): (i64, i64)| Problem {
+        let told = |(conversation, seq): (i64, i64)| DamagedRecord {
             record: format!("operation {seq} of conversation {conversation}"),
             why: "it has no place in the feed".to_owned(),
         };

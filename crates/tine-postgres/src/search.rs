@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tine_core::{Digest, words};
+use tine_core::{Digest, tokenizer};
 use tine_store::{
     Document, FeedPosition, Index, IndexMark, IndexState, Phrase, Ranked, Result, SearchFilter,
     TextQuery, TurnLoc,
@@ -104,7 +104,7 @@ impl Index for Writing {
     fn put(&mut self, document: &Document<'_>) -> Result<()> {
         let mut terms = Vec::new();
         for piece in document.pieces {
-            words::visit(piece, &mut |term, _, _| terms.push(kept(term)));
+            tokenizer::for_each_term(piece, &mut |term, _, _| terms.push(kept(term)));
         }
         terms.sort_unstable();
         terms.dedup();

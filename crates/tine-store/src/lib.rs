@@ -40,7 +40,7 @@ pub use records::*;
 pub use search::{
     Candidate, Document, Index, IndexMark, IndexState, Phrase, Ranked, SearchFilter, TextQuery,
 };
-pub use tine_core::Problem;
+pub use tine_core::DamagedRecord;
 pub use traits::{
     Check, Job, LostRecord, OpenMode, PackOptions, Packed, Read, Store, Verdict, Write, required,
 };

@@ -4,7 +4,7 @@
 //! turns that say what is asked for now are found. The ranking is that of the embedded store's
 //! index, BM25 with k1 = 1.2 and b = 0.75, over the turns of the project.
 
-use tine_core::{said, words};
+use tine_core::{search_text, tokenizer};
 
 use crate::Result;
 use crate::records::{Content, ConversationKey, Turn};
@@ -46,7 +46,7 @@ pub struct Extent {
 
 /// The length of a turn, as the ranking counts it.
 pub fn length(pieces: &[String], tags: usize) -> usize {
-    let terms: usize = pieces.iter().map(|piece| words::terms(piece).len()).sum();
+    let terms: usize = pieces.iter().map(|piece| tokenizer::terms(piece).len()).sum();
     terms + between(pieces.len(), tags)
 }
 
@@ -138,8 +138,10 @@ struct Count {
 /// Nothing for a turn that says nothing any more.
 fn count(turn: &Turn, wanted: &[&Phrase], query: &TextQuery) -> Option<Count> {
     let Content::Kept(body) = &turn.content else { return None };
-    let pieces: Vec<_> =
-        said::pieces(body, &turn.metadata).iter().map(|piece| words::terms(piece)).collect();
+    let pieces: Vec<_> = search_text::pieces(body, &turn.metadata)
+        .iter()
+        .map(|piece| tokenizer::terms(piece))
+        .collect();
     let often = |phrase: &Phrase| pieces.iter().map(|piece| phrase.find(piece).len()).sum();
     let phrases: Vec<usize> = wanted.iter().map(|phrase| often(phrase)).collect();
     let mut rest = phrases.iter();

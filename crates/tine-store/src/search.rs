@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 
-use tine_core::words::{self, Sort, Span};
+use tine_core::tokenizer::{self, TermKind, TermSpan};
 use tine_core::{OperationHash, ProjectId, Role, Timestamp};
 
 use crate::Result;
@@ -33,13 +33,13 @@ impl Phrase {
     /// The phrase that a text asks for, if there is a word in it. With `prefix`, its last word is
     /// a beginning.
     pub fn new(text: &str, prefix: bool) -> Option<Self> {
-        let mut terms = words::terms(text);
+        let mut terms = tokenizer::terms(text);
         let (_, last, _) = terms.last()?;
         let mut single = false;
-        let mut open = prefix && *last == Sort::Word;
-        if *last == Sort::Last {
+        let mut open = prefix && *last == TermKind::Word;
+        if *last == TermKind::LastChar {
             // The end of what is asked for need not be the end of a run in the text.
-            let pair = terms.len() >= 2 && terms[terms.len() - 2].1 == Sort::Pair;
+            let pair = terms.len() >= 2 && terms[terms.len() - 2].1 == TermKind::Bigram;
             if pair {
                 terms.pop();
             } else {
@@ -50,15 +50,15 @@ impl Phrase {
     }
 
     /// Everywhere that a text says it, in Unicode scalar values.
-    pub fn find(&self, text: &[(String, Sort, Span)]) -> Vec<Range<usize>> {
+    pub fn find(&self, text: &[(String, TermKind, TermSpan)]) -> Vec<Range<usize>> {
         let last = self.terms.len() - 1;
-        let fits = |window: &[(String, Sort, Span)]| {
+        let fits = |window: &[(String, TermKind, TermSpan)]| {
             self.terms.iter().zip(window).enumerate().all(|(at, (want, (term, ..)))| {
                 if at == last && self.open { term.starts_with(want) } else { term == want }
             })
         };
         let windows = text.windows(self.terms.len()).filter(|window| fits(window));
-        let range = |window: &[(String, Sort, Span)]| {
+        let range = |window: &[(String, TermKind, TermSpan)]| {
             let end = window[last].2;
             window[0].2.start..if self.single { end.first_end } else { end.end }
         };

@@ -9,8 +9,8 @@
 use std::path::Path;
 
 use tine_core::{
-    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, Problem, ProjectId, SourceId,
-    Timestamp, TurnId,
+    BranchId, ConversationId, DamagedRecord, Digest, Metadata, Name, OperationHash, ProjectId,
+    SourceId, Timestamp, TurnId,
 };
 
 use crate::families::{IndexKey, IndexQuery, Record, RecordKey, RecordQuery};
@@ -139,7 +139,7 @@ pub struct Packed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
     /// Everything that is wrong.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DamagedRecord>,
 }
 
 /// A record that an index still names and that cannot be read any more.

@@ -131,7 +131,7 @@ request! {
 pub fn messages(given: Vec<Json>, limits: &Limits) -> Result<Vec<Message>> {
     let mut turns = Vec::with_capacity(given.len());
     for (index, json) in given.into_iter().enumerate() {
-        let received = Message::received(json, limits);
+        let received = Message::from_request(json, limits);
         turns.extend(received.map_err(|error| Error::message(index, &error))?);
     }
     Ok(turns)
@@ -139,7 +139,7 @@ pub fn messages(given: Vec<Json>, limits: &Limits) -> Result<Vec<Message>> {
 
 /// One of them, where only one turn is taken.
 pub fn message(given: Json, index: usize, limits: &Limits) -> Result<Message> {
-    Message::received_alone(given, limits).map_err(|error| Error::message(index, &error))
+    Message::single_from_request(given, limits).map_err(|error| Error::message(index, &error))
 }
 
 impl Append {
@@ -317,7 +317,7 @@ impl EditTurn {
     pub fn into_request(self, turn: TurnRef, role: Role, limits: &Limits) -> Result<api::Edit> {
         let content = strict(&self.content, limits)?;
         let body =
-            Body::received(content, role, limits).map_err(|error| Error::message(0, &error))?;
+            Body::from_request(content, role, limits).map_err(|error| Error::message(0, &error))?;
         Ok(api::Edit { turn, body, branch: self.branch, reuse: self.reuse.unwrap_or(true) })
     }
 }

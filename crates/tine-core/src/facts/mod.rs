@@ -15,8 +15,8 @@ pub mod schema;
 pub mod slot;
 
 pub use envelope::Envelope;
-pub use observation::{Observation, Origin};
-pub use reduce::{Order, Snapshot, reduce};
+pub use observation::{Observation, ObservationOrigin};
+pub use reduce::{ObservationOrder, Snapshot, reduce};
 pub use relation::{Endpoint, Relation};
 pub use run::RunStatus;
 pub use schema::{Field, FieldKind, Schema, SchemaError, Strategy};

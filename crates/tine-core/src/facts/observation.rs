@@ -8,7 +8,7 @@ use crate::{InterpretationId, ObservationId, SourceId, Timestamp, TurnId};
 
 /// Who or what made an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
+pub enum ObservationOrigin {
     /// A turn that was said: a version of its slot.
     Turn,
     /// A caller who structured it.
@@ -23,14 +23,14 @@ pub enum Origin {
     Server,
 }
 
-impl Origin {
-    const ALL: [(Origin, &'static str); 6] = [
-        (Origin::Turn, "turn"),
-        (Origin::Agent, "agent"),
-        (Origin::Rules, "rules"),
-        (Origin::Model, "model"),
-        (Origin::Human, "human"),
-        (Origin::Server, "server"),
+impl ObservationOrigin {
+    const ALL: [(ObservationOrigin, &'static str); 6] = [
+        (ObservationOrigin::Turn, "turn"),
+        (ObservationOrigin::Agent, "agent"),
+        (ObservationOrigin::Rules, "rules"),
+        (ObservationOrigin::Model, "model"),
+        (ObservationOrigin::Human, "human"),
+        (ObservationOrigin::Server, "server"),
     ];
 
     /// The name on the wire.
@@ -39,7 +39,7 @@ impl Origin {
     }
 
     /// What a name stands for.
-    pub fn parse(name: &str) -> Option<Origin> {
+    pub fn parse(name: &str) -> Option<ObservationOrigin> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
     }
 }
@@ -70,7 +70,7 @@ pub struct Observation {
     /// How specific it is, where a schema asks for that.
     pub specificity: i64,
     /// Who made it.
-    pub origin: Origin,
+    pub origin: ObservationOrigin,
     /// Whether it corrects what others say.
     pub correction: bool,
     /// The observation of the same entity that it takes back.
@@ -149,7 +149,7 @@ impl Observation {
             stored_at: text("stored_at")?.parse().ok()?,
             priority: number("priority").unwrap_or(PRIORITY),
             specificity: number("specificity").unwrap_or(0),
-            origin: Origin::parse(text("origin")?)?,
+            origin: ObservationOrigin::parse(text("origin")?)?,
             correction: json.get("correction").and_then(Json::as_bool).unwrap_or(false),
             retracts: json.get("retracts").and_then(Json::as_u64),
             schema_version: u32::try_from(json.get("schema_version")?.as_u64()?).ok()?,

@@ -14,8 +14,8 @@ use tine_core::{
 };
 use tine_engine::BundleRecord;
 use tine_store::{
-    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, KEY_BYTES, Origin, PIECE_BYTES,
-    Record, RecordKey, Root,
+    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, KEY_BYTES, PIECE_BYTES, Record,
+    RecordKey, Root, TurnOrigin,
 };
 
 use super::error::Fault;
@@ -160,7 +160,7 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
         status: status(&fields.text("status")?)?,
         metadata: metadata(fields.object("metadata")?, limits)?,
         operation: fields.number("operation")?,
-        origin: Origin {
+        origin: TurnOrigin {
             edited_from: fields.optional("edited_from")?,
             derived_from: fields.optional("derived_from")?,
             part_of: fields.optional("part_of")?,

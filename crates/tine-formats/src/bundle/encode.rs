@@ -9,7 +9,7 @@ use tine_core::hash::to_hex;
 use tine_core::json::{self, MAX_DEPTH, Object};
 use tine_core::{Digest, Json, TurnHash, TurnId};
 use tine_engine::BundleRecord;
-use tine_store::{Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, Origin};
+use tine_store::{Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, TurnOrigin};
 
 use super::error::Fault;
 use super::{FORMAT, VERSION, Written};
@@ -101,7 +101,7 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
             line.insert("status", status.as_str().into());
             line.insert("metadata", metadata.to_json());
             line.insert("operation", (*operation).into());
-            let Origin { edited_from, derived_from, part_of, slot } = origin;
+            let TurnOrigin { edited_from, derived_from, part_of, slot } = origin;
             optional(&mut line, "edited_from", edited_from.as_ref().map(text));
             optional(&mut line, "derived_from", derived_from.as_ref().map(text));
             optional(&mut line, "part_of", part_of.as_ref().map(text));

@@ -8,7 +8,7 @@ use tine_core::{
 };
 use tine_engine::BundleRecord;
 use tine_formats::bundle::{BundleError, Reader, Writer, Written, verify_bundle};
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin, Root};
+use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Root, TurnOrigin};
 
 pub const HEADER: &str = r#"{"format":"tine-bundle","version":1}"#;
 
@@ -83,13 +83,13 @@ impl Maker {
             status: Status::Complete,
             metadata: Metadata::default(),
             operation: 2,
-            origin: Origin::default(),
+            origin: TurnOrigin::default(),
         });
         self
     }
 
     /// Changes what is not hashed of the last turn.
-    pub fn also(&mut self, change: impl FnOnce(&mut Status, &mut Metadata, &mut Origin)) {
+    pub fn also(&mut self, change: impl FnOnce(&mut Status, &mut Metadata, &mut TurnOrigin)) {
         let Some(BundleRecord::Turn { status, metadata, origin, .. }) = self.records.last_mut()
         else {
             panic!("the last record is a turn");

@@ -333,7 +333,7 @@ fn told(json: &Value) -> Option<Fault> {
 fn usage(told: &Value) -> Option<Usage> {
     let source_info = serde_json::json!({ "usage": told }).to_string();
     let source_info = json::parse(source_info.as_bytes(), USAGE_DEPTH).ok()?;
-    Usage::told(&source_info)
+    Usage::from_source_info(&source_info)
 }
 
 fn text_of(json: &Value, name: &str) -> Option<String> {

@@ -36,7 +36,7 @@ use self::record::Shape;
 use super::files::LOG_FILE;
 use super::users::{self, Alone};
 use super::{DATABASE_FILE, OpenOptions, SqliteStore, connect, io, rows, schema, wal};
-use tine_store::{Family, LostRecord, Problem, Result, StoreError};
+use tine_store::{DamagedRecord, Family, LostRecord, Result, StoreError};
 
 /// Tables that are made from others. They are not needed to read whole conversations in order.
 const MADE_FROM_OTHERS: [&str; 7] = [
@@ -61,7 +61,7 @@ const NUMBERED_AT_WILL: [&str; 2] = ["operation", "fresh"];
 #[derive(Clone, Debug, Default)]
 pub struct Salvaged {
     /// Everything that is wrong with the files.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DamagedRecord>,
     /// Records that were there and could not be read.
     pub lost: Vec<LostRecord>,
     /// Rows that could be read.
@@ -113,7 +113,7 @@ fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<(Page
         let taken = found.taken().map_err(reading)?;
         let mut up_to = taken;
         if let Some(why) = found.passed_over(taken, &mut file).map_err(reading)? {
-            salvaged.problems.push(Problem { record: LOG_FILE.to_owned(), why });
+            salvaged.problems.push(DamagedRecord { record: LOG_FILE.to_owned(), why });
             up_to = u64::MAX;
         }
         let images = found.images(up_to).map_err(reading)?;
@@ -122,7 +122,9 @@ fn open(from: &Path, salvaged: &mut Salvaged, alone: &Alone<'_>) -> Result<(Page
                 outdated.insert(page);
             }
             let why = format!("it does not fit its checksum; it is about page {page}");
-            salvaged.problems.push(Problem { record: format!("frame {frame} of {LOG_FILE}"), why });
+            salvaged
+                .problems
+                .push(DamagedRecord { record: format!("frame {frame} of {LOG_FILE}"), why });
         }
         size = images.size;
         over = Some((found, images.pages));
@@ -186,7 +188,7 @@ impl<'s> Reading<'s> {
     }
 
     fn problem(&mut self, record: String, why: impl Into<String>) {
-        self.salvaged.problems.push(Problem { record, why: why.into() });
+        self.salvaged.problems.push(DamagedRecord { record, why: why.into() });
     }
 
     /// Where each table and index begins, as far as the table of tables can be read.
@@ -440,7 +442,7 @@ fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
         let sql = "INSERT INTO project (no, id, created_at) VALUES (?1, ?2, 0)";
         connection.execute(sql, rusqlite::params![no, name]).store_err()?;
         let why = format!("its name is lost; its conversations are in the project `{name}`");
-        salvaged.problems.push(Problem { record: format!("project {no}"), why });
+        salvaged.problems.push(DamagedRecord { record: format!("project {no}"), why });
     }
     Ok(())
 }

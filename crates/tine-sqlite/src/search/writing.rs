@@ -5,7 +5,7 @@
 //! progress is written once, at the end.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use tine_core::{Digest, words};
+use tine_core::{Digest, tokenizer};
 
 use super::{Sql, progress};
 use crate::rows;
@@ -123,7 +123,7 @@ impl Index for Writing<'_> {
                 text.push_str(BETWEEN);
                 text.push(' ');
             }
-            words::visit(piece, &mut |term, _, _| {
+            tokenizer::for_each_term(piece, &mut |term, _, _| {
                 text.push_str(term);
                 text.push(' ');
             });

@@ -5,7 +5,7 @@ use tine_core::json::Object;
 use tine_core::metadata::MetadataKey;
 use tine_core::{Json, Limits};
 use tine_engine::{Presence, Tail, TopologyRow, TurnView};
-use tine_store::{Content, Origin};
+use tine_store::{Content, TurnOrigin};
 
 use super::{Ix, Key, Model, Shown, State, Value};
 
@@ -45,7 +45,7 @@ impl Model {
             created_at: node.created_at,
             status: node.status,
             metadata: self.metadata(turn),
-            origin: Origin {
+            origin: TurnOrigin {
                 edited_from: node.edited_from.map(id),
                 derived_from: node.derived_from.map(id),
                 part_of: node.part.map(|(_, whole)| id(whole)),
