@@ -36,7 +36,7 @@ impl Role {
     /// Every role.
     pub const ALL: [Role; 4] = [Role::User, Role::Assistant, Role::Tool, Role::System];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -69,7 +69,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Complete => "complete",
@@ -349,7 +349,7 @@ pub enum MessageError {
 }
 
 impl MessageError {
-    /// Whether a limit was exceeded, as opposed to a malformed message.
+    /// Returns whether a limit was exceeded, as opposed to a malformed message.
     pub fn is_too_large(&self) -> bool {
         match self {
             MessageError::BlockTooLarge { .. } => true,

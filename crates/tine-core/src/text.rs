@@ -17,7 +17,7 @@ pub enum SplitError {
         /// The last offset that leaves something on the right.
         last: usize,
     },
-    /// The offset would tear a user-perceived character apart.
+    /// The offset lies inside a grapheme cluster.
     #[error("the offset {offset} lies inside the character `{cluster}`; use {before} or {after}")]
     InsideCharacter {
         /// What was asked for.

@@ -185,7 +185,7 @@ fn class(symbol: char) -> CharClass {
     }
 }
 
-/// Whether a character that stands alone is its own folded form, but for ASCII case.
+/// Returns whether a character that stands alone is its own folded form, but for ASCII case.
 fn is_folded(symbol: char) -> bool {
     symbol.is_ascii()
         || matches!(symbol, '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}'
@@ -193,8 +193,8 @@ fn is_folded(symbol: char) -> bool {
             | '\u{ac00}'..='\u{d7a3}')
 }
 
-/// Whether a character combines with the one before it: accents, voicing marks, vowels and finals
-/// of decomposed Hangul, and variation selectors.
+/// Returns whether a character combines with the one before it: accents, voicing marks, vowels and
+/// finals of decomposed Hangul, and variation selectors.
 fn extends(symbol: char) -> bool {
     is_accent(symbol)
         || matches!(
@@ -203,7 +203,8 @@ fn extends(symbol: char) -> bool {
         )
 }
 
-/// Whether a mark is folded away. Vowel signs of Indic scripts are kept: they distinguish words.
+/// Returns whether a mark is folded away. Vowel signs of Indic scripts are kept: they distinguish
+/// words.
 fn is_accent(symbol: char) -> bool {
     matches!(symbol, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5bd}' | '\u{5bf}'
         | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}'

@@ -1,7 +1,6 @@
-//! How ids, hashes, times and names travel: as strings in their wire form.
+//! Serde and schema implementations for ids, hashes, times and names, as strings in wire form.
 //!
-//! One macro gives a type `Serialize`, `Deserialize` and `JsonSchema` as a plain string, so that
-//! API types hold the domain types themselves.
+//! API types can therefore hold the domain types directly.
 
 /// Implements `Serialize`, `Deserialize` and `JsonSchema` for a type with one text form.
 ///
@@ -49,7 +48,7 @@ use crate::{
     TurnId,
 };
 
-/// A text that was checked when it was stored is taken as it is.
+/// Accepts a text that was checked when it was stored.
 fn stored<T>(value: T) -> Result<T, Infallible> {
     Ok(value)
 }

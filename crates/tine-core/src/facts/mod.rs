@@ -1,4 +1,4 @@
-//! What was learned, as pure data: schemas, identity, observations and what follows from them.
+//! Facts as pure data: schemas, entity identity, observations and their reduction.
 //!
 //! Nothing here reads or writes. A snapshot is a function of an entity's observations and of the
 //! schemas that they name; neither the order in which they are given nor the time of asking has

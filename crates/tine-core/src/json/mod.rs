@@ -48,7 +48,7 @@ pub struct JsonError {
 }
 
 impl JsonError {
-    /// Whether the text may be well formed but exceeds the nesting limit.
+    /// Returns whether the text may be well formed but exceeds the nesting limit.
     pub fn is_too_deep(&self) -> bool {
         matches!(self.kind, JsonErrorKind::TooDeep { .. })
     }
@@ -107,7 +107,7 @@ pub enum JsonErrorKind {
     TrailingBytes,
 }
 
-/// The byte as a user sees it: the character when it has a visible form, else its hex code.
+/// Returns the byte as a user sees it: the character when it has a visible form, else its hex code.
 fn describe_byte(byte: u8) -> String {
     if byte.is_ascii_graphic() {
         format!("`{}`", char::from(byte))
