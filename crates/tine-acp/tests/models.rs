@@ -1,9 +1,9 @@
 //! Models of a provider, behind a socket on this machine.
 
 use serde_json::json;
-use tine_acp::Model;
+use tine_acp::Responder;
 use tine_core::{Role, Status};
-use tine_llm::{Kind, Provider, Settings};
+use tine_llm::{Protocol, Provider, ProviderSettings};
 use tine_store::Content;
 
 use crate::client::{World, question};
@@ -141,14 +141,14 @@ fn a_stream_that_breaks_off_is_kept_and_told_as_an_error() {
 #[test]
 fn a_model_that_cannot_be_reached_leaves_the_question() {
     let world = World::new();
-    let settings = Settings {
+    let settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:1/v1".to_owned()),
         retries: Some(0),
-        ..Settings::new(Kind::OpenAi, "nobody")
+        ..ProviderSettings::new(Protocol::OpenAi, "nobody")
     };
     let provider = Provider::new("nobody", settings).expect("a sound provider");
     let model = tine_llm::Model::new(provider).expect("a model");
-    let mut client = world.client_of(Model::Provider(model));
+    let mut client = world.client_of(Responder::Provider(model));
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Anybody?"));
     assert_eq!(error["code"], -32603);

@@ -113,7 +113,7 @@ struct Written {
     listen: Option<String>,
     interpret: Option<Interpret>,
     #[serde(default)]
-    models: BTreeMap<String, tine_llm::Settings>,
+    models: BTreeMap<String, tine_llm::ProviderSettings>,
 }
 
 /// The table `[interpret]`.
@@ -215,9 +215,9 @@ impl Settings {
     }
 
     /// Who answers: a model that is configured, or the one that is built in.
-    pub(crate) fn model(&self, name: &str) -> Result<tine_llm::reply::Model> {
+    pub(crate) fn model(&self, name: &str) -> Result<tine_llm::reply::Responder> {
         if name == ECHO {
-            return Ok(tine_llm::reply::Model::Echo);
+            return Ok(tine_llm::reply::Responder::Echo);
         }
         let Some(set) = self.models.get(name) else {
             let known: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
@@ -226,7 +226,7 @@ impl Settings {
         };
         let model = Model::new(set.value.clone());
         let model = model.map_err(|error| Failure::invalid(error.to_string()))?;
-        Ok(tine_llm::reply::Model::Provider(model))
+        Ok(tine_llm::reply::Responder::Provider(model))
     }
 
     /// The interpreters that can be asked: the rules, and each model.
