@@ -7,7 +7,7 @@ use tine_core::{
     Role, Status, Timestamp, TurnHash, TurnId,
 };
 use tine_engine::BundleRecord;
-use tine_formats::bundle::{BundleError, Reader, Writer, Written, verify_bundle};
+use tine_formats::bundle::{BundleError, BundleReader, BundleWriter, Written, verify_bundle};
 use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Root, TurnOrigin};
 
 pub const HEADER: &str = r#"{"format":"tine-bundle","version":1}"#;
@@ -205,7 +205,7 @@ pub fn records() -> Vec<BundleRecord> {
 
 pub fn write(records: &[BundleRecord]) -> Result<(Vec<u8>, Written), BundleError> {
     let mut out = Vec::new();
-    let mut writer = Writer::new(&mut out, &Limits::default())?;
+    let mut writer = BundleWriter::new(&mut out, &Limits::default())?;
     for record in records {
         writer.record(record)?;
     }
@@ -215,7 +215,7 @@ pub fn write(records: &[BundleRecord]) -> Result<(Vec<u8>, Written), BundleError
 
 pub fn read(bytes: &[u8]) -> Result<Vec<BundleRecord>, BundleError> {
     let mut input = bytes;
-    let mut reader = Reader::new(&mut input, &Limits::default())?;
+    let mut reader = BundleReader::new(&mut input, &Limits::default())?;
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         records.push(record);

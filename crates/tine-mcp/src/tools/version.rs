@@ -82,7 +82,7 @@ fn commit_turns(asked: &Asked, arguments: CommitArguments) -> Result<Answer, Ref
     let mut message = arguments.message;
     let mut call = asked.call.clone();
     if asked.options.redact {
-        call = call.with_redacted(redact::words(&mut message));
+        call = call.with_redacted(redact::string(&mut message));
     }
     let request = NewCommit {
         conversation: conversation_of(asked, &arguments.conversation_id)?,
