@@ -48,7 +48,7 @@ impl ImportPlan {
     }
 }
 
-/// Returns where programs on this machine keep what was said, of those places that are there.
+/// Returns the existing folders in which programs on this machine keep conversations.
 /// `variable` looks an environment variable up.
 pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let home = variable("HOME").or_else(|| variable("USERPROFILE"));

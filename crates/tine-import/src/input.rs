@@ -146,7 +146,7 @@ impl Input {
     }
 }
 
-/// Stops a reader behind so many bytes.
+/// Fails a reader after a number of bytes.
 struct Bounded<R> {
     inner: R,
     limit: u64,

@@ -1,7 +1,7 @@
-//! JSON as programs write it, including what the strict reader refuses.
+//! Lenient JSON parsing for files of other programs.
 //!
-//! Logs hold half of a surrogate pair, a key twice, bytes that are no UTF-8. Such a text is read
-//! all the same, and the caller is told what was made of it.
+//! Logs contain lone surrogates, duplicate keys and invalid UTF-8, which the strict parser rejects.
+//! Such a text is repaired, and the result says how.
 
 use std::borrow::Cow;
 

@@ -30,7 +30,7 @@ pub(crate) fn call(id: &str, name: &str, parameters: Json) -> Json {
     ])
 }
 
-/// Arguments that came as a text: their JSON, or the text where it is none.
+/// Parses arguments that are given as a string; invalid JSON is kept as a string.
 pub(crate) fn arguments(text: &str) -> Json {
     if text.trim().is_empty() {
         return Json::Object(Object::new());
@@ -81,7 +81,7 @@ pub(crate) struct MessageInfo {
     pub partial: bool,
 }
 
-/// Returns a message of blocks; nothing where there is none to keep, or why it cannot be one.
+/// Builds a message of blocks; `None` if it is empty, an error if it is invalid.
 pub(crate) fn message(
     role: Role,
     call: Option<&str>,

@@ -70,7 +70,7 @@ fn tree(path: &Path, number: u64, json: &Json) -> ImportedConversation {
     draft.finish(path, base, active.as_deref(), numbered())
 }
 
-/// One message: what the person said, or the answer with the calls and results in it.
+/// Adds one message: a person's, or an answer with its tool calls and results.
 fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line: Option<u64>) {
     let role = match text(message, "sender") {
         Some("human") => Role::User,

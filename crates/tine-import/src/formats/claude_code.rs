@@ -230,7 +230,7 @@ impl Log {
     }
 }
 
-/// Lines that hold nothing that was said.
+/// Types of lines that hold no messages.
 const QUIET: &[&str] = &[
     "",
     "agent-name",
@@ -386,7 +386,7 @@ fn conversation(
                     if let Some(agent) = &event.agent {
                         started.push((agent.clone(), result.call.clone()));
                     }
-                    // Side by side with other results of the same answer: behind the last of them.
+                    // Other results of the same answer precede it: append it to the last of them.
                     let answer = parent.clone().map(|it| result_of.get(&it).cloned().unwrap_or(it));
                     if let Some(answer) = answer.filter(|it| answers.contains(it)) {
                         let entry = answered.entry(answer.clone()).or_default();

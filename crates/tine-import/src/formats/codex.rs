@@ -60,7 +60,7 @@ struct Rollout {
     /// The file repeats the lines of another.
     copied: bool,
     tip: Option<String>,
-    /// What the model said last.
+    /// The model's last message.
     answer: Option<String>,
     /// For each turn of the user on the line the message before it.
     turns: Vec<Option<String>>,

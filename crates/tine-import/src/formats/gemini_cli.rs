@@ -136,7 +136,7 @@ fn add(draft: &mut Draft, id: String, GeminiEntry { message, parent, line }: &Ge
     let role = match text(message, "type") {
         Some("user") => Role::User,
         Some("gemini") => Role::Assistant,
-        // What the program tells the person: no part of the conversation.
+        // Messages of the program to its user are not part of the conversation.
         _ => return draft.add_placeholder(id, parent.clone(), *line),
     };
     let mut blocks = Vec::new();

@@ -207,7 +207,7 @@ fn tree(path: &Path, session: OpenCodeSession) -> ImportedConversation {
     tree
 }
 
-/// Adds a message: what is said up to a tool's result is one turn, the result another.
+/// Adds a message: the blocks up to a tool result are one turn, the result is another.
 fn add(
     draft: &mut Draft,
     parent: Option<String>,

@@ -59,7 +59,7 @@ impl PiSession {
         if kind == "session" {
             let own = |name: &str| text(entry, name).map(str::to_owned);
             (self.id, self.cwd) = (own("id"), own("cwd"));
-            // The parent is told as a path; its id is the last part of the name.
+            // The parent is given as a path; its id is the last part of the name.
             self.parent = text(entry, "parentSession").map(|path| {
                 let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
                 let name = name.trim_end_matches(".jsonl");
