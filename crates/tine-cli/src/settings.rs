@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tine_analysis::{About, Account, Finding, Interpreter, Material};
+use tine_analysis::{Account, Finding, Interpreter, InterpreterInfo, Material};
 use tine_core::json::Object;
 use tine_core::{Json, Kind};
 use tine_engine::{Interpreters, RULES};
@@ -248,16 +248,16 @@ impl Settings {
 /// A model that cannot be asked on this machine. That fails the runs that ask it, and no other
 /// command.
 struct Unusable {
-    about: About,
+    about: InterpreterInfo,
     why: String,
 }
 
 impl Unusable {
     fn of(provider: &Provider, why: String) -> Self {
-        let about = About {
+        let about = InterpreterInfo {
             name: provider.name().to_owned(),
             version: String::new(),
-            kind: tine_analysis::Kind::Model,
+            kind: tine_analysis::InterpreterKind::Model,
             provider: Some(provider.name().to_owned()),
             model: Some(provider.model().to_owned()),
             parameters: Json::Object(Object::new()),
@@ -266,13 +266,13 @@ impl Unusable {
         Unusable { about, why }
     }
 
-    fn fail<T>(&self) -> std::result::Result<T, tine_analysis::Failure> {
-        Err(tine_analysis::Failure { message: self.why.clone(), transient: false })
+    fn fail<T>(&self) -> std::result::Result<T, tine_analysis::InterpreterFailure> {
+        Err(tine_analysis::InterpreterFailure { message: self.why.clone(), transient: false })
     }
 }
 
 impl Interpreter for Unusable {
-    fn about(&self) -> About {
+    fn about(&self) -> InterpreterInfo {
         self.about.clone()
     }
 
@@ -280,7 +280,7 @@ impl Interpreter for Unusable {
         &self,
         _: &Material<'_>,
         _: &mut Account,
-    ) -> std::result::Result<Vec<Finding>, tine_analysis::Failure> {
+    ) -> std::result::Result<Vec<Finding>, tine_analysis::InterpreterFailure> {
         self.fail()
     }
 
@@ -288,7 +288,7 @@ impl Interpreter for Unusable {
         &self,
         _: &Material<'_>,
         _: Option<&[u8]>,
-    ) -> std::result::Result<Vec<Finding>, tine_analysis::Failure> {
+    ) -> std::result::Result<Vec<Finding>, tine_analysis::InterpreterFailure> {
         self.fail()
     }
 }

@@ -1,7 +1,9 @@
 //! The interpreter that asks a model, over the wire.
 
 use serde_json::{Value, json};
-use tine_analysis::{Account, Failure, Finding, Interpreter, Kind as Way, Material, Subject};
+use tine_analysis::{
+    Account, Finding, Interpreter, InterpreterFailure, InterpreterKind as Way, Material, Subject,
+};
 use tine_core::{Json, Role, Timestamp};
 use tine_llm::{EntityType, ModelInterpreter, Protocol, ProviderSettings};
 
@@ -11,7 +13,7 @@ use crate::protocols::{KINDS, body, error, structured, too_long};
 const TEXT: &str = "Anna Müller leads it. I need to call Bob tomorrow, and Bob prefers tea.";
 
 fn turn(text: &str) -> Material<'_> {
-    Material { text, subject: Subject::Turn(Role::User), said_at: None }
+    Material { text, subject: Subject::Turn(Role::User), authored_at: None }
 }
 
 fn findings() -> Value {
@@ -31,7 +33,7 @@ fn run(
     kind: Protocol,
     reply: Reply,
     material: &Material<'_>,
-) -> (Result<Vec<Finding>, Failure>, Account) {
+) -> (Result<Vec<Finding>, InterpreterFailure>, Account) {
     let endpoint = Endpoint::start(vec![reply]);
     let settings = ProviderSettings { retries: Some(0), ..settings(kind, &endpoint) };
     let interpreter = ModelInterpreter::new(model_with(settings, &Pauses::default()));
@@ -103,8 +105,8 @@ fn the_text_is_data_between_lines_that_it_cannot_hold() {
     let endpoint =
         Endpoint::start(vec![Reply::json(200, &structured(Protocol::OpenAi, &findings()))]);
     let interpreter = ModelInterpreter::new(model(Protocol::OpenAi, &endpoint));
-    let said_at = Some(Timestamp::from_millis(1_767_225_600_000));
-    let material = Material { said_at, ..turn(hostile) };
+    let authored_at = Some(Timestamp::from_millis(1_767_225_600_000));
+    let material = Material { authored_at, ..turn(hostile) };
     interpreter.interpret(&material, &mut Account::default()).unwrap();
     let sent = endpoint.asked()[0].json();
     let (system, user) = (&sent["messages"][0], sent["messages"][1]["content"].as_str().unwrap());

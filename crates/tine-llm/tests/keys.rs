@@ -157,7 +157,7 @@ fn the_account_of_a_run_holds_no_key() {
             let endpoint = Endpoint::start(vec![reply]);
             let interpreter = ModelInterpreter::new(model(kind, &endpoint));
             let material =
-                Material { text: "Hello", subject: Subject::Turn(Role::User), said_at: None };
+                Material { text: "Hello", subject: Subject::Turn(Role::User), authored_at: None };
             let mut account = Account::default();
             let outcome = interpreter.interpret(&material, &mut account);
             for bytes in [&account.request, &account.response].into_iter().flatten() {

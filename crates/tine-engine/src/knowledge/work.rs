@@ -6,7 +6,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tine_analysis::{Account, Failure, Finding, Interpreter, Kind};
+use tine_analysis::{Account, Finding, Interpreter, InterpreterFailure, InterpreterKind};
 use tine_core::facts::{Endpoint, Observation, ObservationOrigin, Relation, builtin, identity};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
@@ -169,7 +169,7 @@ impl Engine {
             read(&KnowledgeReader::new(records, &call.project), self.limits(), &source)
         });
         let found = match &reading {
-            Err(error) => Err(Failure { message: error.to_string(), transient: false }),
+            Err(error) => Err(InterpreterFailure { message: error.to_string(), transient: false }),
             Ok(reading) => self.with_lease(call, &run, || {
                 interpreter.interpret(&reading.material(), &mut account)
             }),
@@ -285,12 +285,12 @@ impl Engine {
 /// How a run ended.
 #[derive(Clone)]
 struct Ended {
-    found: std::result::Result<Vec<Finding>, Failure>,
+    found: std::result::Result<Vec<Finding>, InterpreterFailure>,
     said_at: Option<Timestamp>,
     detail: Object,
     prompt: Option<String>,
     notes: Vec<String>,
-    kind: Kind,
+    kind: InterpreterKind,
 }
 
 fn after(now: Timestamp, time: Duration) -> Timestamp {
@@ -422,9 +422,9 @@ impl Landing<'_> {
         let key = key.unwrap_or(Json::Null);
         mutation.ensure_entity(EntityRecord::new(id, entity_type, key, mutation.now))?;
         let origin = match self.ended.kind {
-            Kind::Rules => ObservationOrigin::Rules,
-            Kind::Model => ObservationOrigin::Model,
-            Kind::Agent => ObservationOrigin::Agent,
+            InterpreterKind::Rules => ObservationOrigin::Rules,
+            InterpreterKind::Model => ObservationOrigin::Model,
+            InterpreterKind::Agent => ObservationOrigin::Agent,
         };
         let draft = mutation.draft(id, entity_type, origin);
         let observation = mutation.observe(Observation {

@@ -6,7 +6,9 @@
 mod findings;
 mod prompt;
 
-use tine_analysis::{About, Account, Failure, Finding, Interpreter, Kind, Material};
+use tine_analysis::{
+    Account, Finding, Interpreter, InterpreterFailure, InterpreterInfo, InterpreterKind, Material,
+};
 use tine_core::Json;
 use tine_core::json::{Number, Object};
 
@@ -93,7 +95,7 @@ impl ModelInterpreter {
 }
 
 impl Interpreter for ModelInterpreter {
-    fn about(&self) -> About {
+    fn about(&self) -> InterpreterInfo {
         let provider = self.model.provider();
         let mut parameters = Object::new();
         let mut set = |name: &str, value: Option<Json>| {
@@ -107,10 +109,10 @@ impl Interpreter for ModelInterpreter {
         let temperature = provider.temperature.and_then(|it| Number::try_from(it).ok());
         set("temperature", temperature.map(Json::Number));
         set("entity_types", Some(Json::from(types)));
-        About {
+        InterpreterInfo {
             name: self.name.clone(),
             version: VERSION.to_owned(),
-            kind: Kind::Model,
+            kind: InterpreterKind::Model,
             provider: Some(provider.name.clone()),
             model: Some(provider.model.clone()),
             parameters: Json::Object(parameters),
@@ -122,7 +124,7 @@ impl Interpreter for ModelInterpreter {
         &self,
         material: &Material<'_>,
         account: &mut Account,
-    ) -> Result<Vec<Finding>, Failure> {
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         let prompt = prompt::prompt(material.subject, &self.types);
         account.prompt = Some(prompt.clone());
         if material.text.trim().is_empty() {
@@ -145,7 +147,7 @@ impl Interpreter for ModelInterpreter {
         &self,
         material: &Material<'_>,
         response: Option<&[u8]>,
-    ) -> Result<Vec<Finding>, Failure> {
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         // A blank text is not sent to the model.
         if response.is_none() && material.text.trim().is_empty() {
             return Ok(Vec::new());
@@ -170,10 +172,10 @@ impl Interpreter for ModelInterpreter {
     }
 }
 
-fn failure(error: ModelError) -> Failure {
-    Failure { message: error.to_string(), transient: error.transient() }
+fn failure(error: ModelError) -> InterpreterFailure {
+    InterpreterFailure { message: error.to_string(), transient: error.transient() }
 }
 
-fn lasting(message: String) -> Failure {
-    Failure { message, transient: false }
+fn lasting(message: String) -> InterpreterFailure {
+    InterpreterFailure { message, transient: false }
 }

@@ -68,7 +68,7 @@ pub(super) fn message(material: &Material<'_>) -> String {
     if let Subject::Turn(role) = material.subject {
         message.push_str(&format!("Said by: {}\n", role.as_str()));
     }
-    if let Some(time) = material.said_at {
+    if let Some(time) = material.authored_at {
         message.push_str(&format!("Said or written at: {time}\n"));
     }
     message.push_str(&format!("===== text {mark} =====\n"));
