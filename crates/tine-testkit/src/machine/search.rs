@@ -7,7 +7,7 @@ use tine_core::{TurnId, search_text};
 use tine_engine::{Engine, SearchQuery};
 use tine_store::Content;
 
-use super::judge::same;
+use super::compare::same;
 use super::{Checked, Machine};
 
 /// Words that are looked for in one check.
