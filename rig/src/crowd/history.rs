@@ -68,7 +68,7 @@ fn refuse_failure(who: CallId, answer: &str) -> Result<(), Violation> {
         true => BrokenGuarantee::Locked,
         false => BrokenGuarantee::Crashed,
     };
-    Err(Violation::new(broken, format!("{who} was told: {told}")))
+    Err(Violation::new(broken, format!("{who} was answered: {answer}")))
 }
 
 /// Where each call stands in relation to the log: which prefixes of it a call that changed
