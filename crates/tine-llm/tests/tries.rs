@@ -94,7 +94,7 @@ fn what_will_not_change_is_never_tried_again() {
 }
 
 #[test]
-fn what_failed_is_in_the_trail() {
+fn a_failed_call_is_in_the_trace() {
     let endpoint = Endpoint::start(vec![error(Protocol::OpenAi, 500, "e", "oops")]);
     let model = model_with(settings(Protocol::OpenAi, &endpoint), &Pauses::default());
     let mut trace = CallTrace::default();
