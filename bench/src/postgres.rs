@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tine_core::ConversationId;
 use tine_engine::{Append, Call, Engine, PathPage, PathQuery};
-use tine_postgres::{Address, PostgresStore};
+use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_store::OpenMode;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, Statement};
@@ -79,7 +79,7 @@ pub(crate) fn measure(address: &str, seconds: Option<Duration>, turns: usize) ->
     let store = format!("{schema}_store");
     let sign = if address.contains('?') { '&' } else { '?' };
     let named = format!("{address}{sign}tine_schema={store}&tine_connections=80");
-    let outcome = Address::parse(&named).map_err(Error::from).and_then(|named| {
+    let outcome = PostgresAddress::parse(&named).map_err(Error::from).and_then(|named| {
         let engine = Arc::new(Engine::new(PostgresStore::open(&named, OpenMode::Create)?));
         println!("{}\n", bare.settings()?);
         println!("| what | figure | beside the bare statement |");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use tine_sqlite::SqliteStore;
-use tine_store::{Check, Job, PackOptions, Packed, Read, Result, Store, StoreError, Verdict};
+use tine_store::{Job, PackOptions, Packed, Read, Result, Store, StoreCheck, StoreError, Verdict};
 
 use crate::recorded::{ChangeTarget, RecordedChange, Recorder};
 use crate::unsound::{StaleTips, Torn};
@@ -201,7 +201,7 @@ impl Store for Defective {
         }
     }
 
-    fn check(&self) -> Result<Check> {
+    fn check(&self) -> Result<StoreCheck> {
         self.settle();
         self.inner.check()
     }

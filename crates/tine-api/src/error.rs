@@ -120,6 +120,9 @@ pub struct ErrorDetails {
     /// Index of the refused message in the call, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_index: Option<usize>,
+    /// The kind of record that does not exist, such as `conversation`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
     /// Everything that an ambiguous reference could mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,

@@ -49,6 +49,21 @@ impl PathQuery {
     }
 }
 
+/// The turns of a branch, one page of them.
+#[derive(Clone, Debug)]
+pub struct BranchTurnsQuery {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The branch, by name or id.
+    pub branch: String,
+    /// Only turns of this role; a page is filled with them.
+    pub role: Option<Role>,
+    /// The cursor of an earlier page.
+    pub cursor: Option<String>,
+    /// Turns in this page; the configured maximum by default.
+    pub limit: Option<usize>,
+}
+
 /// A path, or a page of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Path")]

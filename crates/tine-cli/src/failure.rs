@@ -116,6 +116,14 @@ impl Failure {
         if !told.references.is_empty() {
             return Some("add --force to delete it all the same".into());
         }
+        if let Some(hint) = told.missing.as_deref().and_then(where_to_look) {
+            return Some(hint.to_owned());
+        }
+        if error.kind == Kind::Corrupt {
+            let hint = "`tine verify` lists what is damaged; `tine verify --repair NEW_FOLDER` \
+                        copies what is whole";
+            return Some(hint.to_owned());
+        }
         let undo = told.depended_on_by.iter().copied().max().or(told.deleted_by);
         undo.map(|operation| format!("tine undo {operation}"))
     }
@@ -204,6 +212,25 @@ impl Failure {
         let _ = io::stderr().write_all(text.as_bytes());
         ExitCode::from(self.kind().exit_code())
     }
+}
+
+/// Returns the command that shows records of a kind.
+fn where_to_look(missing: &str) -> Option<&'static str> {
+    Some(match missing {
+        "store" => "`tine new` makes one",
+        "conversation" => "`tine ls` lists them",
+        "branch" => "`tine branch` lists them",
+        "turn, branch or bookmark" => "`tine tree` shows what there is",
+        "bookmark" => "`tine bookmark` lists them",
+        "commit" => "`tine commits` lists them",
+        "branch or commit" => "`tine branch` and `tine commits` list them",
+        "turn on this path that says" => "`tine search` looks everywhere",
+        "schema" => "`tine entity schemas` lists them",
+        "entity" => "`tine entity list` lists them",
+        "source" => "`tine source list` lists them",
+        "interpretation" => "`tine interpret --status` lists those that wait",
+        _ => return None,
+    })
 }
 
 fn slot_candidate(slot: &EntityView) -> Option<Candidate> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tine_core::Kind;
-use tine_postgres::{Address, PostgresStore};
+use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_sqlite::OpenOptions;
 use tine_sqlite::SqliteStore;
 use tine_store::{OpenMode, Store};
@@ -20,7 +20,7 @@ pub(crate) enum StorePlace {
     /// A folder of this machine.
     Folder(PathBuf),
     /// A database.
-    Database(Address),
+    Database(PostgresAddress),
 }
 
 impl StorePlace {
@@ -34,8 +34,8 @@ impl StorePlace {
 
     /// The store that a path or an address names.
     pub(crate) fn named(name: &Path) -> Result<Self> {
-        if let Some(text) = name.to_str().filter(|text| Address::is_meant(text)) {
-            return Ok(StorePlace::Database(Address::parse(text)?));
+        if let Some(text) = name.to_str().filter(|text| PostgresAddress::is_postgres_url(text)) {
+            return Ok(StorePlace::Database(PostgresAddress::parse(text)?));
         }
         if name.as_os_str().is_empty() {
             return Err(Failure::invalid("the store's path is empty; give a folder"));

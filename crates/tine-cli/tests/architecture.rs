@@ -1,8 +1,10 @@
 //! ARCHITECTURE.md against the tree: it names every crate and every folder of the engine, every
-//! path that it names exists, and it stays short.
+//! path that it names exists, and it stays short; and what crates depend on.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The most words that the page may have.
 const WORDS: usize = 2_500;
@@ -51,4 +53,36 @@ fn every_path_on_the_page_exists() {
 fn the_page_is_short() {
     let words = page().split_whitespace().count();
     assert!(words <= WORDS, "{words} words, at most {WORDS}");
+}
+
+/// The names of everything that a crate is compiled with.
+fn dependencies(arguments: &[&str]) -> BTreeSet<String> {
+    let listed = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none"])
+        .args(arguments)
+        .current_dir(top())
+        .output()
+        .expect("cargo runs");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let text = String::from_utf8(listed.stdout).expect("names");
+    text.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
+}
+
+#[test]
+fn the_client_compiles_no_store_and_no_dictionary() {
+    let found = dependencies(&["--package", "tine-client"]);
+    let tine: Vec<&String> = found.iter().filter(|name| name.starts_with("tine-")).collect();
+    assert_eq!(tine, ["tine-api", "tine-client", "tine-core", "tine-net"]);
+    for heavy in ["rusqlite", "libsqlite3-sys", "zstd", "jieba-rs", "tokio-postgres"] {
+        assert!(!found.contains(heavy), "{heavy}");
+    }
+}
+
+#[test]
+fn the_engine_can_be_embedded_with_few_dependencies() {
+    let found = dependencies(&["--package", "tine-engine", "--no-default-features"]);
+    assert!(found.len() < 50, "{} crates: {found:?}", found.len());
+    for heavy in ["rusqlite", "zstd", "jieba-rs", "ed25519-dalek"] {
+        assert!(!found.contains(heavy), "{heavy}");
+    }
 }

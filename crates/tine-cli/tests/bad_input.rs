@@ -184,6 +184,21 @@ fn what_later_work_builds_on_cannot_be_undone() {
 }
 
 #[test]
+fn what_is_not_found_comes_with_the_command_that_lists_it() {
+    let home = Home::with_trip();
+    for (arguments, command) in [
+        (&["log", "-c", "nowhere"][..], "`tine ls`"),
+        (&["show", "nothing"], "`tine tree`"),
+        (&["branch", "-d", "nothing"], "`tine branch`"),
+        (&["entity", "show", "ent_00000000000000000000000000000000"], "`tine entity list`"),
+    ] {
+        let error = home.refused("not_found", arguments);
+        let (sentence, hint) = error.split_once("hint: ").expect("a hint");
+        assert!(!sentence.contains("`tine ") && hint.contains(command), "{error}");
+    }
+}
+
+#[test]
 fn a_store_of_a_newer_format_is_refused_and_left_alone() {
     let home = Home::with_trip();
     let database = home.path("store").join("tine.db");

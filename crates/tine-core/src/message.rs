@@ -109,6 +109,15 @@ impl Body {
         }
     }
 
+    /// Reads content as callers send it for a turn whose role they do not name. What depends on the
+    /// role ([`Message::check`]) is checked once the role is known.
+    pub fn of_any_role(content: Json, limits: &Limits) -> Result<Self, MessageError> {
+        match content {
+            Json::String(_) => Body::from_content(content, Role::Tool, limits),
+            content => Body::from_request(content, Role::Assistant, limits),
+        }
+    }
+
     /// Checks and canonicalises `content` from a request, which may be in Anthropic's form.
     pub fn from_request(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
         let fields = [("role", role.as_str().into()), ("content", content)];

@@ -284,6 +284,8 @@ impl Error {
             Error::DeletedTurn { operation, .. } => found.deleted_by = Some(*operation),
             Error::TitleSet { title } => found.present_title = Some(title.clone()),
             Error::NotATurn => found.is_root = true,
+            Error::NotFound { what, .. } => found.missing = Some((*what).to_owned()),
+            Error::Store(StoreError::Missing { .. }) => found.missing = Some("store".to_owned()),
             Error::Remote(error) => return (*error.details).clone(),
             _ => {}
         }

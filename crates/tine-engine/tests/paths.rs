@@ -1,7 +1,9 @@
 //! Paths: whole, last N, a window, pages.
 
-use tine_core::ConversationId;
-use tine_engine::{Append, PathQuery, Selection, TurnRef, WindowQuery};
+use tine_core::{ConversationId, Role};
+use tine_engine::{
+    Append, BranchTurnsQuery, PathPage, PathQuery, Selection, TurnRef, TurnView, WindowQuery,
+};
 
 use crate::world::{World, bot, for_each_store, reference, spoken, user};
 
@@ -16,11 +18,15 @@ fn long(world: &World, talk: &ConversationId, n: usize) -> Vec<tine_core::TurnId
 
 fn read(world: &World, query: PathQuery) -> (Vec<String>, Option<String>) {
     let page = world.engine.path(&world.call, query).expect("a path");
-    let said = page.turns.iter().map(|turn| match &turn.content {
+    (texts(&page), page.next)
+}
+
+fn texts(page: &PathPage) -> Vec<String> {
+    let text = |turn: &TurnView| match &turn.content {
         tine_store::Content::Kept(body) => body.preview(80),
         tine_store::Content::Purged(_) => "?".to_owned(),
-    });
-    (said.collect(), page.next)
+    };
+    page.turns.iter().map(text).collect()
 }
 
 #[test]
@@ -193,5 +199,41 @@ fn a_cursor_of_something_else_is_refused() {
                 engine.path(call, PathQuery { cursor, ..PathQuery::of(talk.clone()) })
             });
         }
+    });
+}
+
+#[test]
+fn pages_of_one_role_are_full_and_fit_together() {
+    for_each_store(|world| {
+        let talk = world.talk("talk");
+        let messages = (0..20).map(|n| match n % 5 {
+            0 => user(&format!("u{n}")),
+            _ => bot(&format!("b{n}")),
+        });
+        world.append(Append::to(talk.clone(), messages.collect()));
+        let mut query = BranchTurnsQuery {
+            conversation: talk.clone(),
+            branch: "main".to_owned(),
+            role: Some(Role::User),
+            cursor: None,
+            limit: Some(3),
+        };
+        let mut pages = Vec::new();
+        loop {
+            let (branch, page) =
+                world.engine.branch_turns(&world.call, query.clone()).expect("a page");
+            assert_eq!(branch.name.as_str(), "main");
+            pages.push(texts(&page));
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(pages, [vec!["u0", "u5", "u10"], vec!["u15"]]);
+        let two = BranchTurnsQuery { limit: Some(2), cursor: None, ..query };
+        let (_, page) = world.engine.branch_turns(&world.call, two.clone()).expect("a page");
+        let two = BranchTurnsQuery { cursor: page.next, ..two };
+        let (_, page) = world.engine.branch_turns(&world.call, two).expect("a page");
+        assert_eq!((page.turns.len(), page.next), (2, None));
     });
 }

@@ -558,7 +558,7 @@ impl Store for Interrupted {
         self.inner.scrub()
     }
 
-    fn check(&self) -> Done<tine_store::Check> {
+    fn check(&self) -> Done<tine_store::StoreCheck> {
         self.inner.check()
     }
 

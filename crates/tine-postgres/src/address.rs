@@ -1,15 +1,15 @@
-//! Where a database is, and how its store is set up.
+//! The address of a database, with the options of its store.
 //!
-//! An address is a URL of PostgreSQL, `postgres://user@host:port,host:port/database?…`, with
-//! options of our own among its parameters:
+//! An address is a PostgreSQL URL, `postgres://user@host:port,host:port/database?…`, with
+//! additional parameters:
 //!
 //! | parameter | meaning |
 //! | --- | --- |
-//! | `tine_schema` | the schema that holds the store's tables; `tine` without it |
-//! | `tine_partitions` | into how many parts the tables of a *new* store are partitioned; 0, not at all, without it |
-//! | `tine_connections` | connections at most; 16 without it |
+//! | `tine_schema` | the schema of the store's tables; default `tine` |
+//! | `tine_partitions` | the number of partitions of a *new* store's tables; default 0, not partitioned |
+//! | `tine_connections` | the maximum number of connections; default 16 |
 //!
-//! `sslmode` and `sslrootcert` mean what they mean to PostgreSQL's own programs ([`tls`]).
+//! `sslmode` and `sslrootcert` have the same meaning as in libpq ([`tls`]).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,53 +22,52 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::tls;
 
-/// How long one host may take to answer and to say that it can be written to.
+/// How long one host may take to accept a connection and report that it is writable.
 pub(crate) const HOST_DEADLINE: Duration = Duration::from_secs(3);
 
-/// The schema without another word.
-const SCHEMA: &str = "tine";
+const DEFAULT_SCHEMA: &str = "tine";
 
-/// Connections without another word.
-const CONNECTIONS: usize = 16;
+const DEFAULT_CONNECTIONS: usize = 16;
 
-/// The most partitions that a store can be made with.
-const MOST_PARTITIONS: u32 = 1_024;
+/// The maximum number of partitions.
+const MAX_PARTITIONS: u32 = 1_024;
 
-/// Where a database is.
+/// The address of a database and the options of its store.
 #[derive(Clone)]
-pub struct Address {
+pub struct PostgresAddress {
     hosts: Vec<Config>,
     tls: MakeRustlsConnect,
     schema: String,
     partitions: u32,
     connections: usize,
-    shown: String,
+    display: String,
 }
 
-impl Address {
-    /// Whether a text is meant to be the address of a database.
-    pub fn is_meant(text: &str) -> bool {
+impl PostgresAddress {
+    /// Returns whether a text has the scheme of a PostgreSQL URL.
+    pub fn is_postgres_url(text: &str) -> bool {
         ["postgres:", "postgresql:"].iter().any(|scheme| text.starts_with(scheme))
     }
 
-    /// Reads an address. A password that it lacks is taken from `PGPASSWORD`.
-    pub fn parse(text: &str) -> Result<Address> {
+    /// Parses an address. If it has no password, `PGPASSWORD` is used.
+    pub fn parse(text: &str) -> Result<PostgresAddress> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
-        let (mut schema, mut partitions, mut connections) = (SCHEMA.to_owned(), 0, CONNECTIONS);
-        let (mut mode, mut roots) = (tls::Mode::default(), None);
-        let mut theirs = Vec::new();
+        let (mut schema, mut partitions, mut connections) =
+            (DEFAULT_SCHEMA.to_owned(), 0, DEFAULT_CONNECTIONS);
+        let (mut mode, mut roots) = (tls::SslVerification::default(), None);
+        let mut other_parameters = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
-                Some(("tine_schema", name)) => schema = schema_name(name)?,
+                Some(("tine_schema", name)) => schema = parse_schema(name)?,
                 Some(("tine_partitions", count)) => {
-                    partitions = within("tine_partitions", count, 0, MOST_PARTITIONS)?;
+                    partitions = parse_number("tine_partitions", count, 0, MAX_PARTITIONS)?;
                 }
                 Some(("tine_connections", count)) => {
-                    connections = within("tine_connections", count, 2, 1_000)? as usize;
+                    connections = parse_number("tine_connections", count, 2, 1_000)? as usize;
                 }
-                Some(("sslmode", word)) => {
-                    mode = tls::Mode::parse(word).ok_or_else(|| {
-                        wrong(
+                Some(("sslmode", text)) => {
+                    mode = tls::SslVerification::parse(text).ok_or_else(|| {
+                        invalid(
                             "`sslmode` is `disable`, `prefer`, `require`, `verify-ca` or \
                              `verify-full`",
                         )
@@ -76,26 +75,29 @@ impl Address {
                 }
                 Some(("sslrootcert", file)) => {
                     let file = percent_decode_str(file).decode_utf8();
-                    let file = file.map_err(|_| wrong("`sslrootcert` is not UTF-8"))?;
+                    let file = file.map_err(|_| invalid("`sslrootcert` is not UTF-8"))?;
                     roots = Some(PathBuf::from(&*file));
                 }
-                _ => theirs.push(pair),
+                _ => other_parameters.push(pair),
             }
         }
-        let theirs = theirs.join("&");
-        let url = if theirs.is_empty() { base.to_owned() } else { format!("{base}?{theirs}") };
+        let parameters = other_parameters.join("&");
+        let url = match parameters.is_empty() {
+            true => base.to_owned(),
+            false => format!("{base}?{parameters}"),
+        };
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             let source = std::error::Error::source(&error);
             let why = source.map_or_else(|| error.to_string(), ToString::to_string);
-            wrong(format!("{why}; write postgres://user@host:port/database"))
+            invalid(format!("{why}; write postgres://user@host:port/database"))
         })?;
-        let hosts = single_hosts(&config, &schema, mode)?;
-        let tls = tls::connector(mode, roots.as_deref()).map_err(wrong)?;
-        let shown = shown(&config, &schema);
-        Ok(Address { hosts, tls, schema, partitions, connections, shown })
+        let hosts = host_configs(&config, &schema, mode)?;
+        let tls = tls::connector(mode, roots.as_deref()).map_err(invalid)?;
+        let display = display(&config, &schema);
+        Ok(PostgresAddress { hosts, tls, schema, partitions, connections, display })
     }
 
-    /// One configuration for each host.
+    /// Returns one configuration for each host.
     pub(crate) fn hosts(&self) -> &[Config] {
         &self.hosts
     }
@@ -104,7 +106,7 @@ impl Address {
         self.tls.clone()
     }
 
-    /// The schema that holds the tables.
+    /// Returns the schema of the tables.
     pub fn schema(&self) -> &str {
         &self.schema
     }
@@ -118,34 +120,34 @@ impl Address {
     }
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for PostgresAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Address").field(&self.shown).finish()
+        f.debug_tuple("PostgresAddress").field(&self.display).finish()
     }
 }
 
-/// Without the password.
-impl std::fmt::Display for Address {
+/// Omits the password.
+impl std::fmt::Display for PostgresAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display)
     }
 }
 
-fn wrong(why: impl Into<String>) -> StoreError {
+fn invalid(why: impl Into<String>) -> StoreError {
     StoreError::Address { why: why.into() }
 }
 
-fn within(name: &str, text: &str, least: u32, most: u32) -> Result<u32> {
-    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| wrong(format!("`{name}` is a number from {least} to {most}")))
+fn parse_number(name: &str, text: &str, min: u32, max: u32) -> Result<u32> {
+    let number = text.parse().ok().filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| invalid(format!("`{name}` is a number from {min} to {max}")))
 }
 
-/// Names that need no quotes, so that nobody is surprised by them elsewhere.
-fn schema_name(name: &str) -> Result<String> {
+/// Checks a schema name. Only names that need no quotes are allowed.
+fn parse_schema(name: &str) -> Result<String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    if !begins || !name.chars().all(plain) || name.len() > 63 || name.starts_with("pg_") {
-        return Err(wrong(
+    let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    if !starts_well || !name.chars().all(plain) || name.len() > 63 || name.starts_with("pg_") {
+        return Err(invalid(
             "`tine_schema` is made of small letters, digits and underscores, at most 63, and does \
              not begin with a digit or `pg_`",
         ));
@@ -153,9 +155,9 @@ fn schema_name(name: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-fn single_hosts(config: &Config, schema: &str, mode: tls::Mode) -> Result<Vec<Config>> {
+fn host_configs(config: &Config, schema: &str, mode: tls::SslVerification) -> Result<Vec<Config>> {
     if config.get_hosts().is_empty() {
-        return Err(wrong("it names no host; write postgres://user@host:port/database"));
+        return Err(invalid("it names no host; write postgres://user@host:port/database"));
     }
     let ports = config.get_ports();
     let each = config.get_hosts().iter().enumerate().map(|(nth, host)| {
@@ -180,12 +182,12 @@ fn single_hosts(config: &Config, schema: &str, mode: tls::Mode) -> Result<Vec<Co
         if let Some(name) = config.get_dbname() {
             one.dbname(name);
         }
-        let theirs = config.get_options().unwrap_or_default();
-        one.options(format!("{theirs} -c search_path={schema}").trim_start());
+        let options = config.get_options().unwrap_or_default();
+        one.options(format!("{options} -c search_path={schema}").trim_start());
         one.application_name(config.get_application_name().unwrap_or("tine"));
         one.connect_timeout(HOST_DEADLINE);
         one.keepalives_idle(Duration::from_secs(10));
-        one.ssl_mode(mode.of_the_line());
+        one.ssl_mode(mode.to_ssl_mode());
         one.channel_binding(config.get_channel_binding());
         one.target_session_attrs(TargetSessionAttrs::ReadWrite);
         one
@@ -193,7 +195,7 @@ fn single_hosts(config: &Config, schema: &str, mode: tls::Mode) -> Result<Vec<Co
     Ok(each.collect())
 }
 
-fn shown(config: &Config, schema: &str) -> String {
+fn display(config: &Config, schema: &str) -> String {
     let hosts: Vec<String> = config
         .get_hosts()
         .iter()
@@ -208,6 +210,7 @@ fn shown(config: &Config, schema: &str) -> String {
         })
         .collect();
     let database = config.get_dbname().unwrap_or_default();
-    let schema = if schema == SCHEMA { String::new() } else { format!("?tine_schema={schema}") };
+    let schema =
+        if schema == DEFAULT_SCHEMA { String::new() } else { format!("?tine_schema={schema}") };
     format!("postgres://{}/{database}{schema}", hosts.join(","))
 }

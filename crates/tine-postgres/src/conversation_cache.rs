@@ -1,10 +1,11 @@
-//! Conversations that were lately appended to, as far as a plain append looks at them.
+//! A cache of conversations that were recently appended to, as far as a plain append reads them.
 //!
-//! A cached conversation holds as long as its log ends with the same operation: an append that
+//! A cached conversation is valid as long as its log ends with the same operation: an append that
 //! relies on it adds the next one, and if that number is taken, the cached records are dropped. So
 //! no server has to notify another.
 //!
-//! Writers of one conversation within this process take turns: each gets what the one before left.
+//! Writers of one conversation within this process take turns: each gets the records that the one
+//! before it left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,48 +17,45 @@ use tine_store::{
     Split, Turn, TurnLoc,
 };
 
-use crate::failure::Failure;
-use crate::link::{Command, Link, values};
+use crate::connection::{PgConnection, SqlCommand, values};
+use crate::failure::DatabaseFailure;
 use crate::rows::{
     self, branch_columns, conversation_columns, hidden_columns, segment_columns, split_columns,
     turn_columns,
 };
 use crate::{WRITE_DEADLINE, lock};
 
-/// Conversations in the cache at most.
-const CONVERSATIONS: usize = 20_000;
+/// The maximum number of cached conversations.
+const MAX_CONVERSATIONS: usize = 20_000;
 
 /// How long a writer waits for another one of the same conversation.
-const WAIT: Duration = Duration::from_secs(5);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Larger bodies are not kept in memory.
-const BODY_BYTES: usize = 64 << 10;
+/// Larger bodies are not cached.
+const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// Branches, segments, hidden runs and splits: a conversation with more of one of them is read
-/// each time.
-const RECORDS: usize = 2_048;
+/// The maximum number of branches, segments, hidden runs or splits: a conversation with more is not
+/// cached.
+const MAX_RECORDS: usize = 2_048;
 
-/// A conversation, as far as a plain append looks at it.
+/// A conversation, as far as a plain append reads it. It has all branches, segments, hidden runs and
+/// splits.
 pub(crate) struct CachedConversation {
     pub conversation: Conversation,
     pub end: Option<(u64, OperationHash)>,
-    /// All of them.
     pub branches: BTreeMap<Name, Branch>,
-    /// All of them.
     pub segments: BTreeMap<SegmentNo, Segment>,
-    /// All of them.
     pub hidden: Vec<Hidden>,
-    /// All of them.
     pub splits: Vec<Split>,
     /// The last index of segments in which a branch ends.
-    pub last: HashMap<SegmentNo, u32>,
-    /// Turns on which a branch ends, unless they are large.
+    pub last_indices: HashMap<SegmentNo, u32>,
+    /// Turns at which a branch ends, unless they are large.
     pub tips: HashMap<TurnLoc, Turn>,
 }
 
-/// What an append adds.
+/// The records that an append adds.
 #[derive(Default)]
-pub(crate) struct Added {
+pub(crate) struct PendingAppend {
     pub segments: Vec<Segment>,
     pub turns: Vec<Turn>,
     pub branches: Vec<Branch>,
@@ -65,12 +63,12 @@ pub(crate) struct Added {
 }
 
 macro_rules! of_conversation {
-    ($before:expr, $behind:expr) => {
+    ($before:expr, $after:expr) => {
         concat!(
             $before,
             " WHERE project = $1 AND conversation = \
               (SELECT no FROM conversation WHERE project = $1 AND id = $2) ",
-            $behind
+            $after
         )
     };
 }
@@ -110,17 +108,16 @@ const READ: [&str; 9] = [
 ];
 
 impl CachedConversation {
-    /// Reads it, in one round trip. Nothing for a conversation that is not there or has too many
-    /// of something.
+    /// Reads a conversation in one round trip; `None` if it does not exist or is too large.
     fn read(
-        link: &mut Link,
+        connection: &mut PgConnection,
         project: i32,
         project_id: &ProjectId,
         id: &ConversationId,
-    ) -> std::result::Result<Option<CachedConversation>, Failure> {
+    ) -> std::result::Result<Option<CachedConversation>, DatabaseFailure> {
         let id = id.as_str().to_owned();
-        let limit = rows::limited(RECORDS + 1);
-        let large = i32::try_from(BODY_BYTES).unwrap_or(i32::MAX);
+        let limit = rows::sql_limit(MAX_RECORDS + 1);
+        let large = i32::try_from(MAX_BODY_BYTES).unwrap_or(i32::MAX);
         let commands = READ.map(|sql| {
             let values = match sql {
                 _ if sql.contains("$4") => values![project, id.clone(), limit, large],
@@ -128,53 +125,56 @@ impl CachedConversation {
                 _ if sql.contains("$2") => values![project, id.clone()],
                 _ => vec![],
             };
-            Command::new(sql, values)
+            SqlCommand::new(sql, values)
         });
-        let answers = link.exchange_all(WRITE_DEADLINE, &commands)?;
+        let answers = connection.exchange_all(WRITE_DEADLINE, &commands)?;
         let [_, conversation, end, branches, segments, hidden, splits, tips, _] = &answers[..]
         else {
             return Ok(None);
         };
-        let many = [branches, segments, hidden, splits, tips].iter().any(|it| it.len() > RECORDS);
-        let Some(conversation) = conversation.first().filter(|_| !many) else { return Ok(None) };
+        let too_large =
+            [branches, segments, hidden, splits, tips].iter().any(|it| it.len() > MAX_RECORDS);
+        let Some(conversation) = conversation.first().filter(|_| !too_large) else {
+            return Ok(None);
+        };
         let read = || -> Result<CachedConversation> {
             let branches = branches.iter().map(rows::branch).collect::<Result<Vec<_>>>()?;
-            let mut known = CachedConversation {
+            let mut cached = CachedConversation {
                 conversation: rows::conversation(conversation, project_id)?,
                 end: match end.first() {
                     None => None,
                     Some(end) => {
-                        Some((rows::unsigned(end.get(0)), rows::operation_hash(end.get(1))?))
+                        Some((rows::to_u64(end.get(0)), rows::operation_hash(end.get(1))?))
                     }
                 },
                 branches: branches.into_iter().map(|it| (it.name.clone(), it)).collect(),
                 segments: segments.iter().map(rows::segment).map(|it| (it.no, it)).collect(),
                 hidden: hidden.iter().map(rows::hidden).collect::<Result<_>>()?,
                 splits: splits.iter().map(rows::split).collect(),
-                last: HashMap::new(),
+                last_indices: HashMap::new(),
                 tips: HashMap::new(),
             };
             for row in tips {
                 let shared: Option<Vec<u8>> = row.get(14);
                 let last = rows::loc(0, row.get(15)).index;
-                known.last.insert(SegmentNo(row.get(0)), last);
+                cached.last_indices.insert(SegmentNo(row.get(0)), last);
                 if rows::shared_digest(row).is_some() == shared.is_some() {
                     let turn = rows::turn(row, shared)?;
-                    known.tips.insert(turn.loc, turn);
+                    cached.tips.insert(turn.loc, turn);
                 }
             }
-            Ok(known)
+            Ok(cached)
         };
-        // What is damaged is told by whoever reads it in earnest.
+        // Damage is reported by the transaction that reads the records next.
         Ok(read().ok())
     }
 
-    /// After an append was committed.
-    pub(crate) fn add(&mut self, added: Added) {
-        for segment in added.segments {
+    /// Applies an append that was committed.
+    pub(crate) fn apply(&mut self, append: PendingAppend) {
+        for segment in append.segments {
             self.segments.insert(segment.no, segment);
         }
-        for branch in added.branches {
+        for branch in append.branches {
             let before = self.branches.insert(branch.name.clone(), branch);
             if let Some(left) = before.and_then(|before| before.tip)
                 && !self.branches.values().any(|branch| branch.tip == Some(left))
@@ -182,20 +182,20 @@ impl CachedConversation {
                 self.tips.remove(&left);
             }
         }
-        for turn in added.turns {
-            self.last.insert(turn.loc.segment, turn.loc.index);
+        for turn in append.turns {
+            self.last_indices.insert(turn.loc.segment, turn.loc.index);
             let tip = self.branches.values().any(|branch| branch.tip == Some(turn.loc));
-            if tip && content_bytes(&turn) <= BODY_BYTES {
+            if tip && content_bytes(&turn) <= MAX_BODY_BYTES {
                 self.tips.insert(turn.loc, turn);
             }
         }
-        if let Some(operation) = added.operation {
+        if let Some(operation) = append.operation {
             self.end = Some((operation.seq, operation.hash));
         }
     }
 }
 
-/// How large a turn's body is.
+/// Returns the size of a turn's body.
 pub(crate) fn content_bytes(turn: &Turn) -> usize {
     match &turn.content {
         Content::Kept(Body::Text(text) | Body::Blocks(text)) => text.len(),
@@ -204,113 +204,113 @@ pub(crate) fn content_bytes(turn: &Turn) -> usize {
 }
 
 /// A conversation by its project's number and its id.
-type ById = (i32, ConversationId);
+type ConversationName = (i32, ConversationId);
 
 #[derive(Default)]
 pub(crate) struct ConversationCache {
-    slots: Mutex<Slots>,
+    slots: Mutex<CacheSlots>,
 }
 
 #[derive(Default)]
-struct Slots {
-    by_id: HashMap<ById, Arc<Slot>>,
-    ids: HashMap<ConversationKey, ById>,
+struct CacheSlots {
+    by_id: HashMap<ConversationName, Arc<CacheSlot>>,
+    ids: HashMap<ConversationKey, ConversationName>,
 }
 
-/// The place of one conversation.
+/// The slot of one conversation.
 #[derive(Default)]
-struct Slot {
-    state: Mutex<SlotState>,
-    left: Condvar,
+struct CacheSlot {
+    state: Mutex<CacheSlotState>,
+    released: Condvar,
 }
 
 #[derive(Default)]
-struct SlotState {
-    taken: bool,
-    known: Option<CachedConversation>,
-    /// Counts the times that it was to be forgotten.
-    forgotten: u64,
+struct CacheSlotState {
+    leased: bool,
+    cached: Option<CachedConversation>,
+    /// Counts invalidations.
+    invalidations: u64,
 }
 
 impl ConversationCache {
-    /// Takes a conversation out, waiting for the writer that has it.
-    pub(crate) fn take(&self, project: i32, id: &ConversationId) -> Option<Seat> {
+    /// Leases a conversation, waiting for another writer of it.
+    pub(crate) fn lease(&self, project: i32, id: &ConversationId) -> Option<ConversationLease> {
         let slot = {
             let mut slots = lock(&self.slots);
-            if slots.by_id.len() >= CONVERSATIONS {
-                *slots = Slots::default();
+            if slots.by_id.len() >= MAX_CONVERSATIONS {
+                *slots = CacheSlots::default();
             }
             Arc::clone(slots.by_id.entry((project, id.clone())).or_default())
         };
-        let began = Instant::now();
+        let started = Instant::now();
         let mut state = lock(&slot.state);
-        while state.taken {
-            let left = WAIT.checked_sub(began.elapsed())?;
-            state = match slot.left.wait_timeout(state, left) {
+        while state.leased {
+            let left = LEASE_TIMEOUT.checked_sub(started.elapsed())?;
+            state = match slot.released.wait_timeout(state, left) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        state.taken = true;
-        let (known, forgotten) = (state.known.take(), state.forgotten);
+        state.leased = true;
+        let (cached, invalidations) = (state.cached.take(), state.invalidations);
         drop(state);
-        Some(Seat { slot, known, forgotten, name: (project, id.clone()) })
+        Some(ConversationLease { slot, cached, invalidations, name: (project, id.clone()) })
     }
 
-    /// Forgets a conversation that was changed in another way.
-    pub(crate) fn forget(&self, key: ConversationKey) {
+    /// Drops a conversation that a transaction changed.
+    pub(crate) fn invalidate(&self, key: ConversationKey) {
         let slots = lock(&self.slots);
         if let Some(slot) = slots.ids.get(&key).and_then(|name| slots.by_id.get(name)) {
             let mut state = lock(&slot.state);
-            state.known = None;
-            state.forgotten += 1;
+            state.cached = None;
+            state.invalidations += 1;
         }
     }
 
-    /// Puts a conversation back after an append.
-    pub(crate) fn keep(&self, mut seat: Seat, known: CachedConversation) {
-        let key = known.conversation.key;
-        lock(&self.slots).ids.insert(key, seat.name.clone());
-        seat.known = Some(known);
+    /// Returns a conversation to the cache.
+    pub(crate) fn put_back(&self, mut lease: ConversationLease, cached: CachedConversation) {
+        let key = cached.conversation.key;
+        lock(&self.slots).ids.insert(key, lease.name.clone());
+        lease.cached = Some(cached);
     }
 }
 
-/// The right to append to a conversation over its cached records.
-pub(crate) struct Seat {
-    slot: Arc<Slot>,
-    known: Option<CachedConversation>,
-    forgotten: u64,
-    name: ById,
+/// The exclusive right to append to a cached conversation. Dropping it releases the slot.
+pub(crate) struct ConversationLease {
+    slot: Arc<CacheSlot>,
+    cached: Option<CachedConversation>,
+    invalidations: u64,
+    name: ConversationName,
 }
 
-impl Seat {
-    /// Returns the cached conversation, read now if there is none.
+impl ConversationLease {
+    /// Takes the cached conversation, or reads it over a connection that `with_connection` provides.
     pub(crate) fn take_cached(
         &mut self,
         project_id: &ProjectId,
-        link: impl FnOnce(
-            &mut dyn FnMut(&mut Link) -> std::result::Result<(), Failure>,
-        ) -> std::result::Result<(), Failure>,
-    ) -> std::result::Result<Option<CachedConversation>, Failure> {
-        if let Some(known) = self.known.take() {
-            return Ok(Some(known));
+        with_connection: impl FnOnce(
+            &mut dyn FnMut(&mut PgConnection) -> std::result::Result<(), DatabaseFailure>,
+        ) -> std::result::Result<(), DatabaseFailure>,
+    ) -> std::result::Result<Option<CachedConversation>, DatabaseFailure> {
+        if let Some(cached) = self.cached.take() {
+            return Ok(Some(cached));
         }
         let mut found = None;
-        link(&mut |link| {
-            found = CachedConversation::read(link, self.name.0, project_id, &self.name.1)?;
+        with_connection(&mut |connection| {
+            found = CachedConversation::read(connection, self.name.0, project_id, &self.name.1)?;
             Ok(())
         })?;
         Ok(found)
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConversationLease {
     fn drop(&mut self) {
         let mut state = lock(&self.slot.state);
-        state.taken = false;
-        if state.forgotten == self.forgotten {
-            state.known = self.known.take();
+        state.leased = false;
+        if state.invalidations == self.invalidations {
+            state.cached = self.cached.take();
         }
-        self.slot.left.notify_one();
+        self.slot.released.notify_one();
     }
 }

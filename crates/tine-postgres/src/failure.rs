@@ -1,65 +1,65 @@
-//! What can go wrong between a store and its database, sorted by what to do about it.
+//! Failures of the database, classified by how to react.
 
 use tine_store::StoreError;
 use tokio_postgres::error::SqlState;
 
-/// Why an exchange with the database failed.
+/// Why a request to the database failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// Somebody else was quicker: the same work over the new state may succeed.
+pub(crate) enum DatabaseFailure {
+    /// Another transaction won: the same work over the new state may succeed.
     Conflict(String),
-    /// The database went away, or never was there: another connection may do.
-    Away(String),
-    /// It is not the server that is trusted.
+    /// The connection was lost or could not be opened: another connection may work.
+    Unreachable(String),
+    /// The server's certificate is not trusted.
     Untrusted(String),
-    /// Its disk is full.
-    Full,
-    /// It said no, and will again.
-    Said(String),
-    /// The rules broke the contract.
+    /// The server's disk is full.
+    DiskFull,
+    /// The server rejected the request, and would again.
+    Rejected(String),
+    /// The engine broke the store's contract.
     Contract(String),
 }
 
-impl Failure {
-    /// As the rules and the caller see it.
-    pub(crate) fn told(&self) -> StoreError {
+impl DatabaseFailure {
+    /// Converts the failure for the engine and the caller.
+    pub(crate) fn to_store_error(&self) -> StoreError {
         match self {
-            Failure::Conflict(_) => StoreError::Busy { waited_ms: 0 },
-            Failure::Away(why) => StoreError::Unreachable { why: why.clone() },
-            Failure::Untrusted(why) => StoreError::Address {
+            DatabaseFailure::Conflict(_) => StoreError::Busy { waited_ms: 0 },
+            DatabaseFailure::Unreachable(why) => StoreError::Unreachable { why: why.clone() },
+            DatabaseFailure::Untrusted(why) => StoreError::Address {
                 why: format!(
                     "its server is not trusted: {why}; name the certificate of its authority \
                      with `sslrootcert=FILE`, its host as the certificate does, or another \
                      `sslmode`"
                 ),
             },
-            Failure::Full => StoreError::DiskFull,
-            Failure::Said(why) => StoreError::Database { why: why.clone() },
-            Failure::Contract(why) => StoreError::Contract(why.clone()),
+            DatabaseFailure::DiskFull => StoreError::DiskFull,
+            DatabaseFailure::Rejected(why) => StoreError::Database { why: why.clone() },
+            DatabaseFailure::Contract(why) => StoreError::Contract(why.clone()),
         }
     }
 }
 
-impl From<tokio_postgres::Error> for Failure {
+impl From<tokio_postgres::Error> for DatabaseFailure {
     fn from(error: tokio_postgres::Error) -> Self {
         let source = std::error::Error::source(&error);
         let io = source.and_then(|it| it.downcast_ref::<std::io::Error>());
         if let Some(refused) = io.and_then(tine_net::tls::rejection) {
-            return Failure::Untrusted(refused.to_string());
+            return DatabaseFailure::Untrusted(refused.to_string());
         }
-        let Some(said) = error.as_db_error() else {
+        let Some(reported) = error.as_db_error() else {
             let why = std::error::Error::source(&error)
                 .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-            // What is neither the server's word nor the line's is a defect here.
-            return match error.is_closed() || is_of_the_line(&error) {
-                true => Failure::Away(why),
-                false => Failure::Said(why),
+            // An error that neither the server nor the connection reports is a defect here.
+            return match error.is_closed() || is_io_error(&error) {
+                true => DatabaseFailure::Unreachable(why),
+                false => DatabaseFailure::Rejected(why),
             };
         };
-        let code = said.code();
-        let why = match said.detail() {
-            Some(detail) => format!("{} ({detail}) [{}]", said.message(), code.code()),
-            None => format!("{} [{}]", said.message(), code.code()),
+        let code = reported.code();
+        let why = match reported.detail() {
+            Some(detail) => format!("{} ({detail}) [{}]", reported.message(), code.code()),
+            None => format!("{} [{}]", reported.message(), code.code()),
         };
         let conflicts = [
             SqlState::T_R_SERIALIZATION_FAILURE,
@@ -68,7 +68,7 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::FOREIGN_KEY_VIOLATION,
             SqlState::LOCK_NOT_AVAILABLE,
         ];
-        let away = [
+        let unreachable = [
             SqlState::ADMIN_SHUTDOWN,
             SqlState::CRASH_SHUTDOWN,
             SqlState::CANNOT_CONNECT_NOW,
@@ -78,21 +78,24 @@ impl From<tokio_postgres::Error> for Failure {
             SqlState::QUERY_CANCELED,
         ];
         if conflicts.contains(code) {
-            Failure::Conflict(why)
-        } else if away.contains(code) || code.code().starts_with("08") || code.code() == IDLE {
-            Failure::Away(why)
+            DatabaseFailure::Conflict(why)
+        } else if unreachable.contains(code)
+            || code.code().starts_with("08")
+            || code.code() == IDLE_SESSION_TIMEOUT
+        {
+            DatabaseFailure::Unreachable(why)
         } else if *code == SqlState::DISK_FULL {
-            Failure::Full
+            DatabaseFailure::DiskFull
         } else {
-            Failure::Said(why)
+            DatabaseFailure::Rejected(why)
         }
     }
 }
 
-/// A connection that the server closed because nothing was said for long.
-const IDLE: &str = "57P05";
+/// The server closed the session because it was idle for too long.
+const IDLE_SESSION_TIMEOUT: &str = "57P05";
 
-fn is_of_the_line(error: &tokio_postgres::Error) -> bool {
+fn is_io_error(error: &tokio_postgres::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         if cause.is::<std::io::Error>() {

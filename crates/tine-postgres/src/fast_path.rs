@@ -1,10 +1,10 @@
-//! Plain appends in one round trip.
+//! The fast path: plain appends in one round trip.
 //!
-//! The closure runs over its [cached conversation](crate::conversation_cache); its writes are
-//! collected and sent in one [batch](crate::batch) with those of others. Only a closure that ends
-//! with one more operation of that conversation counts: its number is the proof that nothing has
-//! changed since. Any other outcome (a refusal, an answer without a change, a record that is not
-//! cached) may rest on stale records, and the closure runs again in a transaction.
+//! The job runs over its [cached conversation](crate::conversation_cache); its writes are collected
+//! and sent in one [batch](crate::batch) with those of others. Only a job that adds the next
+//! operation of that conversation is committed this way: that the number is free proves that
+//! nothing has changed. Any other outcome (an error, no change, a record that is not cached) may
+//! rest on stale records, and the job runs again in a transaction.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,52 +17,52 @@ use tine_store::{
     SegmentExtent, SegmentNo, Split, StoreError, Totals, Turn, TurnLoc, Verdict, Write,
 };
 
-use crate::Shared;
-use crate::batch::Sent;
-use crate::conversation_cache::{Added, CachedConversation, Seat};
+use crate::StoreContext;
+use crate::batch::AppendOutcome;
+use crate::conversation_cache::{CachedConversation, ConversationLease, PendingAppend};
 use crate::rows::{self, project_of};
-use crate::txn::Witness;
+use crate::txn::CommitWitness;
 
-/// What came of an attempt.
-pub(crate) enum Outcome {
+/// The outcome of an attempt.
+pub(crate) enum FastPathOutcome {
     Committed,
-    /// It is not a plain append, or another writer was quicker: run it in a transaction.
-    Elsewhere,
+    /// It is not a plain append, or another writer won: run it in a transaction.
+    NotApplicable,
     /// The database could not be reached.
-    Away,
-    /// Whether it was stored is not known.
-    InDoubt(Witness),
+    Unreachable,
+    /// Whether it was stored is unknown.
+    InDoubt(CommitWitness),
 }
 
 /// Tries a job in one round trip.
-pub(crate) fn attempt(shared: &Shared, job: &mut Job) -> Outcome {
+pub(crate) fn attempt(context: &StoreContext, job: &mut Job) -> FastPathOutcome {
     let mut path = FastPath {
-        shared,
-        seat: RefCell::default(),
-        known: RefCell::default(),
-        added: Added::default(),
-        key: RefCell::default(),
+        context,
+        lease: RefCell::default(),
+        cached: RefCell::default(),
+        append: PendingAppend::default(),
+        assumed_key: RefCell::default(),
         missed: Cell::new(false),
     };
     let verdict = job(&mut path);
-    if path.missed.get() || !matches!(verdict, Ok(Verdict::Commit)) || !path.is_proven() {
-        // The cached records are as good as before.
-        if let (Some(seat), Some(known)) = (path.seat.take(), path.known.take()) {
-            shared.cache.keep(seat, known);
+    if path.missed.get() || !matches!(verdict, Ok(Verdict::Commit)) || !path.is_verifiable() {
+        // The cached records are still valid.
+        if let (Some(lease), Some(cached)) = (path.lease.take(), path.cached.take()) {
+            context.cache.put_back(lease, cached);
         }
-        return Outcome::Elsewhere;
+        return FastPathOutcome::NotApplicable;
     }
     path.send()
 }
 
 struct FastPath<'s> {
-    shared: &'s Shared,
-    seat: RefCell<Option<Seat>>,
-    known: RefCell<Option<CachedConversation>>,
-    added: Added,
-    /// A key that is taken to be new.
-    key: RefCell<Option<String>>,
-    /// Whether a record was asked for that is not cached.
+    context: &'s StoreContext,
+    lease: RefCell<Option<ConversationLease>>,
+    cached: RefCell<Option<CachedConversation>>,
+    append: PendingAppend,
+    /// An idempotency key that is assumed to be new.
+    assumed_key: RefCell<Option<String>>,
+    /// Whether a record was requested that is not cached.
     missed: Cell<bool>,
 }
 
@@ -72,76 +72,76 @@ impl FastPath<'_> {
         Err(StoreError::Busy { waited_ms: 0 })
     }
 
-    /// Reads from a cached conversation.
-    fn of<T>(
+    /// Reads from the cached conversation.
+    fn read_cached<T>(
         &self,
         key: ConversationKey,
         read: impl FnOnce(&CachedConversation) -> Option<T>,
     ) -> Result<T> {
-        let known = self.known.borrow();
-        match known.as_ref().filter(|known| known.conversation.key == key).and_then(read) {
+        let cached = self.cached.borrow();
+        match cached.as_ref().filter(|cached| cached.conversation.key == key).and_then(read) {
             Some(found) => Ok(found),
             None => self.miss(),
         }
     }
 
-    /// Whether what was written makes true what was read.
-    fn is_proven(&self) -> bool {
-        let known = self.known.borrow();
-        let (Some(known), Some(operation)) = (known.as_ref(), &self.added.operation) else {
+    /// Returns whether storing the operation proves that the records read were current.
+    fn is_verifiable(&self) -> bool {
+        let cached = self.cached.borrow();
+        let (Some(cached), Some(operation)) = (cached.as_ref(), &self.append.operation) else {
             return false;
         };
-        let next = known.end.map_or(1, |(seq, _)| seq + 1);
+        let next = cached.end.map_or(1, |(seq, _)| seq + 1);
         let key = operation.idempotency.as_ref().map(|first| first.key.as_str());
-        operation.conversation == known.conversation.key
+        operation.conversation == cached.conversation.key
             && operation.seq == next
-            && self.added.turns.iter().all(|turn| turn.operation == operation.seq)
-            && key == self.key.borrow().as_deref()
+            && self.append.turns.iter().all(|turn| turn.operation == operation.seq)
+            && key == self.assumed_key.borrow().as_deref()
     }
 
-    /// Takes the conversation out of the cache.
-    fn enter(&self, project: &ProjectId, id: &ConversationId) -> Result<()> {
-        let Some(number) = self.shared.projects.number(project) else { return self.miss() };
-        let Some(mut seat) = self.shared.cache.take(number, id) else { return self.miss() };
-        let known = seat.take_cached(project, |read| {
-            let mut lease = self.shared.pool.lend()?;
-            read(&mut lease)?;
-            lease.keep();
+    /// Leases the conversation from the cache.
+    fn lease_conversation(&self, project: &ProjectId, id: &ConversationId) -> Result<()> {
+        let Some(number) = self.context.projects.number(project) else { return self.miss() };
+        let Some(mut lease) = self.context.cache.lease(number, id) else { return self.miss() };
+        let cached = lease.take_cached(project, |read| {
+            let mut connection = self.context.pool.acquire()?;
+            read(&mut connection)?;
+            connection.release();
             Ok(())
         });
-        match known {
-            Ok(Some(known)) => {
-                *self.known.borrow_mut() = Some(known);
-                *self.seat.borrow_mut() = Some(seat);
+        match cached {
+            Ok(Some(cached)) => {
+                *self.cached.borrow_mut() = Some(cached);
+                *self.lease.borrow_mut() = Some(lease);
                 Ok(())
             }
             _ => self.miss(),
         }
     }
 
-    fn send(self) -> Outcome {
-        let FastPath { shared, seat, known, added, .. } = self;
-        let (Some(seat), Some(mut known)) = (seat.into_inner(), known.into_inner()) else {
-            return Outcome::Elsewhere;
+    fn send(self) -> FastPathOutcome {
+        let FastPath { context, lease, cached, append, .. } = self;
+        let (Some(lease), Some(mut cached)) = (lease.into_inner(), cached.into_inner()) else {
+            return FastPathOutcome::NotApplicable;
         };
-        let Some(operation) = &added.operation else { return Outcome::Elsewhere };
+        let Some(operation) = &append.operation else { return FastPathOutcome::NotApplicable };
         let Operation { conversation, seq, hash, .. } = *operation;
-        let witness = Witness { conversation, seq, hash };
+        let witness = CommitWitness { conversation, seq, hash };
         let project = project_of(conversation.0);
-        let (sent, added) = shared.batches.send(&shared.pool, project, added);
-        match sent {
-            Sent::Stored => {
-                known.add(added);
-                shared.cache.keep(seat, known);
-                Outcome::Committed
+        let (outcome, append) = context.append_queues.send(&context.pool, project, append);
+        match outcome {
+            AppendOutcome::Stored => {
+                cached.apply(append);
+                context.cache.put_back(lease, cached);
+                FastPathOutcome::Committed
             }
-            Sent::Refused => Outcome::Elsewhere,
-            Sent::Unsent => {
-                // The cached records are as good as before.
-                shared.cache.keep(seat, known);
-                Outcome::Away
+            AppendOutcome::Refused => FastPathOutcome::NotApplicable,
+            AppendOutcome::NotSent => {
+                // The cached records are still valid.
+                context.cache.put_back(lease, cached);
+                FastPathOutcome::Unreachable
             }
-            Sent::InDoubt => Outcome::InDoubt(witness),
+            AppendOutcome::InDoubt => FastPathOutcome::InDoubt(witness),
         }
     }
 }
@@ -152,11 +152,11 @@ impl Read for FastPath<'_> {
         project: &ProjectId,
         id: &ConversationId,
     ) -> Result<Option<Conversation>> {
-        if self.known.borrow().is_none() {
-            self.enter(project, id)?;
+        if self.cached.borrow().is_none() {
+            self.lease_conversation(project, id)?;
         }
-        let known = self.known.borrow();
-        let found = known.as_ref().map(|known| &known.conversation);
+        let cached = self.cached.borrow();
+        let found = cached.as_ref().map(|cached| &cached.conversation);
         match found.filter(|found| found.project == *project && found.id == *id) {
             Some(found) => Ok(Some(found.clone())),
             None => self.miss(),
@@ -164,15 +164,15 @@ impl Read for FastPath<'_> {
     }
 
     fn conversation_by_key(&self, key: ConversationKey) -> Result<Option<Conversation>> {
-        self.of(key, |known| Some(Some(known.conversation.clone())))
+        self.read_cached(key, |cached| Some(Some(cached.conversation.clone())))
     }
 
     fn segment(&self, no: SegmentNo) -> Result<Segment> {
-        if let Some(added) = self.added.segments.iter().find(|segment| segment.no == no) {
+        if let Some(added) = self.append.segments.iter().find(|segment| segment.no == no) {
             return Ok(*added);
         }
-        let known = self.known.borrow();
-        match known.as_ref().and_then(|known| known.segments.get(&no)) {
+        let cached = self.cached.borrow();
+        match cached.as_ref().and_then(|cached| cached.segments.get(&no)) {
             Some(segment) => Ok(*segment),
             None => self.miss(),
         }
@@ -183,30 +183,30 @@ impl Read for FastPath<'_> {
         conversation: ConversationKey,
         parent: Option<TurnLoc>,
     ) -> Result<Vec<Segment>> {
-        self.of(conversation, |known| {
-            let all = known.segments.values().chain(&self.added.segments);
+        self.read_cached(conversation, |cached| {
+            let all = cached.segments.values().chain(&self.append.segments);
             Some(all.filter(|segment| segment.parent == parent).copied().collect())
         })
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
-        let mut added = self.added.turns.iter().rev();
+        let mut added = self.append.turns.iter().rev();
         if let Some(turn) = added.find(|turn| turn.loc.segment == segment) {
             return Ok(turn.loc.index);
         }
-        let known = self.known.borrow();
-        match known.as_ref().and_then(|known| known.last.get(&segment)) {
+        let cached = self.cached.borrow();
+        match cached.as_ref().and_then(|cached| cached.last_indices.get(&segment)) {
             Some(last) => Ok(*last),
             None => self.miss(),
         }
     }
 
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
-        if let Some(turn) = self.added.turns.iter().find(|turn| turn.loc == loc) {
+        if let Some(turn) = self.append.turns.iter().find(|turn| turn.loc == loc) {
             return Ok(Some(turn.clone()));
         }
-        let known = self.known.borrow();
-        match known.as_ref().and_then(|known| known.tips.get(&loc)) {
+        let cached = self.cached.borrow();
+        match cached.as_ref().and_then(|cached| cached.tips.get(&loc)) {
             Some(turn) => Ok(Some(turn.clone())),
             None => self.miss(),
         }
@@ -217,11 +217,11 @@ impl Read for FastPath<'_> {
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
-        let known = self.known.borrow();
-        let known = known.as_ref().filter(|known| known.conversation.project == *project);
-        let found = known.and_then(|known| {
-            let turn = known.tips.values().find(|turn| turn.id == *id)?;
-            Some((known.conversation.key, turn.loc))
+        let cached = self.cached.borrow();
+        let cached = cached.as_ref().filter(|cached| cached.conversation.project == *project);
+        let found = cached.and_then(|cached| {
+            let turn = cached.tips.values().find(|turn| turn.id == *id)?;
+            Some((cached.conversation.key, turn.loc))
         });
         match found {
             Some(found) => Ok(Some(found)),
@@ -236,38 +236,38 @@ impl Read for FastPath<'_> {
         high: &Digest,
         _: usize,
     ) -> Result<Vec<TurnLoc>> {
-        // A hash is there once.
-        self.of(conversation, |known| {
-            let turn = known.tips.values().find(|turn| turn.hash.0 == *low)?;
+        // A conversation has a hash at most once.
+        self.read_cached(conversation, |cached| {
+            let turn = cached.tips.values().find(|turn| turn.hash.0 == *low)?;
             (low == high).then(|| vec![turn.loc])
         })
     }
 
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
-        self.of(conversation, |known| Some(known.splits.clone()))
+        self.read_cached(conversation, |cached| Some(cached.splits.clone()))
     }
 
     fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>> {
-        self.of(conversation, |known| {
-            let own = known.hidden.iter().filter(|hidden| hidden.segment == segment);
+        self.read_cached(conversation, |cached| {
+            let own = cached.hidden.iter().filter(|hidden| hidden.segment == segment);
             Some(own.copied().collect())
         })
     }
 
     fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>> {
-        self.of(conversation, |known| Some(known.hidden.clone()))
+        self.read_cached(conversation, |cached| Some(cached.hidden.clone()))
     }
 
     fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>> {
-        let put = self.added.branches.iter().rev().find(|branch| branch.name == *name);
-        self.of(conversation, |known| Some(put.or(known.branches.get(name)).cloned()))
+        let put = self.append.branches.iter().rev().find(|branch| branch.name == *name);
+        self.read_cached(conversation, |cached| Some(put.or(cached.branches.get(name)).cloned()))
     }
 
     fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
-        let known = self.known.borrow();
-        let known = known.as_ref().filter(|known| known.conversation.project == *project);
-        let put = self.added.branches.iter().rev();
-        let all = known.map(|known| put.chain(known.branches.values()));
+        let cached = self.cached.borrow();
+        let cached = cached.as_ref().filter(|cached| cached.conversation.project == *project);
+        let put = self.append.branches.iter().rev();
+        let all = cached.map(|cached| put.chain(cached.branches.values()));
         match all.and_then(|mut all| all.find(|branch| branch.id == *id)) {
             Some(branch) => Ok(Some(branch.clone())),
             None => self.miss(),
@@ -275,15 +275,15 @@ impl Read for FastPath<'_> {
     }
 
     fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
-        if self.added.operation.is_some() {
+        if self.append.operation.is_some() {
             return self.miss();
         }
-        self.of(conversation, |known| Some(known.end))
+        self.read_cached(conversation, |cached| Some(cached.end))
     }
 
     fn idempotent(&self, _: &ProjectId, key: &str) -> Result<Option<Operation>> {
-        let known = self.key.replace(Some(key.to_owned()));
-        if known.is_some_and(|known| known != key) {
+        let before = self.assumed_key.replace(Some(key.to_owned()));
+        if before.is_some_and(|before| before != key) {
             return self.miss();
         }
         Ok(None)
@@ -406,38 +406,38 @@ impl Write for FastPath<'_> {
         parent: Option<TurnLoc>,
         base_depth: u32,
     ) -> Result<SegmentNo> {
-        let added = self.added.segments.last().map(|segment| segment.no.0);
-        let no = self.of(conversation, |known| {
-            let last = added.or_else(|| known.segments.keys().next_back().map(|no| no.0));
+        let added = self.append.segments.last().map(|segment| segment.no.0);
+        let no = self.read_cached(conversation, |cached| {
+            let last = added.or_else(|| cached.segments.keys().next_back().map(|no| no.0));
             let next = last.map_or(conversation.0, |last| last + 1);
-            // Another block has to be asked for.
-            (last.is_none() || !rows::begins_block(next)).then_some(SegmentNo(next))
+            // A new block needs a transaction.
+            (last.is_none() || !rows::starts_block(next)).then_some(SegmentNo(next))
         })?;
-        self.added.segments.push(Segment { no, conversation, parent, base_depth });
+        self.append.segments.push(Segment { no, conversation, parent, base_depth });
         Ok(no)
     }
 
     fn insert_turn(&mut self, conversation: ConversationKey, turn: &Turn) -> Result<()> {
-        self.of(conversation, |_| Some(()))?;
-        self.added.turns.push(turn.clone());
+        self.read_cached(conversation, |_| Some(()))?;
+        self.append.turns.push(turn.clone());
         Ok(())
     }
 
     fn put_branch(&mut self, branch: &Branch) -> Result<()> {
-        self.of(branch.conversation, |known| {
-            let mut others = known.branches.values().filter(|it| it.name != branch.name);
+        self.read_cached(branch.conversation, |cached| {
+            let mut others = cached.branches.values().filter(|it| it.name != branch.name);
             others.all(|other| other.id != branch.id).then_some(())
         })?;
-        self.added.branches.retain(|put| put.id != branch.id);
-        self.added.branches.push(branch.clone());
+        self.append.branches.retain(|put| put.id != branch.id);
+        self.append.branches.push(branch.clone());
         Ok(())
     }
 
     fn insert_operation(&mut self, operation: &Operation) -> Result<()> {
-        if self.added.operation.is_some() {
+        if self.append.operation.is_some() {
             return self.miss();
         }
-        self.added.operation = Some(operation.clone());
+        self.append.operation = Some(operation.clone());
         Ok(())
     }
 

@@ -1,35 +1,34 @@
-//! Tine's records in PostgreSQL, for when one machine is not enough.
+//! A store on PostgreSQL, for when one machine is not enough.
 //!
-//! Any number of servers work on one database at once and keep nothing of their own: all that
-//! they remember is checked by the database itself when they write.
+//! Any number of servers work on one database at once and keep no state of their own: everything
+//! they cache is checked by the database when they write.
 //!
 //! - **The project leads every key** ([`schema`](crate::schema)), so that data can be distributed
-//!   by it and one call touches one part. Handles carry their project in their upper bits; numbers
-//!   of conversations and segments come from a row of the project, in blocks.
-//! - **A write is a closure that may run again.** It runs in a SERIALIZABLE transaction ([`txn`]),
-//!   or, if it is a plain append to a cached conversation ([`conversation_cache`], [`fast_path`]),
-//!   over the cache and in one round trip, together with others ([`batch`]). Either way it adds an
-//!   operation to a log, and the operation's number must be free: that is the compare-and-set which
-//!   makes everything true that the closure has read. A write that loses runs again over the new
-//!   state.
-//! - **A commit without an answer** is looked for by the hash of its operation before anything is
-//!   done again, and counts only when a later commit was confirmed: so a call is stored once, with
-//!   or without a key.
-//! - **The feed** is numbered behind the commits, by whoever reads it: no transaction waits for
-//!   another to get a number, and none that commits late is passed over.
-//! - **Searching** goes by an index of terms that follows the feed ([`search`]).
+//!   by it and one call touches one partition. Handles carry their project in their upper bits;
+//!   numbers of conversations and segments are allocated per project, in blocks.
+//! - **A write is a job that may run again.** It runs in a SERIALIZABLE transaction ([`txn`]), or,
+//!   if it is a plain append to a cached conversation ([`conversation_cache`], [`fast_path`]), over
+//!   the cache and in one round trip, together with others ([`batch`]). Either way it adds an
+//!   operation to a log, and the operation's number must be free: this compare-and-set proves that
+//!   what the job has read is still current. A job that loses runs again over the new state.
+//! - **A commit without an answer** is looked up by the hash of its operation before anything is
+//!   repeated, and counts only when a later commit was confirmed: so a call is stored once, with or
+//!   without an idempotency key.
+//! - **The feed** is numbered after the commits, by its readers: no transaction waits for another
+//!   to get a number, and none that commits late is missed.
+//! - **Searches** use an index of terms that follows the feed ([`search`]).
 //!
-//! There is no sequence, no advisory lock and no notification in here.
+//! There are no sequences, advisory locks or notifications.
 
 mod address;
+mod append_command;
 mod batch;
-mod columns;
+mod connection;
 mod conversation_cache;
 mod failure;
 mod fast_path;
-mod link;
 mod pool;
-mod projects;
+mod project_cache;
 mod rows;
 mod schema;
 mod search;
@@ -42,98 +41,100 @@ use std::time::{Duration, Instant};
 
 use tine_net::retry::{Policy, Retries};
 use tine_store::{
-    Check, DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed,
-    Ranked, Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc, Verdict,
+    DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Ranked,
+    Read, Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc, Verdict,
 };
 
-pub use crate::address::Address;
+pub use crate::address::PostgresAddress;
 pub use crate::schema::Migration;
 
-use crate::batch::Batches;
+use crate::batch::AppendQueues;
+use crate::connection::{PgConnection, SqlCommand, values};
 use crate::conversation_cache::ConversationCache;
-use crate::failure::Failure;
-use crate::link::{Command, Link, values};
+use crate::failure::DatabaseFailure;
 use crate::pool::Pool;
-use crate::projects::Projects;
-use crate::txn::{Access, Ended, Txn, Witness};
+use crate::project_cache::ProjectCache;
+use crate::txn::{CommitWitness, PostgresTxn, TxnAccess, TxnEnd};
 
-/// How long an answer to a write may take before its connection is given up.
+/// How long an answer to a write may take before its connection is closed.
 pub(crate) const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The same for what only reads.
+/// The same for reads.
 pub(crate) const READ_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long upkeep may take.
-const UPKEEP_DEADLINE: Duration = Duration::from_secs(6 * 3_600);
+/// How long maintenance may take.
+const MAINTENANCE_DEADLINE: Duration = Duration::from_secs(6 * 3_600);
 
-/// Retries while the database is away, before the caller is asked to come again.
-const AWAY: Policy = Policy {
+/// Retries while the database is unreachable.
+const UNREACHABLE_RETRIES: Policy = Policy {
     first_pause: Duration::from_millis(50),
     longest_pause: Duration::from_millis(400),
     max_retries: u32::MAX,
     deadline: Duration::from_secs(5),
 };
 
-/// Retries while others are quicker.
-const CONFLICT: Policy = Policy {
+/// Retries after conflicts with other writers.
+const CONFLICT_RETRIES: Policy = Policy {
     first_pause: Duration::from_millis(2),
     longest_pause: Duration::from_millis(16),
     max_retries: u32::MAX,
     deadline: Duration::from_secs(30),
 };
 
-/// Connections beside those that are asked for: for numbers, the feed, and what is in doubt.
-const ASIDE: usize = 3;
+/// Connections in addition to the configured ones: for block numbers, the feed, and commits in
+/// doubt.
+const AUXILIARY_CONNECTIONS: usize = 3;
 
-/// What a store holds besides its database.
-pub(crate) struct Shared {
+/// The state that the operations of a store share.
+pub(crate) struct StoreContext {
     pub pool: Pool,
-    pub projects: Projects,
+    pub projects: ProjectCache,
     pub cache: ConversationCache,
-    pub batches: Batches,
-    /// Connections for what is done beside transactions, perhaps by somebody who holds one of the
-    /// others.
-    aside: Pool,
-    /// Held by whoever numbers the feed: the others find it done.
-    numbering: Mutex<()>,
-    /// Held by whoever brings the index forward, so that the others do not hold connections while
-    /// they wait for their turn.
-    indexing: Mutex<()>,
-    /// Held by whoever has lost a race and runs again, so that those who race here take turns.
-    again: Mutex<()>,
+    pub append_queues: AppendQueues,
+    /// Connections for work outside transactions, so that it does not wait for a connection that
+    /// its own caller holds.
+    auxiliary_pool: Pool,
+    /// Held while the feed is numbered, so that waiting readers find it done.
+    feed_lock: Mutex<()>,
+    /// Held while the search index is updated, so that waiting callers do not hold connections.
+    index_lock: Mutex<()>,
+    /// Held by a write that repeats after a conflict, so that writers of this process do not
+    /// conflict again.
+    retry_lock: Mutex<()>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    /// The next block of a project's numbers.
-    pub(crate) fn next_block(&self, project: i32) -> std::result::Result<i64, Failure> {
-        self.aside.run(|link| {
+impl StoreContext {
+    /// Allocates the next block of a project's numbers.
+    pub(crate) fn next_block(&self, project: i32) -> std::result::Result<i64, DatabaseFailure> {
+        self.auxiliary_pool.run(|connection| {
             let sql = "UPDATE counter SET blocks = blocks + 1 WHERE project = $1 RETURNING blocks";
-            let rows = link.exchange(WRITE_DEADLINE, &[Command::new(sql, values![project])])?;
-            let missing = || Failure::Contract(format!("project {project} has no counter"));
+            let rows =
+                connection.exchange(WRITE_DEADLINE, &[SqlCommand::new(sql, values![project])])?;
+            let missing = || DatabaseFailure::Contract(format!("project {project} has no counter"));
             Ok(rows.first().ok_or_else(missing)?.get(0))
         })
     }
 
-    /// Gives numbers to operations that are committed and have none.
-    pub(crate) fn number_feed(&self) -> std::result::Result<(), Failure> {
-        let _turn = lock(&self.numbering);
-        self.aside.run(|link| {
+    /// Numbers the committed operations that have no place in the feed yet.
+    pub(crate) fn number_feed(&self) -> std::result::Result<(), DatabaseFailure> {
+        let _guard = lock(&self.feed_lock);
+        self.auxiliary_pool.run(|connection| {
             let sql = "SELECT CASE WHEN EXISTS (SELECT FROM unfed) THEN number_feed() END";
-            link.exchange(WRITE_DEADLINE, &[Command::new(sql, vec![])]).map(drop)
+            connection.exchange(WRITE_DEADLINE, &[SqlCommand::new(sql, vec![])]).map(drop)
         })
     }
 
-    /// Waits until everything that was committed so far is where it cannot be lost.
-    fn confirm(&self) -> std::result::Result<(), Failure> {
-        self.aside.run(|link| {
+    /// Waits until every commit so far is confirmed by the standby servers.
+    fn confirm(&self) -> std::result::Result<(), DatabaseFailure> {
+        self.auxiliary_pool.run(|connection| {
             let sql = "UPDATE confirmed SET at = now()";
-            link.exchange(WRITE_DEADLINE, &[Command::new(sql, vec![])])?;
-            match link.was_warned() {
-                true => Err(Failure::Away("no standby confirms commits".to_owned())),
+            connection.exchange(WRITE_DEADLINE, &[SqlCommand::new(sql, vec![])])?;
+            match connection.was_warned() {
+                true => Err(DatabaseFailure::Unreachable("no standby confirms commits".to_owned())),
                 false => Ok(()),
             }
         })
@@ -142,17 +143,17 @@ impl Shared {
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
-    shared: Shared,
+    context: StoreContext,
 }
 
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PostgresStore").field(&self.shared.pool.address().to_string()).finish()
+        f.debug_tuple("PostgresStore").field(&self.context.pool.address().to_string()).finish()
     }
 }
 
-/// What a caller is told whose call may have been stored before this happened.
-fn of(doubt: Option<Witness>, error: StoreError) -> StoreError {
+/// Returns `InDoubt` instead of an error if the call may have been stored before.
+fn or_in_doubt(doubt: Option<CommitWitness>, error: StoreError) -> StoreError {
     match doubt {
         Some(_) => StoreError::InDoubt { why: error.to_string() },
         None => error,
@@ -160,240 +161,260 @@ fn of(doubt: Option<Witness>, error: StoreError) -> StoreError {
 }
 
 /// How an attempt to write ended.
-enum Attempt {
+enum WriteAttempt {
     Done(Result<()>),
-    Failed(Failure),
-    InDoubt(Option<Witness>, String),
+    Failed(DatabaseFailure),
+    InDoubt(Option<CommitWitness>, String),
 }
 
 impl PostgresStore {
-    /// Opens the store at an address. Tables that are missing or of an older format are made or
-    /// changed first; where there are none, `mode` says what to do.
-    pub fn open(address: &Address, mode: OpenMode) -> Result<Self> {
-        let mut link = Link::connect(address).map_err(|failure| failure.told())?;
-        schema::prepare(&mut link, address, mode)?;
-        let shared = Shared {
+    /// Opens the store at an address, migrating tables of an older format. `mode` says whether
+    /// missing tables are created.
+    pub fn open(address: &PostgresAddress, mode: OpenMode) -> Result<Self> {
+        let mut connection =
+            PgConnection::connect(address).map_err(|failure| failure.to_store_error())?;
+        schema::prepare(&mut connection, address, mode)?;
+        let context = StoreContext {
             pool: Pool::new(address.clone(), address.connections()),
-            aside: Pool::new(address.clone(), ASIDE).holding(link),
-            numbering: Mutex::default(),
-            projects: Projects::default(),
+            auxiliary_pool: Pool::new(address.clone(), AUXILIARY_CONNECTIONS)
+                .with_connection(connection),
+            feed_lock: Mutex::default(),
+            projects: ProjectCache::default(),
             cache: ConversationCache::default(),
-            batches: Batches::default(),
-            indexing: Mutex::default(),
-            again: Mutex::default(),
+            append_queues: AppendQueues::default(),
+            index_lock: Mutex::default(),
+            retry_lock: Mutex::default(),
         };
-        Ok(PostgresStore { shared })
+        Ok(PostgresStore { context })
     }
 
-    /// What opening the store would change.
-    pub fn pending(address: &Address) -> Result<Migration> {
-        let mut link = Link::connect(address).map_err(|failure| failure.told())?;
-        schema::look(&mut link, address)
+    /// Returns the migration that opening the store would run.
+    pub fn pending_migration(address: &PostgresAddress) -> Result<Migration> {
+        let mut connection =
+            PgConnection::connect(address).map_err(|failure| failure.to_store_error())?;
+        schema::pending_migration(&mut connection, address)
     }
 
-    fn attempt(&self, job: &mut Job, doubt: Option<Witness>) -> Attempt {
-        let mut txn = Txn::new(&self.shared, Access::Write);
+    fn attempt(&self, job: &mut Job, doubt: Option<CommitWitness>) -> WriteAttempt {
+        let mut txn = PostgresTxn::new(&self.context, TxnAccess::Write);
         if let Some(witness) = doubt {
             match txn.operation(witness.conversation, witness.seq) {
-                Ok(Some(there)) if there.hash == witness.hash => {
-                    txn.roll_back();
-                    return match self.shared.confirm() {
-                        Ok(()) => Attempt::Done(Ok(())),
-                        Err(failure) => Attempt::InDoubt(doubt, failure.told().to_string()),
+                Ok(Some(stored)) if stored.hash == witness.hash => {
+                    txn.rollback();
+                    return match self.context.confirm() {
+                        Ok(()) => WriteAttempt::Done(Ok(())),
+                        Err(failure) => {
+                            WriteAttempt::InDoubt(doubt, failure.to_store_error().to_string())
+                        }
                     };
                 }
                 Ok(_) => {}
-                // As long as nobody can say whether it is there, nothing is done again: the
-                // caller has the answer of the first time.
+                // While it is unknown whether it was stored, nothing is repeated: the caller may
+                // already rely on the first attempt.
                 Err(error) => {
                     let failure = txn.take_failure();
-                    let unknown = || Failure::Away(error.to_string());
-                    return Attempt::Failed(failure.unwrap_or_else(unknown));
+                    let unknown = || DatabaseFailure::Unreachable(error.to_string());
+                    return WriteAttempt::Failed(failure.unwrap_or_else(unknown));
                 }
             }
         }
         let verdict = job(&mut txn);
         if let Some(failure) = txn.take_failure() {
             match &failure {
-                Failure::Away(_) => drop(txn),
-                _ => txn.roll_back(),
+                DatabaseFailure::Unreachable(_) => drop(txn),
+                _ => txn.rollback(),
             }
-            return Attempt::Failed(failure);
+            return WriteAttempt::Failed(failure);
         }
         match verdict {
             Err(error) => {
-                txn.roll_back();
-                Attempt::Done(Err(error))
+                txn.rollback();
+                WriteAttempt::Done(Err(error))
             }
             Ok(Verdict::Rollback) => {
-                txn.roll_back();
-                Attempt::Done(Ok(()))
+                txn.rollback();
+                WriteAttempt::Done(Ok(()))
             }
-            Ok(Verdict::Commit) => match self.end(&txn) {
-                Ended::Committed => {
-                    for (id, no) in txn.made_projects() {
-                        self.shared.projects.learn(&id, no);
+            Ok(Verdict::Commit) => match self.commit(&txn) {
+                TxnEnd::Committed => {
+                    for (id, no) in txn.new_projects() {
+                        self.context.projects.insert(&id, no);
                     }
-                    Attempt::Done(Ok(()))
+                    WriteAttempt::Done(Ok(()))
                 }
-                Ended::Failed(failure) => Attempt::Failed(failure),
-                Ended::InDoubt(why) => Attempt::InDoubt(txn.witness(), why),
+                TxnEnd::Failed(failure) => WriteAttempt::Failed(failure),
+                TxnEnd::InDoubt(why) => WriteAttempt::InDoubt(txn.witness(), why),
             },
         }
     }
 
-    /// Commits, and forgets what may have changed.
-    fn end(&self, txn: &Txn<'_>) -> Ended {
+    /// Commits, and drops changed conversations from the cache.
+    fn commit(&self, txn: &PostgresTxn<'_>) -> TxnEnd {
         let ended = txn.commit();
         for conversation in txn.changed() {
-            self.shared.cache.forget(conversation);
+            self.context.cache.invalidate(conversation);
         }
         ended
     }
 
-    /// Runs a job until it is stored, refused, or there is no use in going on: the database may
-    /// have been away before.
-    fn persist(
+    /// Runs a job until it is stored or rejected, or the retries are used up. `doubt` is a commit
+    /// whose outcome is unknown; `unreachable` are retries that already began.
+    fn write_with_retries(
         &self,
         job: &mut Job,
-        mut doubt: Option<Witness>,
-        mut away: Option<Retries>,
+        mut doubt: Option<CommitWitness>,
+        mut unreachable: Option<Retries>,
     ) -> Result<()> {
-        let began = Instant::now();
-        let mut conflicts = CONFLICT.start();
-        let mut turn: Option<MutexGuard<'_, ()>> = None;
+        let started = Instant::now();
+        let mut conflicts = CONFLICT_RETRIES.start();
+        let mut retry_guard: Option<MutexGuard<'_, ()>> = None;
         loop {
-            let (why, is_away) = match self.attempt(job, doubt) {
-                Attempt::Done(done) => return done,
-                Attempt::Failed(Failure::Conflict(why)) => (why, false),
-                Attempt::Failed(Failure::Away(why)) => (why, true),
-                Attempt::Failed(failure) => return Err(of(doubt, failure.told())),
-                Attempt::InDoubt(Some(witness), why) => {
+            let (why, is_unreachable) = match self.attempt(job, doubt) {
+                WriteAttempt::Done(done) => return done,
+                WriteAttempt::Failed(DatabaseFailure::Conflict(why)) => (why, false),
+                WriteAttempt::Failed(DatabaseFailure::Unreachable(why)) => (why, true),
+                WriteAttempt::Failed(failure) => {
+                    return Err(or_in_doubt(doubt, failure.to_store_error()));
+                }
+                WriteAttempt::InDoubt(Some(witness), why) => {
                     doubt = Some(witness);
                     (why, true)
                 }
-                // What is no operation's is not looked for; what it did can be done again.
-                Attempt::InDoubt(None, why) => return Err(StoreError::InDoubt { why }),
+                // Without an operation the commit cannot be looked up; the caller may repeat it.
+                WriteAttempt::InDoubt(None, why) => return Err(StoreError::InDoubt { why }),
             };
             tracing::debug!("a write runs again: {why}");
-            if is_away {
-                self.shared.pool.note_loss();
-                let Some(pause) = away.get_or_insert_with(|| AWAY.start()).next_pause(None) else {
-                    return Err(of(doubt, StoreError::Unreachable { why }));
+            if is_unreachable {
+                self.context.pool.invalidate();
+                let Some(pause) =
+                    unreachable.get_or_insert_with(|| UNREACHABLE_RETRIES.start()).next_pause(None)
+                else {
+                    return Err(or_in_doubt(doubt, StoreError::Unreachable { why }));
                 };
-                // A write that waits for the database holds up no other.
-                turn = None;
+                // A write that waits for the database must not block others.
+                retry_guard = None;
                 std::thread::sleep(pause);
             } else {
-                away = None;
+                unreachable = None;
                 let Some(pause) = conflicts.next_pause(None) else {
-                    let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    return Err(of(doubt, StoreError::Busy { waited_ms }));
+                    let waited_ms =
+                        u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    return Err(or_in_doubt(doubt, StoreError::Busy { waited_ms }));
                 };
-                match turn {
-                    None => turn = Some(lock(&self.shared.again)),
-                    // The other writers are in other processes.
+                match retry_guard {
+                    None => retry_guard = Some(lock(&self.context.retry_lock)),
+                    // The conflicting writers are in other processes.
                     Some(_) => std::thread::sleep(pause),
                 }
             }
         }
     }
 
-    /// Reads until the database answers, or for as long as it is worth waiting.
-    fn look(&self, body: &mut dyn FnMut(&Txn<'_>) -> Result<()>) -> Result<()> {
-        let mut retries = AWAY.start();
+    /// Runs a closure in a read transaction, retrying while the database is unreachable.
+    fn read_with_retries(
+        &self,
+        body: &mut dyn FnMut(&PostgresTxn<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut retries = UNREACHABLE_RETRIES.start();
         loop {
-            let txn = Txn::new(&self.shared, Access::Read);
+            let txn = PostgresTxn::new(&self.context, TxnAccess::Read);
             let answer = body(&txn);
             match txn.take_failure() {
                 None => {
-                    txn.leave();
+                    txn.finish_read();
                     return answer;
                 }
-                Some(Failure::Away(why)) => {
-                    // A closure that has seen something may have passed it on.
-                    let again = !txn.was_answered();
+                Some(DatabaseFailure::Unreachable(why)) => {
+                    // A closure that has read something may have passed it on.
+                    let can_retry = !txn.has_read();
                     drop(txn);
-                    self.shared.pool.note_loss();
-                    match retries.next_pause(None).filter(|_| again) {
+                    self.context.pool.invalidate();
+                    match retries.next_pause(None).filter(|_| can_retry) {
                         Some(pause) => std::thread::sleep(pause),
                         None => return Err(StoreError::Unreachable { why }),
                     }
                 }
                 Some(failure) => {
-                    txn.roll_back();
-                    return Err(failure.told());
+                    txn.rollback();
+                    return Err(failure.to_store_error());
                 }
             }
         }
     }
 
-    fn upkeep(&self, sql: &str) -> Result<()> {
-        let done = Link::connect(self.shared.pool.address())
-            .and_then(|mut link| link.batch(UPKEEP_DEADLINE, sql));
-        done.map_err(|failure| failure.told())
+    fn run_maintenance(&self, sql: &str) -> Result<()> {
+        let done = PgConnection::connect(self.context.pool.address())
+            .and_then(|mut connection| connection.execute_script(MAINTENANCE_DEADLINE, sql));
+        done.map_err(|failure| failure.to_store_error())
     }
 }
 
 impl Store for PostgresStore {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        self.look(&mut |txn| body(txn))
+        self.read_with_retries(&mut |txn| body(txn))
     }
 
     fn write(&self, mut job: Job) -> Result<()> {
-        let away = AWAY.start();
-        match fast_path::attempt(&self.shared, &mut job) {
-            fast_path::Outcome::Committed => Ok(()),
-            fast_path::Outcome::Elsewhere => self.persist(&mut job, None, None),
-            fast_path::Outcome::Away => self.persist(&mut job, None, Some(away)),
-            fast_path::Outcome::InDoubt(witness) => {
-                self.shared.pool.note_loss();
-                self.persist(&mut job, Some(witness), None)
+        let unreachable = UNREACHABLE_RETRIES.start();
+        match fast_path::attempt(&self.context, &mut job) {
+            fast_path::FastPathOutcome::Committed => Ok(()),
+            fast_path::FastPathOutcome::NotApplicable => {
+                self.write_with_retries(&mut job, None, None)
+            }
+            fast_path::FastPathOutcome::Unreachable => {
+                self.write_with_retries(&mut job, None, Some(unreachable))
+            }
+            fast_path::FastPathOutcome::InDoubt(witness) => {
+                self.context.pool.invalidate();
+                self.write_with_retries(&mut job, Some(witness), None)
             }
         }
     }
 
-    fn check(&self) -> Result<Check> {
+    fn check(&self) -> Result<StoreCheck> {
         let mut problems = Vec::new();
-        self.look(&mut |txn| {
-            problems = txn.lost_from_feed()?;
+        self.read_with_retries(&mut |txn| {
+            problems = txn.missing_from_feed()?;
             Ok(())
         })?;
-        let told = |(conversation, seq): (i64, i64)| DamagedRecord {
+        let problem = |(conversation, seq): (i64, i64)| DamagedRecord {
             record: format!("operation {seq} of conversation {conversation}"),
             why: "it has no place in the feed".to_owned(),
         };
-        Ok(Check { problems: problems.into_iter().map(told).collect() })
+        Ok(StoreCheck { problems: problems.into_iter().map(problem).collect() })
     }
 
     fn pack(&self, _: PackOptions) -> Result<Packed> {
-        // PostgreSQL compresses what is large by itself.
+        // PostgreSQL compresses large values itself.
         Ok(Packed::default())
     }
 
     fn scrub(&self) -> Result<()> {
-        self.shared.pool.clear();
-        self.upkeep("VACUUM turn, body, conversation, operation, record, record_index, piece, said")
+        self.context.pool.clear();
+        self.run_maintenance(
+            "VACUUM turn, body, conversation, operation, record, record_index, piece, said",
+        )
     }
 
     fn backup(&self, _: &Path) -> Result<()> {
         Err(StoreError::Unsupported(
-            "a database is backed up with its own tools, `pg_basebackup` or `pg_dump`; `tine \
-             export` writes bundles, and `tine migrate` copies the store to a folder",
+            "a database is backed up with its own tools, `pg_basebackup` or `pg_dump`",
         ))
     }
 
     fn index_state(&self) -> Result<IndexState> {
-        search::state(&self.shared)
+        search::state(&self.context)
     }
 
     fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
-        search::index(&self.shared, body)
+        search::index(&self.context, body)
     }
 
     fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
-        search::index(&self.shared, &mut |index| turns.iter().try_for_each(|it| index.erase(*it)))?;
-        self.upkeep("VACUUM said")
+        search::index(&self.context, &mut |index| {
+            turns.iter().try_for_each(|it| index.erase(*it))
+        })?;
+        self.run_maintenance("VACUUM said")
     }
 
     fn search(
@@ -403,7 +424,7 @@ impl Store for PostgresStore {
         through: FeedPosition,
     ) -> Result<Option<Ranked>> {
         let mut found = None;
-        self.look(&mut |txn| {
+        self.read_with_retries(&mut |txn| {
             found = search::search(txn, query, filter, through)?;
             Ok(())
         })?;

@@ -1,158 +1,158 @@
-//! Connections that are open, each lent to one call at a time.
+//! The connection pool: each connection is leased to one call at a time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::address::Address;
-use crate::failure::Failure;
-use crate::link::Link;
+use crate::address::PostgresAddress;
+use crate::connection::PgConnection;
+use crate::failure::DatabaseFailure;
 
-/// How long a call waits for a connection that others hold.
-const WAIT: Duration = Duration::from_secs(10);
+/// How long a call waits for a free connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connections of one store.
+/// The connections of a store.
 pub(crate) struct Pool {
-    address: Address,
-    /// Connections at most.
-    most: usize,
-    state: Mutex<State>,
+    address: PostgresAddress,
+    max_connections: usize,
+    state: Mutex<PoolState>,
     returned: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    idle: Vec<Link>,
-    lent: usize,
-    /// Counts the times that the database went away: connections from before are not used again.
-    losses: u64,
+struct PoolState {
+    idle: Vec<PgConnection>,
+    leased: usize,
+    /// Incremented when the database becomes unreachable: older connections are not reused.
+    generation: u64,
 }
 
 impl Pool {
-    pub(crate) fn new(address: Address, most: usize) -> Self {
-        Pool { address, most, state: Mutex::default(), returned: Condvar::new() }
+    pub(crate) fn new(address: PostgresAddress, max_connections: usize) -> Self {
+        Pool { address, max_connections, state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// With a connection that is open already.
-    pub(crate) fn holding(self, link: Link) -> Self {
-        self.lock().idle.push(link);
+    /// Adds an open connection.
+    pub(crate) fn with_connection(self, connection: PgConnection) -> Self {
+        self.lock().idle.push(connection);
         self
     }
 
-    pub(crate) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &PostgresAddress {
         &self.address
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lends a connection, opening one if none is idle.
-    pub(crate) fn lend(&self) -> Result<Lease<'_>, Failure> {
+    /// Leases a connection, opening one if none is idle.
+    pub(crate) fn acquire(&self) -> Result<Lease<'_>, DatabaseFailure> {
         let began = Instant::now();
         let mut state = self.lock();
-        while state.idle.is_empty() && state.lent >= self.most {
-            let Some(left) = WAIT.checked_sub(began.elapsed()) else {
-                return Err(Failure::Away("every connection is in use".to_owned()));
+        while state.idle.is_empty() && state.leased >= self.max_connections {
+            let Some(left) = ACQUIRE_TIMEOUT.checked_sub(began.elapsed()) else {
+                return Err(DatabaseFailure::Unreachable("every connection is in use".to_owned()));
             };
             state = match self.returned.wait_timeout(state, left) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        state.lent += 1;
-        let (idle, losses) = (state.idle.pop(), state.losses);
+        state.leased += 1;
+        let (idle, generation) = (state.idle.pop(), state.generation);
         drop(state);
-        // From here on the place is given back, whatever happens.
-        let mut lease = Lease { pool: self, was_open: idle.is_some(), link: idle, losses };
-        if lease.link.is_none() {
-            lease.link = Some(Link::connect(&self.address)?);
+        // From here on, dropping the lease frees its slot.
+        let mut lease =
+            Lease { pool: self, was_idle: idle.is_some(), connection: idle, generation };
+        if lease.connection.is_none() {
+            lease.connection = Some(PgConnection::connect(&self.address)?);
         }
         Ok(lease)
     }
 
-    /// Does something that is a statement of its own. A connection that was open before may have
-    /// been closed meanwhile: then it is done once more, over a new one.
+    /// Runs a single statement. An idle connection may have been closed meanwhile: then the
+    /// statement is repeated over a new one.
     pub(crate) fn run<T>(
         &self,
-        work: impl Fn(&mut Link) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl Fn(&mut PgConnection) -> Result<T, DatabaseFailure>,
+    ) -> Result<T, DatabaseFailure> {
         loop {
-            let mut lease = self.lend()?;
+            let mut lease = self.acquire()?;
             match work(&mut lease) {
-                Err(Failure::Away(why)) => {
-                    let again = lease.was_open;
+                Err(DatabaseFailure::Unreachable(why)) => {
+                    let retry = lease.was_idle;
                     drop(lease);
-                    self.note_loss();
-                    if !again {
-                        return Err(Failure::Away(why));
+                    self.invalidate();
+                    if !retry {
+                        return Err(DatabaseFailure::Unreachable(why));
                     }
                 }
                 done => {
-                    lease.keep();
+                    lease.release();
                     return done;
                 }
             }
         }
     }
 
-    /// The database went away: what is open is of no use.
-    pub(crate) fn note_loss(&self) {
-        let gone = {
+    /// Discards all connections after the database became unreachable.
+    pub(crate) fn invalidate(&self) {
+        let discarded = {
             let mut state = self.lock();
-            state.losses += 1;
+            state.generation += 1;
             std::mem::take(&mut state.idle)
         };
-        drop(gone);
+        drop(discarded);
     }
 
     /// Closes every idle connection.
     pub(crate) fn clear(&self) {
-        let gone = std::mem::take(&mut self.lock().idle);
-        drop(gone);
+        let discarded = std::mem::take(&mut self.lock().idle);
+        drop(discarded);
     }
 }
 
-/// A connection for one call. Dropped, it is closed, and the server takes back what was not
-/// committed; only [`Lease::keep`] gives it to others.
+/// A connection leased to one call. Dropping it closes the connection, and the server rolls back
+/// what was not committed; only [`Lease::release`] returns it to the pool.
 pub(crate) struct Lease<'p> {
     pool: &'p Pool,
-    link: Option<Link>,
-    /// Whether it was not opened for this call.
-    was_open: bool,
-    losses: u64,
+    connection: Option<PgConnection>,
+    /// Whether the connection was idle in the pool before.
+    was_idle: bool,
+    generation: u64,
 }
 
 impl Lease<'_> {
-    /// Gives back a connection that is in no transaction.
-    pub(crate) fn keep(mut self) {
+    /// Returns the connection to the pool; it must not be in a transaction.
+    pub(crate) fn release(mut self) {
         let mut state = self.pool.lock();
-        if state.losses == self.losses
-            && let Some(link) = self.link.take()
+        if state.generation == self.generation
+            && let Some(connection) = self.connection.take()
         {
-            state.idle.push(link);
+            state.idle.push(connection);
         }
     }
 }
 
 impl Deref for Lease<'_> {
-    type Target = Link;
+    type Target = PgConnection;
 
-    fn deref(&self) -> &Link {
-        self.link.as_ref().expect("a lease holds its link until it ends")
+    fn deref(&self) -> &PgConnection {
+        self.connection.as_ref().expect("a lease holds its connection until it is dropped")
     }
 }
 
 impl DerefMut for Lease<'_> {
-    fn deref_mut(&mut self) -> &mut Link {
-        self.link.as_mut().expect("a lease holds its link until it ends")
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.connection.as_mut().expect("a lease holds its connection until it is dropped")
     }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        drop(self.link.take());
-        self.pool.lock().lent -= 1;
+        drop(self.connection.take());
+        self.pool.lock().leased -= 1;
         self.pool.returned.notify_one();
     }
 }

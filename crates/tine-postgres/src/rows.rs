@@ -1,4 +1,4 @@
-//! Between records and columns.
+//! Conversion between records and columns.
 
 use tine_core::json::{self, Json};
 use tine_core::{
@@ -15,47 +15,47 @@ use tokio_postgres::Row;
 /// Bodies of this size and more are stored once for all turns that hold them.
 pub(crate) const SHARED_BODY_BYTES: usize = 8192;
 
-/// Bits of a handle below the project.
+/// The number of bits of a handle below the project.
 const PROJECT_SHIFT: u32 = 39;
 
-/// Bits of a segment's number within a block.
+/// The number of bits of a number within its block.
 const BLOCK_SHIFT: u32 = 8;
 
 /// The largest number of a project.
 pub(crate) const LAST_PROJECT: i32 = (1 << 24) - 1;
 
-/// The first number of a project's block: the handle of a conversation and of its first segment.
+/// Returns the first number of a block: the handle of a conversation and of its first segment.
 pub(crate) fn block(project: i32, nth: i64) -> i64 {
     i64::from(project) << PROJECT_SHIFT | nth << BLOCK_SHIFT
 }
 
-/// Whether a number is the first of a block.
-pub(crate) fn begins_block(number: i64) -> bool {
+/// Returns whether a number is the first of a block.
+pub(crate) fn starts_block(number: i64) -> bool {
     number & ((1 << BLOCK_SHIFT) - 1) == 0
 }
 
-/// The project that a handle belongs to.
+/// Returns the project of a handle.
 pub(crate) fn project_of(handle: i64) -> i32 {
     i32::try_from(handle >> PROJECT_SHIFT).unwrap_or(0)
 }
 
-pub(crate) fn number(value: u64) -> i64 {
+pub(crate) fn to_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn unsigned(value: i64) -> u64 {
+pub(crate) fn to_u64(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-pub(crate) fn small(value: u32) -> i32 {
+pub(crate) fn to_i32(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-fn counted(value: i32) -> u32 {
+fn to_u32(value: i32) -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-pub(crate) fn limited(limit: usize) -> i64 {
+pub(crate) fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -63,20 +63,20 @@ pub(crate) fn damaged(record: impl Into<String>, why: &str) -> StoreError {
     StoreError::Corrupt { record: record.into(), why: why.to_owned() }
 }
 
-/// A place in its two columns; the root is 0.
-pub(crate) fn place(at: Option<TurnLoc>) -> (i64, i32) {
-    at.map_or((0, 0), |loc| (loc.segment.0, small(loc.index)))
+/// Returns the two columns of a turn's location; (0, 0) is the root.
+pub(crate) fn loc_columns(at: Option<TurnLoc>) -> (i64, i32) {
+    at.map_or((0, 0), |loc| (loc.segment.0, to_i32(loc.index)))
 }
 
 pub(crate) fn loc(segment: i64, index: i32) -> TurnLoc {
-    TurnLoc { segment: SegmentNo(segment), index: counted(index) }
+    TurnLoc { segment: SegmentNo(segment), index: to_u32(index) }
 }
 
 fn root_or_loc(segment: i64, index: i32) -> Option<TurnLoc> {
     (segment != 0).then(|| loc(segment, index))
 }
 
-fn text(bytes: Vec<u8>, record: impl FnOnce() -> String) -> Result<String> {
+fn decode_text(bytes: Vec<u8>, record: impl FnOnce() -> String) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| damaged(record(), "it holds what is no text"))
 }
 
@@ -93,15 +93,15 @@ fn optional_id(bytes: Option<&[u8]>, record: impl FnOnce() -> String) -> Result<
     bytes.map(|bytes| id(bytes, record)).transpose()
 }
 
-/// How a body is kept.
+/// The kind of a turn's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyForm {
+pub(crate) enum BodyKind {
     Text,
     Blocks,
     Purged,
 }
 
-fn role_number(role: Role) -> i16 {
+fn role_code(role: Role) -> i16 {
     match role {
         Role::User => 0,
         Role::Assistant => 1,
@@ -110,30 +110,30 @@ fn role_number(role: Role) -> i16 {
     }
 }
 
-pub(crate) fn form(role: Role, body: BodyForm, status: Status) -> i16 {
-    role_number(role) | (body as i16) << 2 | i16::from(status == Status::Partial) << 4
+pub(crate) fn encode_form(role: Role, body: BodyKind, status: Status) -> i16 {
+    role_code(role) | (body as i16) << 2 | i16::from(status == Status::Partial) << 4
 }
 
-/// The bits of `form` that say how the body is kept.
-pub(crate) const BODY_FORM_MASK: i16 = 3 << 2;
+/// The bits of `form` that hold the body kind.
+pub(crate) const BODY_KIND_MASK: i16 = 3 << 2;
 
-/// Those bits of a turn that was purged.
-pub(crate) const PURGED_FORM: i16 = (BodyForm::Purged as i16) << 2;
+/// The value of those bits for a purged turn.
+pub(crate) const PURGED_BITS: i16 = (BodyKind::Purged as i16) << 2;
 
-fn read_form(form: i16) -> Option<(Role, BodyForm, Status)> {
+fn decode_form(form: i16) -> Option<(Role, BodyKind, Status)> {
     let role =
         [Role::User, Role::Assistant, Role::Tool, Role::System][usize::try_from(form & 3).ok()?];
     let body = match form >> 2 & 3 {
-        0 => BodyForm::Text,
-        1 => BodyForm::Blocks,
-        2 => BodyForm::Purged,
+        0 => BodyKind::Text,
+        1 => BodyKind::Blocks,
+        2 => BodyKind::Purged,
         _ => return None,
     };
     let status = if form >> 4 & 1 == 1 { Status::Partial } else { Status::Complete };
     Some((role, body, status))
 }
 
-pub(crate) fn metadata_bytes(metadata: &Metadata) -> Option<Vec<u8>> {
+pub(crate) fn encode_metadata(metadata: &Metadata) -> Option<Vec<u8>> {
     (*metadata != Metadata::default()).then(|| metadata.to_json().to_canonical().into_bytes())
 }
 
@@ -152,31 +152,31 @@ macro_rules! turn_columns {
 }
 pub(crate) use turn_columns;
 
-/// The conversation of a turn.
+/// Returns the conversation of a turn.
 pub(crate) fn turn_conversation(row: &Row) -> ConversationKey {
     ConversationKey(row.get(13))
 }
 
-/// The digest of a turn's body, if that is stored elsewhere.
+/// Returns the digest of a turn's body if it is stored as a shared body.
 pub(crate) fn shared_digest(row: &Row) -> Option<Vec<u8>> {
     row.get(9)
 }
 
-/// A turn from its columns and, if it has one, its shared body.
+/// Decodes a turn from its columns and its shared body, if it has one.
 pub(crate) fn turn(row: &Row, shared: Option<Vec<u8>>) -> Result<Turn> {
-    let place = loc(row.get(0), row.get(1));
-    let record = || format!("turn {} of segment {}", place.index, place.segment.0);
+    let loc = loc(row.get(0), row.get(1));
+    let record = || format!("turn {} of segment {}", loc.index, loc.segment.0);
     let (role, body, status) =
-        read_form(row.get(7)).ok_or_else(|| damaged(record(), "unknown form"))?;
+        decode_form(row.get(7)).ok_or_else(|| damaged(record(), "unknown form"))?;
     let bytes: Option<Vec<u8>> = shared.or_else(|| row.get(8));
     let bytes = bytes.ok_or_else(|| damaged(record(), "its content is missing"))?;
     let content = match body {
-        BodyForm::Text => Content::Kept(Body::Text(text(bytes, record)?)),
-        BodyForm::Blocks => Content::Kept(Body::Blocks(text(bytes, record)?)),
-        BodyForm::Purged => Content::Purged(digest(&bytes, record)?),
+        BodyKind::Text => Content::Kept(Body::Text(decode_text(bytes, record)?)),
+        BodyKind::Blocks => Content::Kept(Body::Blocks(decode_text(bytes, record)?)),
+        BodyKind::Purged => Content::Purged(digest(&bytes, record)?),
     };
     let tool_call_id = row.get::<_, Option<Vec<u8>>>(10);
-    let tool_call_id = tool_call_id.map(|bytes| text(bytes, record)).transpose()?;
+    let tool_call_id = tool_call_id.map(|bytes| decode_text(bytes, record)).transpose()?;
     let metadata = match row.get::<_, Option<&[u8]>>(11) {
         None => Metadata::default(),
         Some(bytes) => Metadata::from_json(&stored_json(bytes, record)?, &Limits::STORED)
@@ -188,17 +188,17 @@ pub(crate) fn turn(row: &Row, shared: Option<Vec<u8>>) -> Result<Turn> {
             .ok_or_else(|| damaged(record(), "its origin cannot be read"))?,
     };
     Ok(Turn {
-        loc: place,
+        loc,
         id: TurnId::from_bytes(id(row.get(2), record)?),
         hash: TurnHash(digest(row.get(3), record)?),
-        depth: counted(row.get(5)),
+        depth: to_u32(row.get(5)),
         role,
         content,
         tool_call_id,
         created_at: Timestamp::from_millis(row.get(6)),
         status,
         metadata,
-        operation: unsigned(row.get(4)),
+        operation: to_u64(row.get(4)),
         origin,
     })
 }
@@ -217,7 +217,7 @@ pub(crate) fn conversation(row: &Row, project: &ProjectId) -> Result<Conversatio
     let record = || format!("conversation {no}");
     let optional_text = |column: usize| {
         let bytes: Option<Vec<u8>> = row.get(column);
-        bytes.map(|bytes| text(bytes, record)).transpose()
+        bytes.map(|bytes| decode_text(bytes, record)).transpose()
     };
     let root = match row.get::<_, Option<&[u8]>>(4) {
         None => None,
@@ -252,7 +252,7 @@ pub(crate) fn conversation(row: &Row, project: &ProjectId) -> Result<Conversatio
     })
 }
 
-pub(crate) fn visibility_number(visibility: Visibility) -> i16 {
+pub(crate) fn visibility_code(visibility: Visibility) -> i16 {
     match visibility {
         Visibility::Shown => 0,
         Visibility::Archived => 1,
@@ -274,7 +274,7 @@ pub(crate) fn segment(row: &Row) -> Segment {
         no: SegmentNo(row.get(0)),
         conversation: ConversationKey(row.get(1)),
         parent: root_or_loc(row.get(2), row.get(3)),
-        base_depth: counted(row.get(4)),
+        base_depth: to_u32(row.get(4)),
     }
 }
 
@@ -293,7 +293,7 @@ pub(crate) fn split(row: &Row) -> Split {
         whole: loc(row.get(1), row.get(2)),
         left: loc(row.get(3), row.get(4)),
         right: loc(row.get(5), row.get(6)),
-        operation: unsigned(row.get(7)),
+        operation: to_u64(row.get(7)),
     }
 }
 
@@ -309,9 +309,9 @@ pub(crate) fn hidden(row: &Row) -> Result<Hidden> {
     Ok(Hidden {
         conversation: ConversationKey(row.get(0)),
         segment: SegmentNo(row.get(1)),
-        from: counted(row.get(2)),
-        to: counted(row.get(3)),
-        operation: unsigned(row.get(4)),
+        from: to_u32(row.get(2)),
+        to: to_u32(row.get(3)),
+        operation: to_u64(row.get(4)),
         by: match row.get::<_, i16>(5) {
             0 => HiddenBy::Cascade,
             1 => HiddenBy::Reparent,
@@ -322,7 +322,7 @@ pub(crate) fn hidden(row: &Row) -> Result<Hidden> {
     })
 }
 
-pub(crate) fn hidden_by_number(by: HiddenBy) -> i16 {
+pub(crate) fn hidden_by_code(by: HiddenBy) -> i16 {
     match by {
         HiddenBy::Cascade => 0,
         HiddenBy::Reparent => 1,
@@ -348,7 +348,7 @@ pub(crate) fn branch(row: &Row) -> Result<Branch> {
         tip: root_or_loc(row.get(3), row.get(4)),
         forked_from: optional_id(row.get(5), record)?.map(TurnId::from_bytes),
         created_at: Timestamp::from_millis(row.get(6)),
-        version: unsigned(row.get(7)),
+        version: to_u64(row.get(7)),
         name: Name::from_stored(name),
     })
 }
@@ -386,7 +386,7 @@ pub(crate) fn operation(row: &Row) -> Result<Operation> {
     let record = || format!("operation {seq} of conversation {conversation}");
     let detail: Vec<u8> = row.get(5);
     let detail = match row.get(6) {
-        false => Detail::Kept(text(detail, record)?),
+        false => Detail::Kept(decode_text(detail, record)?),
         true => Detail::Purged(digest(&detail, record)?),
     };
     let idempotency = match row.get::<_, Option<String>>(9) {
@@ -397,13 +397,14 @@ pub(crate) fn operation(row: &Row) -> Result<Operation> {
             let (Some(fingerprint), Some(answer)) = (fingerprint, answer) else {
                 return Err(damaged(record(), "it has a key and no answer"));
             };
-            let (fingerprint, answer) = (digest(fingerprint, record)?, text(answer, record)?);
+            let (fingerprint, answer) =
+                (digest(fingerprint, record)?, decode_text(answer, record)?);
             Some(Idempotency { key, fingerprint, answer })
         }
     };
     Ok(Operation {
         conversation: ConversationKey(conversation),
-        seq: unsigned(seq),
+        seq: to_u64(seq),
         kind: row.get(2),
         actor: row.get(3),
         at: Timestamp::from_millis(row.get(4)),
@@ -420,14 +421,14 @@ pub(crate) fn operation_hash(bytes: &[u8]) -> Result<OperationHash> {
 
 /// Reads the text of a record.
 pub(crate) fn record_text(bytes: Vec<u8>, key: &RecordKey) -> Result<String> {
-    text(bytes, || key.to_string())
+    decode_text(bytes, || key.to_string())
 }
 
-/// Turns that an operation made, one behind the other: the first, and how many.
-pub(crate) type Run = (TurnLoc, u32);
+/// Consecutive turns that an operation made: the first, and their number.
+pub(crate) type TurnRun = (TurnLoc, u32);
 
-/// Adds a turn to runs.
-pub(crate) fn add_to_runs(runs: &mut Vec<Run>, loc: TurnLoc) {
+/// Appends a turn to the last run, or starts a new one.
+pub(crate) fn add_to_runs(runs: &mut Vec<TurnRun>, loc: TurnLoc) {
     match runs.last_mut() {
         Some((first, count))
             if first.segment == loc.segment && first.index + *count == loc.index =>
@@ -438,8 +439,8 @@ pub(crate) fn add_to_runs(runs: &mut Vec<Run>, loc: TurnLoc) {
     }
 }
 
-/// Runs as bytes: segment, index and count, eight, four and four bytes each.
-pub(crate) fn runs_bytes(runs: &[Run]) -> Option<Vec<u8>> {
+/// Encodes runs: segment, index and count, in eight, four and four bytes.
+pub(crate) fn encode_runs(runs: &[TurnRun]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(runs.len() * 16);
     for (first, count) in runs {
         bytes.extend_from_slice(&first.segment.0.to_be_bytes());
@@ -449,11 +450,14 @@ pub(crate) fn runs_bytes(runs: &[Run]) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-pub(crate) fn read_runs(bytes: &[u8]) -> Vec<Run> {
-    let four = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+pub(crate) fn decode_runs(bytes: &[u8]) -> Vec<TurnRun> {
+    let read_u32 = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
     let runs = bytes.chunks_exact(16).map(|run| {
-        let segment = i64::from(four(&run[..4])) << 32 | i64::from(four(&run[4..8]));
-        (TurnLoc { segment: SegmentNo(segment), index: four(&run[8..12]) }, four(&run[12..]))
+        let segment = i64::from(read_u32(&run[..4])) << 32 | i64::from(read_u32(&run[4..8]));
+        (
+            TurnLoc { segment: SegmentNo(segment), index: read_u32(&run[8..12]) },
+            read_u32(&run[12..]),
+        )
     });
     runs.collect()
 }

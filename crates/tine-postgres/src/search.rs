@@ -1,96 +1,96 @@
-//! The index for searches: the terms that each turn says, under Tine's own rules for words.
+//! The search index: the terms of each turn, as Tine's own tokenizer makes them.
 //!
-//! It names turns that may fit; what they say is read from the turns themselves, and counted and
-//! ranked as a search without an index does ([`tine_store::scan`]). So every store gives the same
-//! answers, and a term that is long or a text that is huge costs time, never a hit.
+//! It finds turns that may match; these are read, and counted and ranked as in a search without an
+//! index ([`tine_store::scan`]). So every store gives the same answers, and a long term or a huge
+//! text costs time, but never a match.
 //!
-//! Whoever brings the index forward holds the row that tells how far it is, until the commit.
+//! An update of the index locks the row with its progress until the commit.
 
 use std::collections::BTreeMap;
 
 use tine_core::{Digest, tokenizer};
 use tine_store::{
-    Document, FeedPosition, Index, IndexMark, IndexState, Phrase, Ranked, Result, SearchFilter,
-    TextQuery, TurnLoc,
-    scan::{self, Extent, Scan},
+    FeedPosition, Index, IndexDocument, IndexMark, IndexState, Phrase, Ranked, Result,
+    SearchFilter, TextQuery, TurnLoc,
+    scan::{self, CorpusSize, SearchScan},
 };
 use tokio_postgres::Row;
 
-use crate::failure::Failure;
-use crate::link::{Command, Link, Value, values};
+use crate::connection::{PgConnection, SqlCommand, SqlValue, values};
+use crate::failure::DatabaseFailure;
 use crate::rows::{self, project_of};
-use crate::txn::Txn;
-use crate::{READ_DEADLINE, Shared, lock};
+use crate::txn::PostgresTxn;
+use crate::{READ_DEADLINE, StoreContext, lock};
 
-/// The longest term that is kept as it is; longer ones are kept by their beginning, and by their
-/// digest. PostgreSQL takes no more than 2,046 bytes.
-const TERM_BYTES: usize = 512;
+/// The longest term that is stored verbatim; longer ones are stored as a prefix and their digest.
+/// PostgreSQL's limit is 2,046 bytes.
+const MAX_TERM_BYTES: usize = 512;
 
-/// Turns written at once.
-const TURNS_AT_ONCE: usize = 1_024;
+/// The number of turns per statement.
+const TURNS_PER_STATEMENT: usize = 1_024;
 
 const STATE: &str = "SELECT no, hash FROM said_through";
 
 fn read_state(rows: &[Row]) -> Result<IndexState> {
     let row = rows.first().ok_or_else(|| rows::damaged("said_through", "it is empty"))?;
-    let at = FeedPosition(rows::unsigned(row.get(0)));
+    let at = FeedPosition(rows::to_u64(row.get(0)));
     match row.get::<_, Option<&[u8]>>(1) {
         None => Ok(IndexState::Empty),
         Some(hash) => Ok(IndexState::Through(IndexMark { at, hash: rows::operation_hash(hash)? })),
     }
 }
 
-pub(crate) fn state(shared: &Shared) -> Result<IndexState> {
-    let mut lease = shared.pool.lend().map_err(|failure| failure.told())?;
-    let rows = lease.exchange(READ_DEADLINE, &[Command::new(STATE, vec![])]);
-    let rows = rows.map_err(|failure| failure.told())?;
-    lease.keep();
+pub(crate) fn state(context: &StoreContext) -> Result<IndexState> {
+    let mut lease = context.pool.acquire().map_err(|failure| failure.to_store_error())?;
+    let rows = lease.exchange(READ_DEADLINE, &[SqlCommand::new(STATE, vec![])]);
+    let rows = rows.map_err(|failure| failure.to_store_error())?;
+    lease.release();
     read_state(&rows)
 }
 
 pub(crate) fn index(
-    shared: &Shared,
+    context: &StoreContext,
     body: &mut dyn FnMut(&mut dyn Index) -> Result<()>,
 ) -> Result<()> {
-    let _turn = lock(&shared.indexing);
-    let mut lease = shared.pool.lend().map_err(|failure| failure.told())?;
+    let _guard = lock(&context.index_lock);
+    let mut lease = context.pool.acquire().map_err(|failure| failure.to_store_error())?;
     let locked = lease.exchange(
         READ_DEADLINE,
         &[
-            Command::new("BEGIN", vec![]),
-            Command::new("SELECT no, hash FROM said_through FOR UPDATE", vec![]),
+            SqlCommand::new("BEGIN", vec![]),
+            SqlCommand::new("SELECT no, hash FROM said_through FOR UPDATE", vec![]),
         ],
     );
-    let state = read_state(&locked.map_err(|failure| failure.told())?)?;
-    let mut writing = Writing { state, cleared: false, documents: BTreeMap::new() };
-    let done = body(&mut writing);
+    let state = read_state(&locked.map_err(|failure| failure.to_store_error())?)?;
+    let mut update = IndexUpdate { state, cleared: false, documents: BTreeMap::new() };
+    let done = body(&mut update);
     if let Err(error) = done {
-        if lease.exchange(READ_DEADLINE, &[Command::new("ROLLBACK", vec![])]).is_ok() {
-            lease.keep();
+        if lease.exchange(READ_DEADLINE, &[SqlCommand::new("ROLLBACK", vec![])]).is_ok() {
+            lease.release();
         }
         return Err(error);
     }
-    writing.finish(&mut lease).map_err(|failure| failure.told())?;
-    lease.keep();
+    update.finish(&mut lease).map_err(|failure| failure.to_store_error())?;
+    lease.release();
     Ok(())
 }
 
-/// What is kept of a turn.
-struct Said {
+/// A turn as stored in the index.
+struct IndexedTurn {
     length: i32,
-    /// The terms, each once, as PostgreSQL reads them.
+    /// The distinct terms, in PostgreSQL's syntax.
     terms: Vec<String>,
 }
 
-/// The index within one of its transactions: what is done to it is written at the end.
-struct Writing {
+/// The changes of one index transaction, written at its end.
+struct IndexUpdate {
     state: IndexState,
     cleared: bool,
-    /// `None` for turns that leave it.
-    documents: BTreeMap<TurnLoc, Option<Said>>,
+    /// `None` for turns to remove.
+    documents: BTreeMap<TurnLoc, Option<IndexedTurn>>,
 }
 
-impl Index for Writing {
+impl Index for IndexUpdate {
     fn state(&self) -> Result<IndexState> {
         Ok(self.state)
     }
@@ -101,16 +101,16 @@ impl Index for Writing {
         Ok(())
     }
 
-    fn put(&mut self, document: &Document<'_>) -> Result<()> {
+    fn put(&mut self, document: &IndexDocument<'_>) -> Result<()> {
         let mut terms = Vec::new();
         for piece in document.pieces {
-            tokenizer::for_each_term(piece, &mut |term, _, _| terms.push(kept(term)));
+            tokenizer::for_each_term(piece, &mut |term, _, _| terms.push(stored_term(term)));
         }
         terms.sort_unstable();
         terms.dedup();
-        let length = scan::length(document.pieces, document.tags.len());
+        let length = scan::turn_length(document.pieces, document.tags.len());
         let length = i32::try_from(length).unwrap_or(i32::MAX);
-        self.documents.insert(document.loc, Some(Said { length, terms }));
+        self.documents.insert(document.loc, Some(IndexedTurn { length, terms }));
         Ok(())
     }
 
@@ -125,44 +125,44 @@ impl Index for Writing {
     }
 }
 
-impl Writing {
-    fn finish(self, link: &mut Link) -> std::result::Result<(), Failure> {
+impl IndexUpdate {
+    fn finish(self, connection: &mut PgConnection) -> std::result::Result<(), DatabaseFailure> {
         let mut commands = Vec::new();
-        let mut put = |sql, values: Vec<Value>| commands.push(Command::new(sql, values));
+        let mut put = |sql, values: Vec<SqlValue>| commands.push(SqlCommand::new(sql, values));
         if self.cleared {
             put("DELETE FROM said", vec![]);
             put("DELETE FROM said_extent", vec![]);
         }
-        let documents: Vec<(TurnLoc, Option<Said>)> = self.documents.into_iter().collect();
+        let documents: Vec<(TurnLoc, Option<IndexedTurn>)> = self.documents.into_iter().collect();
         let mut rest = documents.as_slice();
         while !rest.is_empty() {
             // One project at a time.
             let project = project_of(rest[0].0.segment.0);
             let same = rest.iter().take_while(|(loc, _)| project_of(loc.segment.0) == project);
-            let (some, behind) = rest.split_at(same.count().min(TURNS_AT_ONCE));
-            rest = behind;
+            let (chunk, tail) = rest.split_at(same.count().min(TURNS_PER_STATEMENT));
+            rest = tail;
             let (segments, indices): (Vec<i64>, Vec<i32>) =
-                some.iter().map(|(loc, _)| rows::place(Some(*loc))).unzip();
+                chunk.iter().map(|(loc, _)| rows::loc_columns(Some(*loc))).unzip();
             put(REMOVE, values![project, segments, indices]);
-            let said: Vec<_> =
-                some.iter().filter_map(|(loc, said)| Some((loc, said.as_ref()?))).collect();
+            let added: Vec<_> =
+                chunk.iter().filter_map(|(loc, turn)| Some((loc, turn.as_ref()?))).collect();
             let (segments, indices): (Vec<i64>, Vec<i32>) =
-                said.iter().map(|(loc, _)| rows::place(Some(**loc))).unzip();
-            let lengths: Vec<i32> = said.iter().map(|(_, said)| said.length).collect();
-            let terms: Vec<String> = said.iter().map(|(_, said)| said.terms.join(" ")).collect();
+                added.iter().map(|(loc, _)| rows::loc_columns(Some(**loc))).unzip();
+            let lengths: Vec<i32> = added.iter().map(|(_, turn)| turn.length).collect();
+            let terms: Vec<String> = added.iter().map(|(_, turn)| turn.terms.join(" ")).collect();
             put(ADD, values![project, segments, indices, lengths, terms]);
         }
         let (no, hash) = match self.state {
-            IndexState::Through(mark) => (rows::number(mark.at.0), Some(mark.hash.0.0.to_vec())),
-            IndexState::Empty | IndexState::Needless => (0, None),
+            IndexState::Through(mark) => (rows::to_i64(mark.at.0), Some(mark.hash.0.0.to_vec())),
+            IndexState::Empty | IndexState::NotNeeded => (0, None),
         };
         put("UPDATE said_through SET no = $1, hash = $2", values![no, hash]);
         put("COMMIT", vec![]);
-        link.exchange(READ_DEADLINE, &commands).map(drop)
+        connection.exchange(READ_DEADLINE, &commands).map(drop)
     }
 }
 
-/// Terms hold letters and digits only, which is why they can be split at spaces again.
+/// Terms consist of letters and digits, so they can be joined and split at spaces.
 const ADD: &str = "WITH added AS ( \
     INSERT INTO said (project, segment, index, length, terms) \
     SELECT $1, segment, index, length, array_to_tsvector(string_to_array(terms, ' ')) \
@@ -180,23 +180,23 @@ const REMOVE: &str = "WITH removed AS ( \
     UPDATE said_extent SET turns = turns - (SELECT count(*) FROM removed), \
     terms = terms - (SELECT coalesce(sum(length), 0) FROM removed) WHERE project = $1";
 
-/// A term as it is kept.
-fn kept(term: &str) -> String {
-    if term.len() <= TERM_BYTES {
+/// Returns a term as stored.
+fn stored_term(term: &str) -> String {
+    if term.len() <= MAX_TERM_BYTES {
         return term.to_owned();
     }
-    format!("{}{}", beginning(term), Digest::of(term.as_bytes()).to_hex())
+    format!("{}{}", term_prefix(term), Digest::of(term.as_bytes()).to_hex())
 }
 
-fn beginning(term: &str) -> &str {
-    let mut end = term.len().min(TERM_BYTES);
+fn term_prefix(term: &str) -> &str {
+    let mut end = term.len().min(MAX_TERM_BYTES);
     while !term.is_char_boundary(end) {
         end -= 1;
     }
     &term[..end]
 }
 
-/// Turns that may say one of the phrases, in the words of PostgreSQL.
+/// Returns a `tsquery` for turns that may contain one of the phrases.
 fn expression(query: &TextQuery) -> String {
     let phrases: Vec<String> = query.all.iter().flatten().map(phrase).collect();
     phrases.join(" | ")
@@ -206,19 +206,19 @@ fn phrase(phrase: &Phrase) -> String {
     let last = phrase.terms.len() - 1;
     let terms =
         phrase.terms.iter().enumerate().map(|(nth, term)| match nth == last && phrase.open {
-            true => format!("'{}':*", beginning(term)),
-            false => format!("'{}'", kept(term)),
+            true => format!("'{}':*", term_prefix(term)),
+            false => format!("'{}'", stored_term(term)),
         });
     format!("({})", terms.collect::<Vec<_>>().join(" & "))
 }
 
 pub(crate) fn search(
-    txn: &Txn<'_>,
+    txn: &PostgresTxn<'_>,
     query: &TextQuery,
     filter: &SearchFilter,
     through: FeedPosition,
 ) -> Result<Option<Ranked>> {
-    match read_state(&txn.ask(STATE, vec![])?)? {
+    match read_state(&txn.query(STATE, vec![])?)? {
         IndexState::Through(mark) if mark.at >= through => {}
         _ => return Ok(None),
     }
@@ -226,13 +226,13 @@ pub(crate) fn search(
         return Ok(Some(Ranked::default()));
     };
     let sql = "SELECT turns, terms FROM said_extent WHERE project = $1";
-    let extent = txn
-        .ask_one(sql, values![project])?
-        .map(|row| Extent { turns: rows::unsigned(row.get(0)), terms: rows::unsigned(row.get(1)) });
+    let corpus = txn
+        .query_opt(sql, values![project])?
+        .map(|row| CorpusSize { turns: rows::to_u64(row.get(0)), terms: rows::to_u64(row.get(1)) });
     let sql = "SELECT segment, index FROM said WHERE project = $1 AND terms @@ $2::text::tsquery";
-    let found = txn.ask(sql, values![project, expression(query)])?;
-    let places: Vec<TurnLoc> = found.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect();
-    let mut scan = Scan::new(query, filter);
-    txn.turns_at(project, &places, &mut |conversation, turn| scan.see(conversation, &turn))?;
-    Ok(Some(scan.ranked(extent.unwrap_or_default())))
+    let found = txn.query(sql, values![project, expression(query)])?;
+    let locs: Vec<TurnLoc> = found.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect();
+    let mut scan = SearchScan::new(query, filter);
+    txn.turns_at(project, &locs, &mut |conversation, turn| scan.visit(conversation, &turn))?;
+    Ok(Some(scan.ranked(corpus.unwrap_or_default())))
 }

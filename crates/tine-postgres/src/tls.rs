@@ -1,12 +1,12 @@
-//! `sslmode` and `sslrootcert`, which mean what they mean to PostgreSQL's own programs.
+//! `sslmode` and `sslrootcert`, with the same meaning as in libpq.
 //!
-//! With `prefer`, the default, a connection is encrypted if the server can; `require` insists on
-//! that; `verify-ca` wants a certificate of a trusted authority, `verify-full` one for this very
-//! host. Trusted are the certificates in the file of `sslrootcert`, or without it the system's. As
-//! in libpq, a file that is given is used with `prefer` and `require` too.
+//! With `prefer`, the default, a connection is encrypted if the server supports it; `require` makes
+//! that mandatory; `verify-ca` also requires a certificate of a trusted authority, `verify-full` one
+//! for this host name. The trusted certificates are those in `sslrootcert`, or the system's. As in
+//! libpq, a given `sslrootcert` is also used with `prefer` and `require`.
 //!
-//! `tokio-postgres-rustls` makes the connections and binds SCRAM to their channel. The verifier is
-//! ours because rustls has none that checks a chain without the host's name, or nothing at all.
+//! `tokio-postgres-rustls` opens the connections and provides SCRAM channel binding. The verifier is
+//! our own because rustls has none that checks a chain without the host name, or nothing at all.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How far a server is believed.
+/// The value of `sslmode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum SslVerification {
     Disable,
     #[default]
     Prefer,
@@ -35,37 +35,41 @@ pub(crate) enum Mode {
     VerifyFull,
 }
 
-impl Mode {
-    pub(crate) fn parse(text: &str) -> Option<Mode> {
+impl SslVerification {
+    pub(crate) fn parse(text: &str) -> Option<SslVerification> {
         Some(match text {
-            "disable" => Mode::Disable,
-            "prefer" => Mode::Prefer,
-            "require" => Mode::Require,
-            "verify-ca" => Mode::VerifyCa,
-            "verify-full" => Mode::VerifyFull,
+            "disable" => SslVerification::Disable,
+            "prefer" => SslVerification::Prefer,
+            "require" => SslVerification::Require,
+            "verify-ca" => SslVerification::VerifyCa,
+            "verify-full" => SslVerification::VerifyFull,
             _ => return None,
         })
     }
 
-    pub(crate) fn of_the_line(self) -> SslMode {
+    pub(crate) fn to_ssl_mode(self) -> SslMode {
         match self {
-            Mode::Disable => SslMode::Disable,
-            Mode::Prefer => SslMode::Prefer,
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+            SslVerification::Disable => SslMode::Disable,
+            SslVerification::Prefer => SslMode::Prefer,
+            SslVerification::Require | SslVerification::VerifyCa | SslVerification::VerifyFull => {
+                SslMode::Require
+            }
         }
     }
 }
 
-/// An encrypted connection.
+/// An encrypted stream.
 pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// Returns what encrypts connections, after reading the certificates to trust, if any are asked
-/// for.
-pub(crate) fn connector(mode: Mode, roots: Option<&Path>) -> Result<MakeRustlsConnect, String> {
+/// Builds the TLS connector, reading the trusted certificates if the mode needs them.
+pub(crate) fn connector(
+    mode: SslVerification,
+    roots: Option<&Path>,
+) -> Result<MakeRustlsConnect, String> {
     let provider = tine_net::tls::provider();
     let roots = match roots {
-        Some(file) => Some(from_file(file)?),
-        None if matches!(mode, Mode::VerifyCa | Mode::VerifyFull) => {
+        Some(file) => Some(read_roots(file)?),
+        None if matches!(mode, SslVerification::VerifyCa | SslVerification::VerifyFull) => {
             let unnamed = |error| format!("{error}; name a file in PEM with `sslrootcert`");
             Some(tine_net::tls::native_roots().map_err(unnamed)?)
         }
@@ -76,9 +80,9 @@ pub(crate) fn connector(mode: Mode, roots: Option<&Path>) -> Result<MakeRustlsCo
             .build()
             .map_err(|error| format!("the trusted certificates are of no use: {error}"))
     });
-    let verifier = Verifier {
+    let verifier = CertificateVerifier {
         chain: chain.transpose()?,
-        names: mode == Mode::VerifyFull,
+        check_name: mode == SslVerification::VerifyFull,
         provider: Arc::clone(&provider),
     };
     let config = ClientConfig::builder_with_provider(provider)
@@ -90,7 +94,7 @@ pub(crate) fn connector(mode: Mode, roots: Option<&Path>) -> Result<MakeRustlsCo
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn from_file(file: &Path) -> Result<RootCertStore, String> {
+fn read_roots(file: &Path) -> Result<RootCertStore, String> {
     let unread = |why: String| {
         format!("`sslrootcert`: {why} in {}; name a file of certificates in PEM", file.display())
     };
@@ -106,17 +110,17 @@ fn from_file(file: &Path) -> Result<RootCertStore, String> {
     }
 }
 
-/// Whether a server is the right one.
+/// Verifies the server's certificate.
 #[derive(Debug)]
-struct Verifier {
-    /// Who is trusted; without it everybody is.
+struct CertificateVerifier {
+    /// Verifies the chain; without it every certificate is accepted.
     chain: Option<Arc<WebPkiServerVerifier>>,
-    /// Whether its name has to be the right one as well.
-    names: bool,
+    /// Whether the host name must match too.
+    check_name: bool,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -126,11 +130,11 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
-        // Names are looked at when everything else is in order.
+        // The name is checked last, after the chain.
         match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if !self.names => Ok(ServerCertVerified::assertion()),
+            )) if !self.check_name => Ok(ServerCertVerified::assertion()),
             verified => verified,
         }
     }

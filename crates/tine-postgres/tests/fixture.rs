@@ -1,15 +1,15 @@
-//! Stores of their own in the database that tests share.
+//! Stores in the database that the tests share.
 
-use tine_postgres::{Address, PostgresStore};
+use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_store::OpenMode;
 
-/// The address of a store that is not there yet.
-pub(crate) fn address(partitions: u32) -> Address {
+/// Returns the address of a store that does not exist yet.
+pub(crate) fn address(partitions: u32) -> PostgresAddress {
     let text = format!("{}&tine_partitions={partitions}", tine_testkit::database::new_store());
-    Address::parse(&text).unwrap()
+    PostgresAddress::parse(&text).unwrap()
 }
 
-/// An empty store.
+/// Opens an empty store.
 pub(crate) fn open(partitions: u32) -> PostgresStore {
     PostgresStore::open(&address(partitions), OpenMode::Create).unwrap()
 }

@@ -1,14 +1,15 @@
-//! The store on PostgreSQL against the contract, on plain tables and on partitioned ones.
+//! The contract suite over the PostgreSQL store, on plain and on partitioned tables, and tests of what
+//! is specific to it.
 #![allow(clippy::unwrap_used)]
 
 mod batches;
-mod doubt;
-mod encrypted;
+mod concurrent_servers;
 mod fixture;
-mod machine;
+mod in_doubt;
 mod opening;
 mod partitions;
-mod together;
+mod state_machine;
+mod tls;
 
 mod plain {
     tine_store::contract_tests!(&crate::fixture::open(0));

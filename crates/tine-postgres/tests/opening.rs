@@ -1,14 +1,14 @@
-//! What is there before a store is opened, and afterwards.
+//! Opening: missing stores, migrations, and schemas that are not Tine's.
 
 use tine_core::{Message, Role};
 use tine_engine::{Append, Call, Engine, Interpret, NewConversation, PathQuery, StoreTurn};
-use tine_postgres::{Address, Migration, PostgresStore};
+use tine_postgres::{Migration, PostgresAddress, PostgresStore};
 use tine_store::{Family, IndexQuery, OpenMode, RecordIndex, RecordQuery, Store, StoreError};
 use tokio_postgres::NoTls;
 
 use crate::fixture;
 
-/// Runs statements besides every store.
+/// Runs statements directly on the database.
 pub(crate) fn run(sql: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -21,25 +21,31 @@ pub(crate) fn run(sql: &str) {
     });
 }
 
-fn open(address: &Address, mode: OpenMode) -> Result<PostgresStore, StoreError> {
+fn open(address: &PostgresAddress, mode: OpenMode) -> Result<PostgresStore, StoreError> {
     PostgresStore::open(address, mode)
 }
 
 #[test]
-fn nothing_is_made_where_a_store_must_be_and_looking_changes_nothing() {
+fn a_store_that_must_exist_is_not_created() {
     let address = fixture::address(0);
     for _ in 0..2 {
-        assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: None, to: 3 });
+        assert_eq!(
+            PostgresStore::pending_migration(&address).unwrap(),
+            Migration { from: None, to: 3 }
+        );
         let missing = open(&address, OpenMode::Existing).unwrap_err();
         assert!(matches!(missing, StoreError::Missing { .. }), "{missing}");
     }
     open(&address, OpenMode::Create).unwrap();
-    assert_eq!(PostgresStore::pending(&address).unwrap(), Migration { from: Some(3), to: 3 });
+    assert_eq!(
+        PostgresStore::pending_migration(&address).unwrap(),
+        Migration { from: Some(3), to: 3 }
+    );
     open(&address, OpenMode::Existing).unwrap();
 }
 
 #[test]
-fn a_store_of_the_first_format_is_brought_forward() {
+fn a_store_of_the_first_format_is_migrated() {
     for partitions in [0, 4] {
         let address = fixture::address(partitions);
         let schema = address.schema();
@@ -61,7 +67,7 @@ fn a_store_of_the_first_format_is_brought_forward() {
                  FOR VALUES WITH (MODULUS 1, REMAINDER 0)', parted, parted); END LOOP; END $$"
             ));
         }
-        let pending = PostgresStore::pending(&address).unwrap();
+        let pending = PostgresStore::pending_migration(&address).unwrap();
         assert_eq!(pending, Migration { from: Some(1), to: 3 });
         let engine = Engine::new(open(&address, OpenMode::Existing).unwrap());
         let call = Call::by("tester");
@@ -76,7 +82,7 @@ fn a_store_of_the_first_format_is_brought_forward() {
     }
 }
 
-/// Every record and every index key, in order.
+/// Returns every record and every index key, in order.
 fn families(store: &dyn Store) -> Vec<String> {
     let mut lines = Vec::new();
     let project = tine_core::ProjectId::default();
@@ -101,9 +107,9 @@ fn the_entries_of_the_second_format_become_records_and_index_keys() {
         let address = fixture::address(partitions);
         let engine = Engine::new(open(&address, OpenMode::Create).unwrap());
         let call = Call::by("tester");
-        for (turn, said) in [("1", "I need to call Maria Lopez on 2024-06-03."), ("2", "And Bob.")]
+        for (turn, text) in [("1", "I need to call Maria Lopez on 2024-06-03."), ("2", "And Bob.")]
         {
-            let message = Message::text(Role::User, said);
+            let message = Message::text(Role::User, text);
             let interpret = if turn == "1" { Interpret::Wait } else { Interpret::Queue };
             let request = StoreTurn { interpret, ..StoreTurn::new("chat", turn, message) };
             engine.store_turn(&call, request).unwrap();
@@ -146,7 +152,7 @@ fn the_entries_of_the_second_format_become_records_and_index_keys() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_alone() {
+fn a_newer_format_is_rejected_and_left_unchanged() {
     let address = fixture::address(0);
     open(&address, OpenMode::Create).unwrap();
     run(&format!("UPDATE {}.format SET number = 99", address.schema()));
@@ -159,7 +165,7 @@ fn a_newer_format_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_schema_of_somebody_else_is_refused_and_left_alone() {
+fn a_schema_with_other_tables_is_rejected_and_left_unchanged() {
     let address = fixture::address(0);
     let schema = address.schema();
     run(&format!("CREATE SCHEMA {schema}; CREATE TABLE {schema}.turn (theirs int)"));
@@ -170,7 +176,7 @@ fn a_schema_of_somebody_else_is_refused_and_left_alone() {
 }
 
 #[test]
-fn many_who_open_a_new_store_at_once_make_one() {
+fn concurrent_openings_of_a_new_store_create_it_once() {
     let address = fixture::address(0);
     std::thread::scope(|scope| {
         let all: Vec<_> =

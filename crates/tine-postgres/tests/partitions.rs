@@ -1,9 +1,8 @@
-//! What can be distributed by project touches one part at a time.
+//! Work in one project touches one partition of each table.
 //!
-//! On tables that are partitioned by project, PostgreSQL itself refuses a unique key without the
-//! project; that the tables can be made at all is half of the proof. The other half is the
-//! server's own count of scans: whatever is done in one project, only one partition of each table
-//! is ever looked at.
+//! On tables that are partitioned by project, PostgreSQL rejects a unique key without the project;
+//! that the tables can be created is half of the proof. The other half is the server's count of
+//! scans: work in one project scans only one partition of each table.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +19,10 @@ use crate::fixture;
 
 const PARTITIONS: u32 = 4;
 
-/// Tables that are read as a whole by their nature: what waits for a place in the feed.
+/// Tables that are always read completely: operations that wait for a place in the feed.
 const WHOLE: [&str; 1] = ["unfed"];
 
-/// Scans so far of every partition.
+/// Returns the number of scans of every partition so far.
 fn scans(schema: &str) -> BTreeMap<String, i64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -39,7 +38,7 @@ fn scans(schema: &str) -> BTreeMap<String, i64> {
     })
 }
 
-/// What everybody does, in one project.
+/// Runs typical operations in one project.
 fn work(engine: &Engine, call: &Call) {
     let id = engine.create_conversation(call, NewConversation::named("c").unwrap()).unwrap().id;
     let say = |text: &str| vec![Message::text(Role::User, text)];
@@ -67,9 +66,9 @@ fn work(engine: &Engine, call: &Call) {
 }
 
 #[test]
-fn work_in_one_project_looks_at_one_partition_of_each_table() {
+fn work_in_one_project_scans_one_partition_of_each_table() {
     let address = fixture::address(PARTITIONS);
-    // Closed, a connection tells its counts.
+    // A connection reports its counts when it is closed.
     drop(PostgresStore::open(&address, OpenMode::Create).unwrap());
     let before = scans(address.schema());
     let engine = Engine::new(PostgresStore::open(&address, OpenMode::Existing).unwrap());
@@ -87,11 +86,11 @@ fn work_in_one_project_looks_at_one_partition_of_each_table() {
     }
     assert!(touched.contains_key("turn") && touched.contains_key("operation"), "{touched:?}");
     let several: Vec<_> = touched.iter().filter(|(_, parts)| parts.len() > 1).collect();
-    assert!(several.is_empty(), "more than one partition was looked at: {several:?}");
+    assert!(several.is_empty(), "more than one partition was scanned: {several:?}");
 }
 
 #[test]
-fn a_unique_key_without_the_project_cannot_be_made() {
+fn a_unique_key_without_the_project_is_rejected() {
     let address = fixture::address(PARTITIONS);
     drop(PostgresStore::open(&address, OpenMode::Create).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -102,6 +101,6 @@ fn a_unique_key_without_the_project_cannot_be_made() {
         let sql = format!("CREATE UNIQUE INDEX ON {}.turn (id)", address.schema());
         client.batch_execute(&sql).await.unwrap_err()
     });
-    let told = refused.as_db_error().unwrap().message().to_owned();
-    assert!(told.contains("must include all partitioning columns"), "{told}");
+    let message = refused.as_db_error().unwrap().message().to_owned();
+    assert!(message.contains("must include all partitioning columns"), "{message}");
 }

@@ -21,9 +21,12 @@ pub struct Problem {
     /// The HTTP status.
     status: u16,
     /// What is wrong, and what to do about it.
-    detail: String,
+    detail: Box<str>,
     /// The stable code of the refusal's kind.
-    code: String,
+    code: &'static str,
+    /// What to do next, where the sentence does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
     #[serde(flatten)]
     details: Box<ErrorDetails>,
     #[serde(skip)]
@@ -58,8 +61,9 @@ impl<E: Into<tine_api::Error>> From<E> for Problem {
             page: format!("/docs#{}", kind.code()),
             title: kind.code().replace('_', " "),
             status: kind.http_status(),
-            detail: message,
-            code: kind.code().to_owned(),
+            detail: message.into(),
+            code: kind.code(),
+            hint: details.missing.as_deref().and_then(where_to_look),
             details,
             wait: (kind == Kind::Busy).then_some(1),
         }
@@ -80,4 +84,23 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+/// Returns where the API lists records of a kind.
+fn where_to_look(missing: &str) -> Option<&'static str> {
+    Some(match missing {
+        "project" => "GET /api/v1/projects lists them",
+        "conversation" => "GET /api/v1/conversations lists them",
+        "branch" => "GET /api/v1/conversations/{conversation_id}/branches lists them",
+        "turn, branch or bookmark" => {
+            "GET /api/v1/conversations/{conversation_id}/topology shows them"
+        }
+        "bookmark" => "GET /api/v1/bookmarks lists them",
+        "commit" | "branch or commit" => "GET /api/v1/commits lists them",
+        "schema" => "GET /api/v1/schemas lists them",
+        "entity" => "GET /api/v1/entities lists them",
+        "source" => "GET /api/v1/sources lists them",
+        "interpretation" => "GET /api/v1/interpretations lists them",
+        _ => return None,
+    })
 }

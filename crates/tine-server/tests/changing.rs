@@ -194,4 +194,12 @@ fn messages_of_providers_are_taken_alone_and_in_lists() {
     let turn = told["turns"][1]["turn_id"].as_str().unwrap();
     let several = json!({"content": [{"type": "tool_result", "tool_use_id": "c1"}]});
     served.post(&format!("/api/v1/turns/{turn}/edit"), several).refused(400, "invalid");
+    // What a turn may say depends on who says it.
+    let called =
+        json!({"content": [{"type": "tool-use", "id": "c2", "name": "f", "parameters": {}}]});
+    served.post(&format!("/api/v1/turns/{turn}/edit"), called).refused(400, "invalid");
+    let empty = json!({"content": ""});
+    served.post(&format!("/api/v1/turns/{turn}/edit"), empty.clone()).refused(400, "invalid");
+    let result = told["turns"][0]["turn_id"].as_str().unwrap();
+    served.post(&format!("/api/v1/turns/{result}/edit"), empty).expect(201);
 }

@@ -1,23 +1,23 @@
-//! SQLite's errors in the store's terms.
+//! Translation of SQLite's errors into store errors.
 
 use tine_store::{Result, StoreError};
 
 use crate::BUSY_TIMEOUT_MS;
 
-/// What SQLite could not allocate for its shared memory, which only a full disk explains.
+/// SQLite could not extend its shared-memory file: the disk is full.
 const IOERR_SHMSIZE: i32 = 10 | 19 << 8;
 
-/// Whether a statement names something that is not there. Statements are fixed and name what the
-/// tables were made with, so it is the list of tables that has changed.
-fn is_about_the_tables(message: &str) -> bool {
+/// Returns whether SQLite reports a missing table or column. Statements are fixed and match the
+/// schema, so a missing object means that the schema table is damaged.
+fn names_missing_object(message: &str) -> bool {
     ["no such table", "no such column", "has no column named"]
         .iter()
-        .any(|words| message.contains(words))
+        .any(|text| message.contains(text))
 }
 
-/// Turns what SQLite answers into what a store answers.
+/// Converts results of SQLite into results of the store.
 pub(crate) trait StoreErr<T> {
-    /// Translates the error into the store's terms.
+    /// Translates the error.
     fn store_err(self) -> Result<T>;
 }
 
@@ -27,30 +27,30 @@ impl<T> StoreErr<T> for rusqlite::Result<T> {
     }
 }
 
-/// Returns the store error that a failure of SQLite means.
+/// Translates an error of SQLite.
 pub(crate) fn translate(error: rusqlite::Error) -> StoreError {
     use rusqlite::{Error, ErrorCode};
-    let damaged =
+    let corrupt =
         |record: &str| StoreError::Corrupt { record: record.to_owned(), why: error.to_string() };
     match &error {
         // A value of a type or a size that Tine never writes.
         Error::FromSqlConversionFailure(..)
         | Error::IntegralValueOutOfRange(..)
         | Error::InvalidColumnType(..)
-        | Error::Utf8Error(..) => return damaged("in a row of tine.db"),
+        | Error::Utf8Error(..) => return corrupt("in a row of tine.db"),
         Error::SqliteFailure(code, _) if code.extended_code == IOERR_SHMSIZE => {
             return StoreError::DiskFull;
         }
         Error::SqlInputError { msg, .. } | Error::SqliteFailure(_, Some(msg))
-            if is_about_the_tables(msg) =>
+            if names_missing_object(msg) =>
         {
-            return damaged("list of tables in tine.db");
+            return corrupt("list of tables in tine.db");
         }
         _ => {}
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::DiskFull,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged("tine.db"),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => corrupt("tine.db"),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path: "tine.db".into() },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Busy { waited_ms: BUSY_TIMEOUT_MS }

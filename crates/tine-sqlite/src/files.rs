@@ -1,12 +1,11 @@
-//! The store's files before and beside SQLite: what is there, whether it can be whole, and how it
-//! is read where nothing may be written.
+//! Inspection of the store's files before SQLite opens them, and read-only opening.
 //!
-//! SQLite takes an empty file for a new database, a log that it cannot read for no log, and a
-//! file of another program for one that it may use. Each of these would lose conversations
-//! without a word, so they are looked at first.
+//! SQLite treats an empty file as a new database, an unreadable log as no log, and the database of
+//! another program as its own. Each of these would silently lose conversations, so the files are
+//! inspected first.
 //!
-//! Files are opened by who is alone, and closed before the first connection ([`super::users`]);
-//! everybody else here asks for names and lengths only.
+//! Files are opened only under exclusive access, and closed before the first connection
+//! ([`super::access_lock`]); everything else here uses names and sizes only.
 
 use crate::error::StoreErr as _;
 use std::fs::{self, File};
@@ -16,60 +15,59 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::users::{Alone, USERS_FILE};
-use super::{DATABASE_FILE, OpenMode, io, schema, sync, turnstile, wal};
+use super::access_lock::{ACCESS_LOCK_FILE, ExclusiveAccess};
+use super::{DATABASE_FILE, OpenMode, io, schema, sync, wal, writer_lock};
 use tine_store::{Result, StoreError};
 
-/// SQLite's log beside the database.
-pub(super) const LOG_FILE: &str = "tine.db-wal";
+/// SQLite's write-ahead log.
+pub(super) const WAL_FILE: &str = "tine.db-wal";
 
-/// What SQLite takes a change back with that was cut off before there was a log: the making of
-/// the database.
+/// SQLite's rollback journal, used only until the new database switches to a write-ahead log.
 const JOURNAL_FILE: &str = "tine.db-journal";
 
-/// What may be in a folder in which the making of a store was cut off.
-const LOCK_FILES: [&str; 3] = [turnstile::QUEUE_FILE, turnstile::LOCK_FILE, USERS_FILE];
+/// The files that may exist in a folder in which the creation of a store was interrupted.
+const LOCK_FILES: [&str; 3] = [writer_lock::QUEUE_FILE, writer_lock::LOCK_FILE, ACCESS_LOCK_FILE];
 
-/// What every database of SQLite begins with.
+/// The first bytes of every SQLite database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// "Tine", as the header of a store's database says.
+/// The application id in the header of a store's database.
 const APPLICATION: &[u8; 4] = b"Tine";
 
-/// The first bytes of a database, by SQLite's documentation of its format.
-struct Header {
+/// The header of an SQLite database (<https://sqlite.org/fileformat2.html>).
+struct DatabaseHeader {
     bytes: [u8; 100],
 }
 
-impl Header {
-    /// Reads as much of it as there is.
+impl DatabaseHeader {
+    /// Reads the header; bytes that the file lacks are zero.
     fn read(file: &mut File) -> io::Result<Self> {
         let mut start = Vec::with_capacity(100);
         file.take(100).read_to_end(&mut start)?;
         let mut bytes = [0; 100];
         bytes[..start.len()].copy_from_slice(&start);
-        Ok(Header { bytes })
+        Ok(DatabaseHeader { bytes })
     }
 
-    fn number(&self, at: usize) -> u32 {
+    fn read_u32(&self, at: usize) -> u32 {
         let mut number = [0; 4];
         number.copy_from_slice(&self.bytes[at..at + 4]);
         u32::from_be_bytes(number)
     }
 
-    fn is_a_database(&self) -> bool {
+    fn is_sqlite(&self) -> bool {
         self.bytes.starts_with(MAGIC)
     }
 
-    fn is_ours(&self) -> bool {
+    fn is_tine(&self) -> bool {
         self.bytes[68..72] == *APPLICATION
     }
 
     fn format(&self) -> u32 {
-        self.number(60)
+        self.read_u32(60)
     }
 
-    /// Bytes in a page; `None` if it is none that SQLite writes.
+    /// Returns the page size; `None` if it is invalid.
     fn page_bytes(&self) -> Option<u64> {
         match u64::from(self.bytes[16]) << 8 | u64::from(self.bytes[17]) {
             1 => Some(65_536),
@@ -78,11 +76,11 @@ impl Header {
         }
     }
 
-    /// Bytes that the file must have, if the header knows.
-    fn length(&self) -> Option<u64> {
-        // The count of pages is valid for the change that it was written with.
-        let known = self.number(24) == self.number(92);
-        known.then_some(self.page_bytes()? * u64::from(self.number(28)))
+    /// Returns the size that the file must have, if the header says.
+    fn expected_bytes(&self) -> Option<u64> {
+        // The page count is valid only if it was written with the last change.
+        let valid = self.read_u32(24) == self.read_u32(92);
+        valid.then_some(self.page_bytes()? * u64::from(self.read_u32(28)))
     }
 }
 
@@ -90,39 +88,44 @@ fn damaged(folder: &Path, name: &str, why: impl Into<String>) -> StoreError {
     StoreError::DamagedFile { path: folder.join(name), why: why.into() }
 }
 
-/// Whether there is a log with something in it.
-fn log_is_pending(folder: &Path) -> bool {
-    length(folder, LOG_FILE).is_some_and(|bytes| bytes > 0)
+/// Returns whether the log exists and is not empty.
+fn wal_is_pending(folder: &Path) -> bool {
+    file_bytes(folder, WAL_FILE).is_some_and(|bytes| bytes > 0)
 }
 
-fn length(folder: &Path, name: &str) -> Option<u64> {
+fn file_bytes(folder: &Path, name: &str) -> Option<u64> {
     fs::metadata(folder.join(name)).ok().map(|metadata| metadata.len())
 }
 
-/// Whether a store was made here once. The lock file says so: it is written after the tables.
-fn was_made(folder: &Path) -> bool {
-    length(folder, turnstile::LOCK_FILE).is_some_and(|bytes| bytes > 0)
+/// Returns the size of the database and its log.
+pub(super) fn disk_bytes(folder: &Path) -> u64 {
+    [DATABASE_FILE, WAL_FILE].iter().filter_map(|name| file_bytes(folder, name)).sum()
 }
 
-/// Leaves the mark by which a store whose database has gone is told from a new folder.
-pub(super) fn note_that_it_is_made(folder: &Path) {
-    if was_made(folder) {
+/// Returns whether a store was created here. The lock file gets its content after the tables exist.
+fn was_created(folder: &Path) -> bool {
+    file_bytes(folder, writer_lock::LOCK_FILE).is_some_and(|bytes| bytes > 0)
+}
+
+/// Marks the store as created, so that a missing database is not mistaken for a new folder.
+pub(super) fn mark_as_created(folder: &Path) {
+    if was_created(folder) {
         return;
     }
-    let path = folder.join(turnstile::LOCK_FILE);
-    let noted = File::options().write(true).open(path).and_then(|mut file| {
+    let path = folder.join(writer_lock::LOCK_FILE);
+    let marked = File::options().write(true).open(path).and_then(|mut file| {
         file.write_all(b"A Tine store. Use `tine backup` to copy it while it is in use.\n")?;
         file.sync_all()
     });
-    // Without the mark the store works as well, and the next opening tries again.
-    noted.ok();
+    // The store works without the mark; the next opening tries again.
+    marked.ok();
 }
 
-/// Whether there is a database, in whatever state. A store without one that had one is refused.
-pub(super) fn database_is_there(folder: &Path) -> Result<bool> {
+/// Returns whether the database exists, in any state. Fails if it existed before and is missing.
+pub(super) fn database_exists(folder: &Path) -> Result<bool> {
     let path = folder.join(DATABASE_FILE);
-    // Looked at first: whoever makes a store just now makes the database before its log.
-    let (pending, made) = (log_is_pending(folder), was_made(folder));
+    // Checked before the database: a process that creates the store now creates the database first.
+    let (pending, made) = (wal_is_pending(folder), was_created(folder));
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(StoreError::NotAStore {
             path: folder.to_owned(),
@@ -140,7 +143,7 @@ pub(super) fn database_is_there(folder: &Path) -> Result<bool> {
     }
 }
 
-/// Whether everything in a folder could be a new store's.
+/// Returns whether a folder holds nothing but lock files.
 pub(super) fn is_new(folder: &Path) -> Result<bool> {
     match fs::read_dir(folder) {
         Ok(entries) => Ok(entries
@@ -151,11 +154,11 @@ pub(super) fn is_new(folder: &Path) -> Result<bool> {
     }
 }
 
-/// Makes an empty database if there is none, so that its name is durable before SQLite writes.
+/// Creates an empty database if there is none, so that its name is durable before SQLite writes.
 ///
-/// SQLite makes a journal beside the file before it syncs the folder, and after a power loss that
-/// journal might be there alone.
-pub(super) fn make(folder: &Path, _alone: &Alone<'_>) -> Result<()> {
+/// SQLite creates a journal beside the file before it syncs the folder; after a power loss only the
+/// journal might exist.
+pub(super) fn create_database(folder: &Path, _exclusive: &ExclusiveAccess<'_>) -> Result<()> {
     let path = folder.join(DATABASE_FILE);
     if path.exists() {
         return Ok(());
@@ -164,38 +167,47 @@ pub(super) fn make(folder: &Path, _alone: &Alone<'_>) -> Result<()> {
     sync(folder)
 }
 
-/// Looks at the files before SQLite does.
-pub(super) fn look(folder: &Path, mode: OpenMode, alone: &Alone<'_>) -> Result<()> {
-    if length(folder, JOURNAL_FILE).is_some_and(|bytes| bytes > 0) {
-        // SQLite has yet to bring the database back to what it was.
+/// Inspects the files before SQLite opens them.
+pub(super) fn inspect(
+    folder: &Path,
+    mode: OpenMode,
+    exclusive: &ExclusiveAccess<'_>,
+) -> Result<()> {
+    if file_bytes(folder, JOURNAL_FILE).is_some_and(|bytes| bytes > 0) {
+        // SQLite has yet to roll the database back.
         return Ok(());
     }
     let path = folder.join(DATABASE_FILE);
     let mut file = File::open(&path).map_err(|source| io("opening", &path, source))?;
-    let header = Header::read(&mut file).map_err(|source| io("reading", &path, source))?;
+    let header = DatabaseHeader::read(&mut file).map_err(|source| io("reading", &path, source))?;
     check_database(folder, mode, &file, &header)?;
-    check_log(folder, file, &header, alone)
+    check_wal(folder, file, &header, exclusive)
 }
 
-/// Looks at the database. Where a log is pending, the header may be older than the store, and
-/// only the log tells.
-fn check_database(folder: &Path, mode: OpenMode, file: &File, header: &Header) -> Result<()> {
+/// Checks the database file. If there is a log, the header may be outdated, and only the beginning
+/// is checked.
+fn check_database(
+    folder: &Path,
+    mode: OpenMode,
+    file: &File,
+    header: &DatabaseHeader,
+) -> Result<()> {
     let path = folder.join(DATABASE_FILE);
-    let pending = log_is_pending(folder);
-    let there = file.metadata().map_err(|error| io("reading", &path, error))?.len();
+    let pending = wal_is_pending(folder);
+    let size = file.metadata().map_err(|error| io("reading", &path, error))?.len();
     let damaged = |why: String| Err(damaged(folder, DATABASE_FILE, why));
-    if there == 0 {
-        // A folder in which the making of a store was cut off has neither a log nor the mark.
+    if size == 0 {
+        // An interrupted creation leaves neither a log nor the mark.
         return match mode {
-            OpenMode::Create if !pending && !was_made(folder) => Ok(()),
+            OpenMode::Create if !pending && !was_created(folder) => Ok(()),
             _ => damaged("it is empty".to_owned()),
         };
     }
-    if header.is_a_database() && there < header.bytes.len() as u64 {
-        return damaged(format!("it is cut: {there} bytes are there"));
+    if header.is_sqlite() && size < header.bytes.len() as u64 {
+        return damaged(format!("it is cut: {size} bytes are there"));
     }
-    if !header.is_a_database() {
-        if header.is_ours() || was_made(folder) {
+    if !header.is_sqlite() {
+        if header.is_tine() || was_created(folder) {
             return damaged("its first bytes are not those of a database".to_owned());
         }
         let why = "tine.db is not a database".to_owned();
@@ -204,39 +216,44 @@ fn check_database(folder: &Path, mode: OpenMode, file: &File, header: &Header) -
     if pending {
         return Ok(());
     }
-    if !header.is_ours() && was_made(folder) {
+    if !header.is_tine() && was_created(folder) {
         return damaged("its header does not say that it is a store of Tine".to_owned());
     }
-    if header.is_ours() && header.format() == 0 {
+    if header.is_tine() && header.format() == 0 {
         return damaged("its header says that it has no format".to_owned());
     }
-    match header.length() {
-        Some(whole) if there < whole => {
-            damaged(format!("it is cut: {there} of {whole} bytes are there"))
+    match header.expected_bytes() {
+        Some(expected) if size < expected => {
+            damaged(format!("it is cut: {size} of {expected} bytes are there"))
         }
         _ => Ok(()),
     }
 }
 
-/// Compares what SQLite would take from the log with what is in it.
-fn check_log(folder: &Path, mut database: File, header: &Header, alone: &Alone<'_>) -> Result<()> {
-    if !log_is_pending(folder) {
+/// Checks that SQLite will recover every acknowledged commit of the log.
+fn check_wal(
+    folder: &Path,
+    mut database: File,
+    header: &DatabaseHeader,
+    exclusive: &ExclusiveAccess<'_>,
+) -> Result<()> {
+    if !wal_is_pending(folder) {
         return Ok(());
     }
-    let path = folder.join(LOG_FILE);
+    let path = folder.join(WAL_FILE);
     let reading = |error| io("reading", &path, error);
     let page_bytes = header.page_bytes().unwrap_or(u64::from(schema::PAGE_BYTES));
-    let Some(mut log) = wal::Log::open(&path, page_bytes, alone).map_err(reading)? else {
+    let Some(mut log) = wal::WalFile::open(&path, page_bytes, exclusive).map_err(reading)? else {
         return Ok(());
     };
-    let taken = log.taken().map_err(reading)?;
-    match log.passed_over(taken, &mut database).map_err(reading)? {
-        Some(why) => Err(damaged(folder, LOG_FILE, why)),
+    let last_commit = log.last_commit().map_err(reading)?;
+    match log.lost_commits(last_commit, &mut database).map_err(reading)? {
+        Some(why) => Err(damaged(folder, WAL_FILE, why)),
         None => Ok(()),
     }
 }
 
-/// Whether a failure means that the files may not be written.
+/// Returns whether an error means that the files are not writable.
 pub(super) fn is_denied(error: &StoreError) -> bool {
     use rusqlite::ErrorCode;
     match error {
@@ -253,12 +270,12 @@ pub(super) fn is_denied(error: &StoreError) -> bool {
     }
 }
 
-/// Opens the database where nothing may be written, and tells whether SQLite can lock it there.
+/// Opens the database read-only; returns the connection and whether SQLite can lock the files.
 pub(super) fn connect_read_only(folder: &Path) -> Result<(Connection, bool)> {
     let path = folder.join(DATABASE_FILE);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if log_is_pending(folder) {
-        // Without the log, changes that were acknowledged would be missing.
+    if wal_is_pending(folder) {
+        // Without the log, acknowledged changes would be missing.
         let connection = Connection::open_with_flags(&path, flags).store_err()?;
         let readable: rusqlite::Result<i64> =
             connection.pragma_query_value(None, "schema_version", |row| row.get(0));
@@ -287,13 +304,13 @@ pub(super) fn connect_read_only(folder: &Path) -> Result<(Connection, bool)> {
     Ok((connection, false))
 }
 
-/// The state of the files, to see whether somebody else changed them.
+/// Sizes and modification times of the files, to detect changes by other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp([Option<(u64, Option<SystemTime>)>; 2]);
+pub(super) struct FileStamps([Option<(u64, Option<SystemTime>)>; 2]);
 
-impl Stamp {
+impl FileStamps {
     pub(super) fn of(folder: &Path) -> Self {
-        Stamp([DATABASE_FILE, LOG_FILE].map(|name| {
+        FileStamps([DATABASE_FILE, WAL_FILE].map(|name| {
             let metadata = fs::metadata(folder.join(name)).ok()?;
             Some((metadata.len(), metadata.modified().ok()))
         }))

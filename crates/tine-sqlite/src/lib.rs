@@ -1,32 +1,32 @@
 //! The embedded store: one folder, one SQLite file, any number of processes.
 //!
 //! - WAL with full sync: a write is acknowledged after it is on disk.
-//! - One writer at a time, chosen fairly across threads and processes ([`turnstile`]); writers
+//! - One writer at a time, chosen fairly across threads and processes ([`writer_lock`]); writers
 //!   that arrive while another commits share the next sync ([`writer`]).
-//! - Readers never wait for writers: each has a connection and a snapshot of its own.
-//! - Only SQLite opens its files while the store is open; the first one to open it looks at them
-//!   before ([`users`], [`files`]).
-//! - Below this module there is only SQLite; a test can put a faulty file layer under it with
+//! - Readers never wait for writers: each has its own connection and snapshot.
+//! - Only SQLite opens its files while the store is open; the first process to open the store
+//!   inspects them before ([`access_lock`], [`files`]).
+//! - Below this module there is only SQLite; tests can replace its file layer with
 //!   [`OpenOptions::vfs`].
 //!
-//! No rule of the tree lives here.
+//! The rules of the tree are in the engine, not here.
 
-mod chunk;
-mod compact;
+mod access_lock;
+mod chunk_codec;
 mod error;
 mod files;
-mod fresh;
+mod operation_codec;
 mod packing;
-mod recent;
+mod pending_index;
+mod pending_rows;
 mod rows;
 mod salvage;
 mod schema;
 mod search;
-mod turnstile;
 mod txn;
-mod users;
 mod wal;
 mod writer;
+mod writer_lock;
 
 use crate::error::StoreErr as _;
 use std::fs::{self, File};
@@ -38,38 +38,38 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use tine_store::{
-    Check, DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed,
-    Ranked, Read, Result, SearchFilter, Store, StoreError, TextQuery, TurnLoc,
+    DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Ranked,
+    Read, Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc,
 };
 
 pub use self::salvage::{Salvaged, salvage};
 pub use self::search::INDEX_FILE;
 
-use self::recent::{Recent, View};
+use self::access_lock::{SharedAccess, StoreLock};
+use self::pending_index::{IndexView, PendingIndex};
 use self::search::SearchIndex;
-use self::turnstile::Turnstile;
-use self::txn::Txn;
-use self::users::{Door, User};
-use self::writer::Writer;
+use self::txn::SqliteTxn;
+use self::writer::BatchWriter;
+use self::writer_lock::WriterLock;
 
-/// How long a call waits for somebody who holds the file outside of the turnstile.
+/// How long a call waits for a program that locks the database without the writer lock.
 pub const BUSY_TIMEOUT_MS: u64 = 30_000;
 
 /// The database file within the store's folder.
 pub const DATABASE_FILE: &str = "tine.db";
 
-/// Connections kept for readers; further ones are opened and closed as needed.
-const IDLE_READERS: usize = 8;
+/// Idle connections kept for readers; further ones are opened and closed as needed.
+const MAX_IDLE_READERS: usize = 8;
 
-/// Statements kept ready on each connection: all that the transactions use.
+/// Prepared statements cached per connection: enough for all that transactions use.
 const CACHED_STATEMENTS: usize = 128;
 
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// What to do when there is none.
+    /// Whether a missing store is created.
     pub mode: OpenMode,
-    /// The name of a registered SQLite file layer to use instead of the system's.
+    /// The name of a registered SQLite VFS to use instead of the default.
     pub vfs: Option<String>,
 }
 
@@ -84,17 +84,17 @@ impl Default for OpenOptions {
 pub struct SqliteStore {
     folder: PathBuf,
     options: OpenOptions,
-    recent: Arc<Recent>,
-    /// `None` when the files may be read and not written.
-    writer: Option<Writer>,
+    pending_index: Arc<PendingIndex>,
+    /// `None` if the store is read-only.
+    writer: Option<BatchWriter>,
     readers: Mutex<Vec<Connection>>,
     search: SearchIndex,
-    /// Goes after every connection; `None` where there is no lock and none can be made.
-    _user: Option<User>,
+    /// Dropped after every connection; `None` if there is no lock file and none can be created.
+    _access: Option<SharedAccess>,
 }
 
 impl SqliteStore {
-    /// Opens the store in a folder, making it if there is none.
+    /// Opens the store in a folder, creating it if there is none.
     ///
     /// ```
     /// # let folder = std::env::temp_dir().join(format!("tine-doc-{}", std::process::id()));
@@ -113,32 +113,32 @@ impl SqliteStore {
         Self::open_with(folder, OpenOptions::default())
     }
 
-    /// Opens the store in a folder. One whose files may be read and not written is opened for
-    /// reading only; whoever writes is told [`StoreError::ReadOnly`].
+    /// Opens the store in a folder. If its files are not writable, it is opened read-only, and
+    /// writes fail with [`StoreError::ReadOnly`].
     pub fn open_with(folder: &Path, options: OpenOptions) -> Result<Self> {
         prepare_folder(folder, options.mode)?;
-        match Self::open_to_write(folder, &options) {
+        match Self::open_read_write(folder, &options) {
             Err(error)
                 if files::is_denied(&error)
                     && options.vfs.is_none()
                     && folder.join(DATABASE_FILE).is_file() =>
             {
-                Self::open_to_read(folder, options)
+                Self::open_read_only(folder, options)
             }
             opened => opened,
         }
     }
 
-    fn open_to_write(folder: &Path, options: &OpenOptions) -> Result<Self> {
-        let mut turnstile = Turnstile::open(folder)?;
-        let pass = turnstile.enter()?;
-        let user = Door::open(folder)?.enter(&pass, |alone| {
+    fn open_read_write(folder: &Path, options: &OpenOptions) -> Result<Self> {
+        let mut writer_lock = WriterLock::open(folder)?;
+        let guard = writer_lock.acquire()?;
+        let access = StoreLock::open(folder)?.acquire_shared(&guard, |exclusive| {
             if options.mode == OpenMode::Create {
-                files::make(folder, alone)?;
+                files::create_database(folder, exclusive)?;
             }
             match options.vfs {
-                None => files::look(folder, options.mode, alone),
-                // Another file layer may keep its files elsewhere.
+                None => files::inspect(folder, options.mode, exclusive),
+                // Another VFS may keep its files elsewhere.
                 Some(_) => Ok(()),
             }
         })?;
@@ -146,55 +146,57 @@ impl SqliteStore {
         if connection.is_readonly("main").store_err()? {
             return Err(StoreError::ReadOnly { path: folder.to_owned() });
         }
-        // A store that is refused is left as it is.
+        // A store that is rejected is left unchanged.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).store_err()?;
         schema::prepare(&connection, folder)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).store_err()?;
-        drop(pass);
+        drop(guard);
         if options.vfs.is_none() {
-            files::note_that_it_is_made(folder);
+            files::mark_as_created(folder);
         }
-        let recent = Arc::new(Recent::default());
-        let writer = Writer::new(connection, turnstile, Arc::clone(&recent));
+        let pending_index = Arc::new(PendingIndex::default());
+        let writer = BatchWriter::new(connection, writer_lock, Arc::clone(&pending_index));
         Ok(SqliteStore {
             folder: folder.to_owned(),
             options: options.clone(),
-            recent,
+            pending_index,
             writer: Some(writer),
             readers: Mutex::default(),
             search: SearchIndex::new(folder, options),
-            _user: Some(user),
+            _access: Some(access),
         })
     }
 
-    fn open_to_read(folder: &Path, options: OpenOptions) -> Result<Self> {
-        let user = match users::locks(folder)? {
-            Some((mut turnstile, door)) => {
-                let pass = turnstile.enter()?;
-                Some(door.enter(&pass, |alone| files::look(folder, OpenMode::Existing, alone))?)
+    fn open_read_only(folder: &Path, options: OpenOptions) -> Result<Self> {
+        let access = match access_lock::open_locks(folder)? {
+            Some((mut writer_lock, store_lock)) => {
+                let guard = writer_lock.acquire()?;
+                Some(store_lock.acquire_shared(&guard, |exclusive| {
+                    files::inspect(folder, OpenMode::Existing, exclusive)
+                })?)
             }
-            // Others in this process may have it open, so nothing is looked at.
+            // This process may have it open elsewhere, so the files are not inspected.
             None => None,
         };
         let store = SqliteStore {
             folder: folder.to_owned(),
-            search: SearchIndex::in_passing(folder, &options),
+            search: SearchIndex::temporary(folder, &options),
             options,
-            recent: Arc::default(),
+            pending_index: Arc::default(),
             writer: None,
             readers: Mutex::default(),
-            _user: user,
+            _access: access,
         };
         schema::prepare(&store.take_reader()?, folder)?;
         Ok(store)
     }
 
-    /// The store's folder.
+    /// Returns the store's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn writer(&self) -> Result<&Writer> {
+    fn writer(&self) -> Result<&BatchWriter> {
         self.writer.as_ref().ok_or_else(|| StoreError::ReadOnly { path: self.folder.clone() })
     }
 
@@ -213,30 +215,22 @@ impl SqliteStore {
         }
     }
 
-    /// A connection to files that may not be written, and their state if they cannot be locked
-    /// either: whoever reads compares it afterwards.
-    fn take_unlocked_reader(&self) -> Result<(Connection, Option<files::Stamp>)> {
-        let before = files::Stamp::of(&self.folder);
+    /// Opens a connection to a read-only store. If the files cannot be locked either, returns their
+    /// state, to be compared after reading.
+    fn take_unlocked_reader(&self) -> Result<(Connection, Option<files::FileStamps>)> {
+        let before = files::FileStamps::of(&self.folder);
         let (connection, locked) = files::connect_read_only(&self.folder)?;
-        Ok((configured(connection)?, (!locked).then_some(before)))
+        Ok((configure(connection)?, (!locked).then_some(before)))
     }
 
     fn return_reader(&self, connection: Connection) {
-        // A connection to files that cannot be locked is good for one state of them.
+        // A connection to files that cannot be locked is valid for one state of them.
         if let Ok(mut readers) = self.readers.lock()
-            && readers.len() < IDLE_READERS
+            && readers.len() < MAX_IDLE_READERS
             && self.writer.is_some()
         {
             readers.push(connection);
         }
-    }
-
-    fn disk_bytes(&self) -> u64 {
-        [DATABASE_FILE, "tine.db-wal"]
-            .iter()
-            .filter_map(|name| fs::metadata(self.folder.join(name)).ok())
-            .map(|metadata| metadata.len())
-            .sum()
     }
 }
 
@@ -248,15 +242,15 @@ impl Store for SqliteStore {
         };
         let answer = {
             connection.prepare_cached("BEGIN").store_err()?.execute([]).store_err()?;
-            let answer = self.recent.catch_up(&connection).and_then(|horizon| {
-                let view = View::new(&self.recent, horizon, None, &connection);
-                body(&Txn::new(&connection, view, self.disk_bytes()))
+            let answer = self.pending_index.catch_up(&connection).and_then(|horizon| {
+                let view = IndexView::new(&self.pending_index, horizon, None, &connection);
+                body(&SqliteTxn::new(&connection, view, Some(&self.folder)))
             });
             connection.prepare_cached("COMMIT").store_err()?.execute([]).store_err()?;
             answer
         };
         self.return_reader(connection);
-        if before.is_some_and(|before| before != files::Stamp::of(&self.folder)) {
+        if before.is_some_and(|before| before != files::FileStamps::of(&self.folder)) {
             return Err(StoreError::ChangedMeanwhile);
         }
         answer
@@ -266,13 +260,13 @@ impl Store for SqliteStore {
         self.writer()?.write(job)
     }
 
-    fn check(&self) -> Result<Check> {
+    fn check(&self) -> Result<StoreCheck> {
         let connection = self.take_reader()?;
         let lines = connection.prepare("PRAGMA integrity_check(1000)").and_then(|mut statement| {
             statement.query_map([], |row| row.get::<_, String>(0))?.collect()
         });
         let lines: Vec<String> = match lines.store_err() {
-            // What is too damaged to be checked is damaged.
+            // The check itself may fail on a damaged file.
             Err(StoreError::Corrupt { why, .. }) => vec![why],
             other => other?,
         };
@@ -282,26 +276,26 @@ impl Store for SqliteStore {
             .filter(|line| line != "ok")
             .map(|why| DamagedRecord { record: DATABASE_FILE.to_owned(), why })
             .collect();
-        Ok(Check { problems })
+        Ok(StoreCheck { problems })
     }
 
     fn pack(&self, options: PackOptions) -> Result<Packed> {
         let mut packed = Packed::default();
         let mut next = Some(0);
-        // A stretch at a time, so that others can write in between.
+        // One transaction at a time, so that other writers can get in between.
         while let Some(from) = next {
-            let (stretch, behind) = self.writer()?.pack(options, from)?;
-            next = behind;
-            packed.turns += stretch.turns;
-            packed.chunks += stretch.chunks;
-            packed.raw_bytes += stretch.raw_bytes;
-            packed.packed_bytes += stretch.packed_bytes;
+            let (batch, continue_at) = self.writer()?.pack(options, from)?;
+            next = continue_at;
+            packed.turns += batch.turns;
+            packed.chunks += batch.chunks;
+            packed.raw_bytes += batch.raw_bytes;
+            packed.packed_bytes += batch.packed_bytes;
         }
         Ok(packed)
     }
 
     fn scrub(&self) -> Result<()> {
-        // Idle snapshots would keep old frames of the log alive.
+        // Idle connections could prevent the log from being truncated.
         if let Ok(mut readers) = self.readers.lock() {
             readers.clear();
         }
@@ -318,10 +312,10 @@ impl Store for SqliteStore {
             return Err(StoreError::NotAStore { path: to.to_owned(), why });
         }
         prepare_folder(to, OpenMode::Create)?;
-        let mut turnstile = Turnstile::open(to)?;
-        let pass = turnstile.enter()?;
-        let door = Door::open(to)?;
-        let _alone = door.enter_alone(&pass, to)?;
+        let mut writer_lock = WriterLock::open(to)?;
+        let guard = writer_lock.acquire()?;
+        let store_lock = StoreLock::open(to)?;
+        let _exclusive = store_lock.acquire_exclusive(&guard, to)?;
         let connection = self.take_reader()?;
         connection.pragma_update(None, "query_only", false).store_err()?;
         let target = file.to_string_lossy().into_owned();
@@ -362,30 +356,30 @@ fn connect(folder: &Path, options: &OpenOptions, writer: bool) -> Result<Connect
         Some(vfs) => Connection::open_with_flags_and_vfs(&file, flags, vfs.as_str()).store_err()?,
         None => Connection::open_with_flags(&file, flags).store_err()?,
     };
-    configured(connection)
+    configure(connection)
 }
 
-fn configured(connection: Connection) -> Result<Connection> {
+fn configure(connection: Connection) -> Result<Connection> {
     connection.busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS)).store_err()?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    // Otherwise a statement is planned anew for each set of parameters.
+    // Otherwise a statement is planned again for each set of parameters.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).store_err()?;
     Ok(connection)
 }
 
-/// A store lives in a folder of its own: a folder with other things in it is refused, so that a
-/// mistyped path neither fills up a home folder nor hides an older store.
+/// Creates the store's folder if needed. A folder with other files is rejected, so that a mistyped
+/// path neither fills up a home folder nor hides an existing store.
 fn prepare_folder(folder: &Path, mode: OpenMode) -> Result<()> {
     let not_a_store =
         |why: &str| StoreError::NotAStore { path: folder.to_owned(), why: why.to_owned() };
-    if files::database_is_there(folder)? {
+    if files::database_exists(folder)? {
         return Ok(());
     }
     if folder.exists() && !folder.is_dir() {
         return Err(not_a_store("it is a file"));
     }
     let new = files::is_new(folder)?;
-    // Another process may have made it since the first look.
+    // Another process may have created the store since the first check.
     if !new && folder.join(DATABASE_FILE).is_file() {
         return Ok(());
     }
@@ -395,17 +389,16 @@ fn prepare_folder(folder: &Path, mode: OpenMode) -> Result<()> {
     if mode == OpenMode::Existing {
         return Err(StoreError::Missing { path: folder.to_owned() });
     }
-    make_private(folder).map_err(|source| io("making", folder, source))?;
-    // The new folder's own entry must survive a power loss as well as what is in it.
+    create_private_folder(folder).map_err(|source| io("making", folder, source))?;
+    // The folder's own directory entry must survive a power loss too.
     match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync(parent),
         _ => sync(Path::new(".")),
     }
 }
 
-/// Makes a folder that is not there yet, for nobody but its owner: what people say is private
-/// until they choose otherwise.
-fn make_private(folder: &Path) -> std::io::Result<()> {
+/// Creates a folder that only its owner can access.
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -418,7 +411,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes a folder's entries or a file's bytes durable.
+/// Syncs a file, or the entries of a folder.
 fn sync(path: &Path) -> Result<()> {
     let synced = File::open(path).and_then(|file| file.sync_all());
     synced.map_err(|source| io("syncing", path, source))

@@ -1,15 +1,15 @@
-//! One writer, shared syncs.
+//! Group commit: one writer at a time, shared syncs.
 //!
-//! Callers put their jobs in a queue. Whoever finds the writing connection free leads: it runs
-//! all jobs that are there, one after the other in one transaction, commits them with one sync,
-//! and tells their owners. A lone writer therefore pays one sync and no hand-over between threads;
-//! many concurrent ones share theirs, and none of them has to be woken to do its own part.
+//! Callers queue their jobs. The caller that finds the write connection free becomes the leader: it
+//! runs all queued jobs one after the other in one transaction, commits them with one sync, and
+//! wakes their owners. A single writer therefore pays one sync and no switch between threads;
+//! concurrent ones share a sync, and none is woken only to run its own job.
 //!
-//! Nobody is answered before the commit, not even those whose job asked for a rollback: what they
-//! saw may come from a neighbour in the same batch. A job that fails or panics takes back its own
-//! part and no other. Savepoints would do that at the price of copying every page that a job
-//! touches, and nearly every job that fails has written nothing yet. So jobs run without them;
-//! when one has to take something back, the batch is begun again with savepoints.
+//! No caller gets an answer before the commit, not even one whose job rolled back: the job may have
+//! read what another job of the batch wrote. A job that fails or panics must undo its own writes
+//! only. A savepoint for each job would copy every page that it touches, and nearly every failing
+//! job has written nothing. So jobs run without savepoints; when a job has writes to undo, the
+//! batch is restarted with them.
 
 use crate::error::StoreErr as _;
 use std::any::Any;
@@ -21,74 +21,80 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::recent::{ENTRIES, Entries, Horizon, Pending, Recent, View};
-use super::turnstile::{Pass, Turnstile};
-use super::txn::Txn;
+use super::pending_index::{
+    Horizon, IndexView, LookupEntries, MAX_PENDING_ENTRIES, PendingIndex, UncommittedEntries,
+};
+use super::txn::SqliteTxn;
+use super::writer_lock::{WriterLock, WriterLockGuard};
 use tine_store::{Job, Mailbox, PackOptions, Packed, Result, StoreError, Verdict};
 
-/// Jobs in one batch at most: bounds the work that one failed commit throws away, and lets other
-/// processes in.
+/// The maximum number of jobs in a batch: bounds the work that a failed commit loses, and lets other
+/// processes write.
 const BATCH_JOBS: usize = 256;
 
-/// The longest that a batch waits for those who were in the last one.
-const LONGEST_GATHERING: Duration = Duration::from_millis(1);
+/// The longest that a batch waits for callers of the last batch to return.
+const MAX_GATHER_WAIT: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(super) struct Writer {
-    queue: Queue,
-    core: Mutex<Core>,
+pub(super) struct BatchWriter {
+    queue: JobQueue,
+    core: Mutex<WriteConnection>,
 }
 
 #[derive(Debug, Default)]
-struct Queue(Mutex<VecDeque<Ticket>>);
+struct JobQueue(Mutex<VecDeque<QueuedJob>>);
 
-/// A job and the place where its owner waits.
-struct Ticket {
+/// A job, and the mailbox on which its owner waits.
+struct QueuedJob {
     job: Job,
-    slot: Arc<Slot>,
+    mailbox: Arc<JobMailbox>,
 }
 
-impl std::fmt::Debug for Ticket {
+impl std::fmt::Debug for QueuedJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ticket")
+        f.write_str("QueuedJob")
     }
 }
 
-type Slot = Mailbox<Signal>;
+type JobMailbox = Mailbox<JobSignal>;
 
-/// What an owner is told.
+/// A message to the owner of a job.
 #[derive(Debug)]
-enum Signal {
-    /// The connection is free and the owner's job is the first in the queue.
+enum JobSignal {
+    /// The connection is free, and the owner's job is the first in the queue.
     Lead,
-    /// The job's own outcome; all that it wrote is durable, or nothing of it is there.
-    Done(Outcome),
+    /// The outcome of the job; its writes are durable, or none of them was stored.
+    Done(JobOutcome),
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum JobOutcome {
     Returned(Result<()>),
     Panicked(Box<dyn Any + Send>),
 }
 
-impl Writer {
-    pub(super) fn new(connection: Connection, turnstile: Turnstile, recent: Arc<Recent>) -> Self {
-        let core = Core {
+impl BatchWriter {
+    pub(super) fn new(
+        connection: Connection,
+        writer_lock: WriterLock,
+        pending_index: Arc<PendingIndex>,
+    ) -> Self {
+        let core = WriteConnection {
             connection,
-            turnstile,
-            recent,
+            writer_lock,
+            pending_index,
             pending: RefCell::default(),
-            habit: Habit::default(),
+            last_batch: BatchStats::default(),
             changes: 0,
             stopped: None,
         };
-        Writer { queue: Queue::default(), core: Mutex::new(core) }
+        BatchWriter { queue: JobQueue::default(), core: Mutex::new(core) }
     }
 
-    /// Runs a job in a transaction; when this returns `Ok`, what it committed is on disk.
+    /// Runs a job in a transaction; when this returns `Ok`, its writes are on disk.
     pub(super) fn write(&self, job: Job) -> Result<()> {
-        let slot = Arc::new(Slot::default());
-        self.queue.lock().push_back(Ticket { job, slot: Arc::clone(&slot) });
+        let mailbox = Arc::new(JobMailbox::default());
+        self.queue.lock().push_back(QueuedJob { job, mailbox: Arc::clone(&mailbox) });
         loop {
             let free = match self.core.try_lock() {
                 Ok(core) => Some(core),
@@ -98,17 +104,17 @@ impl Writer {
             if let Some(mut core) = free {
                 core.lead(&self.queue);
                 drop(core);
-                self.hand_over();
+                self.wake_next_leader();
             }
-            match slot.wait() {
-                Signal::Lead => {}
-                Signal::Done(Outcome::Returned(answer)) => return answer,
-                Signal::Done(Outcome::Panicked(payload)) => resume_unwind(payload),
+            match mailbox.wait() {
+                JobSignal::Lead => {}
+                JobSignal::Done(JobOutcome::Returned(answer)) => return answer,
+                JobSignal::Done(JobOutcome::Panicked(payload)) => resume_unwind(payload),
             }
         }
     }
 
-    /// Runs something that cannot be part of a transaction while nobody writes.
+    /// Runs a closure outside any transaction, while no process writes.
     pub(super) fn exclusively(
         &self,
         body: &mut dyn FnMut(&Connection) -> Result<()>,
@@ -117,145 +123,147 @@ impl Writer {
             let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
             core.exclusively(body)
         };
-        self.hand_over();
+        self.wake_next_leader();
         answer
     }
 
-    /// Packs one stretch of older turns in a transaction of its own.
+    /// Packs some older turns in a transaction of its own.
     pub(super) fn pack(&self, options: PackOptions, from: i64) -> Result<(Packed, Option<i64>)> {
         let answer = {
             let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
             core.pack(options, from)
         };
-        self.hand_over();
+        self.wake_next_leader();
         answer
     }
 
-    /// Wakes the owner of the first job that is left. Whoever comes later finds the connection
-    /// free, since it was given back before this looks.
-    fn hand_over(&self) {
+    /// Wakes the owner of the first remaining job. A job that is queued later finds the connection
+    /// free, since it was released before the queue is read here.
+    fn wake_next_leader(&self) {
         if let Some(first) = self.queue.lock().front() {
-            first.slot.put(Signal::Lead);
+            first.mailbox.put(JobSignal::Lead);
         }
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Ticket>> {
+impl JobQueue {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<QueuedJob>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The writing connection and what belongs to it.
+/// The write connection and its state.
 #[derive(Debug)]
-struct Core {
+struct WriteConnection {
     connection: Connection,
-    turnstile: Turnstile,
-    recent: Arc<Recent>,
-    pending: RefCell<Pending>,
-    habit: Habit,
-    /// Rows that the connection has changed so far, as of the last job's end.
+    writer_lock: WriterLock,
+    pending_index: Arc<PendingIndex>,
+    pending: RefCell<UncommittedEntries>,
+    last_batch: BatchStats,
+    /// The connection's total of changed rows, as of the end of the last job.
     changes: u64,
     stopped: Option<String>,
 }
 
 /// How a job left the transaction.
-enum Ended {
-    /// With its work in it, or with none.
-    Well,
-    /// With work in it that was to be taken back.
-    WithTraces,
+enum JobEnd {
+    /// With its accepted writes, or with none.
+    Clean,
+    /// With writes that must be undone.
+    NeedsRollback,
 }
 
-/// How the last batch went.
+/// Size and commit time of the last batch.
 #[derive(Debug, Default)]
-struct Habit {
+struct BatchStats {
     jobs: usize,
     commit: Duration,
 }
 
 /// A transaction that is open for jobs.
-struct Batch {
+struct OpenBatch {
     horizon: Horizon,
-    /// Whether anybody's work is in the transaction.
-    any: bool,
-    answers: Vec<(Ticket, Outcome)>,
-    /// Whether each job has a savepoint to go back to.
+    /// Whether the transaction contains accepted writes.
+    has_writes: bool,
+    outcomes: Vec<(QueuedJob, JobOutcome)>,
+    /// Whether each job runs under a savepoint.
     savepoints: bool,
-    /// Set when SQLite took the whole transaction back, as it does on a full disk.
-    lost: Option<Failure>,
-    _pass: Pass,
+    /// Set when SQLite rolled back the whole transaction, as it does on a full disk.
+    lost: Option<CommitFailure>,
+    _guard: WriterLockGuard,
 }
 
-impl Core {
-    /// Runs the jobs of the queue as one batch, commits, and tells everybody.
-    fn lead(&mut self, queue: &Queue) {
+impl WriteConnection {
+    /// Runs the queued jobs as one batch, commits, and answers their owners.
+    fn lead(&mut self, queue: &JobQueue) {
         let Some(first) = queue.lock().pop_front() else {
             return;
         };
         let mut batch = match self.begin() {
             Ok(batch) => batch,
             Err(error) => {
-                first.slot.put(Signal::Done(Outcome::Returned(Err(error))));
+                first.mailbox.put(JobSignal::Done(JobOutcome::Returned(Err(error))));
                 return;
             }
         };
         let mut next = Some(first);
         while let Some(ticket) = next {
             self.run(&mut batch, ticket);
-            let room = batch.answers.len() < BATCH_JOBS && batch.lost.is_none();
-            next = if room { self.next_job(queue, batch.answers.len()) } else { None };
+            let room = batch.outcomes.len() < BATCH_JOBS && batch.lost.is_none();
+            next = if room { self.next_job(queue, batch.outcomes.len()) } else { None };
         }
-        let jobs = batch.answers.len();
+        let jobs = batch.outcomes.len();
         let started = Instant::now();
         let committed = match batch.lost {
             Some(failure) => {
                 self.rollback();
                 Err(failure)
             }
-            None => self.commit(batch.any),
+            None => self.commit(batch.has_writes),
         };
-        self.habit = Habit { jobs, commit: started.elapsed() };
-        for (Ticket { slot, .. }, outcome) in batch.answers {
+        self.last_batch = BatchStats { jobs, commit: started.elapsed() };
+        for (QueuedJob { mailbox, .. }, outcome) in batch.outcomes {
             let outcome = match (&committed, outcome) {
-                (Err(failure), Outcome::Returned(_)) => Outcome::Returned(Err(failure.to_error())),
+                (Err(failure), JobOutcome::Returned(_)) => {
+                    JobOutcome::Returned(Err(failure.to_error()))
+                }
                 (_, outcome) => outcome,
             };
-            slot.put(Signal::Done(outcome));
+            mailbox.put(JobSignal::Done(outcome));
         }
     }
 
-    /// The next job, if somebody has one. Those who were answered by the last commit need a
-    /// moment to come back: as long as fewer have come than last time, they are waited for, at
-    /// most half as long as a commit takes.
-    fn next_job(&self, queue: &Queue, jobs: usize) -> Option<Ticket> {
+    /// Returns the next queued job. Callers that the last commit answered need a moment to send the
+    /// next job: while the batch is smaller than the last one, this waits for them, at most half as
+    /// long as the last commit took.
+    fn next_job(&self, queue: &JobQueue, jobs: usize) -> Option<QueuedJob> {
         let started = Instant::now();
-        let patience = match jobs < self.habit.jobs {
-            true => (self.habit.commit / 2).min(LONGEST_GATHERING),
+        let max_wait = match jobs < self.last_batch.jobs {
+            true => (self.last_batch.commit / 2).min(MAX_GATHER_WAIT),
             false => Duration::ZERO,
         };
         loop {
             if let Some(ticket) = queue.lock().pop_front() {
                 return Some(ticket);
             }
-            if started.elapsed() >= patience {
+            if started.elapsed() >= max_wait {
                 return None;
             }
             std::thread::yield_now();
         }
     }
 
-    fn begin(&mut self) -> Result<Batch> {
+    fn begin(&mut self) -> Result<OpenBatch> {
         if let Some(why) = &self.stopped {
             return Err(StoreError::Stopped { why: why.clone() });
         }
-        let pass = self.turnstile.enter()?;
+        let guard = self.writer_lock.acquire()?;
         self.execute("BEGIN IMMEDIATE")?;
         self.changes = self.connection.total_changes();
-        match self.recent.catch_up(&self.connection) {
+        match self.pending_index.catch_up(&self.connection) {
             Ok(horizon) => {
-                let (any, answers, savepoints, lost) = (false, Vec::new(), false, None);
-                Ok(Batch { horizon, any, answers, savepoints, lost, _pass: pass })
+                let (has_writes, outcomes, savepoints, lost) = (false, Vec::new(), false, None);
+                Ok(OpenBatch { horizon, has_writes, outcomes, savepoints, lost, _guard: guard })
             }
             Err(error) => {
                 self.rollback();
@@ -265,29 +273,31 @@ impl Core {
     }
 
     /// Runs one job inside the open transaction.
-    fn run(&mut self, batch: &mut Batch, mut ticket: Ticket) {
+    fn run(&mut self, batch: &mut OpenBatch, mut ticket: QueuedJob) {
         let (savepoint, job) = (batch.savepoints, &mut ticket.job);
         let ran = catch_unwind(AssertUnwindSafe(|| self.run_job(batch.horizon, savepoint, job)));
-        let (kept, outcome) = match ran {
-            Ok(Ok(Verdict::Commit)) => (true, Outcome::Returned(Ok(()))),
-            Ok(Ok(Verdict::Rollback)) => (false, Outcome::Returned(Ok(()))),
-            Ok(Err(error)) => (false, Outcome::Returned(Err(error))),
-            Err(payload) => (false, Outcome::Panicked(payload)),
+        let (accepted, outcome) = match ran {
+            Ok(Ok(Verdict::Commit)) => (true, JobOutcome::Returned(Ok(()))),
+            Ok(Ok(Verdict::Rollback)) => (false, JobOutcome::Returned(Ok(()))),
+            Ok(Err(error)) => (false, JobOutcome::Returned(Err(error))),
+            Err(payload) => (false, JobOutcome::Panicked(payload)),
         };
         let ended = match &outcome {
-            Outcome::Returned(Err(error)) if self.connection.is_autocommit() => {
-                Err(Failure::of(error))
+            JobOutcome::Returned(Err(error)) if self.connection.is_autocommit() => {
+                Err(CommitFailure::from_error(error))
             }
             _ if self.connection.is_autocommit() => {
-                Err(Failure::Unknown("the transaction was lost".to_owned()))
+                Err(CommitFailure::Unknown("the transaction was lost".to_owned()))
             }
-            _ => self.end_job(savepoint, kept).map_err(|error| Failure::of(&error)),
+            _ => {
+                self.end_job(savepoint, accepted).map_err(|error| CommitFailure::from_error(&error))
+            }
         };
-        batch.any |= kept;
-        batch.answers.push((ticket, outcome));
+        batch.has_writes |= accepted;
+        batch.outcomes.push((ticket, outcome));
         match ended {
-            Ok(Ended::Well) => {}
-            Ok(Ended::WithTraces) => self.begin_again(batch),
+            Ok(JobEnd::Clean) => {}
+            Ok(JobEnd::NeedsRollback) => self.restart_with_savepoints(batch),
             Err(failure) => batch.lost = Some(failure),
         }
     }
@@ -296,72 +306,74 @@ impl Core {
         if savepoint {
             self.execute("SAVEPOINT job")?;
         }
-        let view = View::new(&self.recent, horizon, Some(&self.pending), &self.connection);
-        let verdict = job(&mut Txn::new(&self.connection, view, 0))?;
+        let view =
+            IndexView::new(&self.pending_index, horizon, Some(&self.pending), &self.connection);
+        let verdict = job(&mut SqliteTxn::new(&self.connection, view, None))?;
         if verdict == Verdict::Commit {
-            self.pending.borrow_mut().keep_job(&self.connection)?;
+            self.pending.borrow_mut().accept_job(&self.connection)?;
         }
         Ok(verdict)
     }
 
-    /// Keeps or takes back what the last job did, where there is a savepoint.
-    fn end_job(&mut self, savepoint: bool, kept: bool) -> Result<Ended> {
+    /// Ends the last job: discards its entries, and its writes if there is a savepoint, unless it
+    /// was accepted.
+    fn end_job(&mut self, savepoint: bool, accepted: bool) -> Result<JobEnd> {
         let changes = self.connection.total_changes();
         let wrote = std::mem::replace(&mut self.changes, changes) != changes;
-        if !kept {
-            self.pending.borrow_mut().drop_job();
+        if !accepted {
+            self.pending.borrow_mut().discard_job();
         }
         if savepoint {
-            if !kept {
+            if !accepted {
                 self.execute("ROLLBACK TO job")?;
             }
             self.execute("RELEASE job")?;
         }
-        Ok(if kept || savepoint || !wrote { Ended::Well } else { Ended::WithTraces })
+        Ok(if accepted || savepoint || !wrote { JobEnd::Clean } else { JobEnd::NeedsRollback })
     }
 
-    /// Takes the whole batch back and runs its jobs once more, each with a savepoint. Nobody else
-    /// has written in between: the turn is still this process's.
-    fn begin_again(&mut self, batch: &mut Batch) {
+    /// Rolls back the batch and runs its jobs again, each under a savepoint. No other process writes
+    /// in between, since the writer lock is held.
+    fn restart_with_savepoints(&mut self, batch: &mut OpenBatch) {
         self.rollback();
         batch.savepoints = true;
-        batch.any = false;
+        batch.has_writes = false;
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
-            batch.lost = Some(Failure::of(&error));
+            batch.lost = Some(CommitFailure::from_error(&error));
             return;
         }
         self.changes = self.connection.total_changes();
-        let mut again = std::mem::take(&mut batch.answers).into_iter();
-        for (ticket, _) in again.by_ref() {
+        let mut jobs = std::mem::take(&mut batch.outcomes).into_iter();
+        for (ticket, _) in jobs.by_ref() {
             self.run(batch, ticket);
             if batch.lost.is_some() {
                 break;
             }
         }
-        // What is left has lost its work with the rest.
-        batch.answers.extend(again);
+        // The remaining jobs have lost their writes as well.
+        batch.outcomes.extend(jobs);
     }
 
-    /// Makes the batch durable, moving the look-up tables forward when enough has come together.
-    fn commit(&mut self, any: bool) -> std::result::Result<(), Failure> {
-        if !any {
+    /// Commits the batch, flushing the pending index if it is large enough.
+    fn commit(&mut self, has_writes: bool) -> std::result::Result<(), CommitFailure> {
+        if !has_writes {
             self.rollback();
             return Ok(());
         }
-        let committed = self.index_if_due().and_then(|indexed| {
+        let committed = self.flush_if_due().and_then(|indexed| {
             self.execute("COMMIT")?;
             Ok(indexed)
         });
         match committed {
             Ok(indexed) => {
                 let (entries, last) = self.pending.borrow_mut().take();
-                self.recent.publish(entries, last, indexed);
+                self.pending_index.publish(entries, last, indexed);
                 Ok(())
             }
             Err(error) => {
-                let failure = Failure::of(&error);
-                if let Failure::Unknown(why) = &failure {
-                    // The log may or may not hold the commit: only a recovery can tell.
+                let failure = CommitFailure::from_error(&error);
+                if let CommitFailure::Unknown(why) = &failure {
+                    // The log may or may not hold the commit: only recovery can tell.
                     self.stopped = Some(why.clone());
                 }
                 self.rollback();
@@ -370,12 +382,12 @@ impl Core {
         }
     }
 
-    fn index_if_due(&self) -> Result<Option<i64>> {
+    fn flush_if_due(&self) -> Result<Option<i64>> {
         let pending = self.pending.borrow();
-        if self.recent.len() + pending.len() < ENTRIES && !pending.is_unlisted() {
+        if self.pending_index.len() + pending.len() < MAX_PENDING_ENTRIES && !pending.must_flush() {
             return Ok(None);
         }
-        self.recent.write_all(&self.connection, pending.entries()).map(Some)
+        self.pending_index.flush(&self.connection, pending.entries()).map(Some)
     }
 
     fn rollback(&mut self) {
@@ -389,14 +401,13 @@ impl Core {
 
     fn pack(&mut self, options: PackOptions, from: i64) -> Result<(Packed, Option<i64>)> {
         let batch = self.begin()?;
-        let packed = self.recent.write_all(&self.connection, self.pending.borrow().entries());
+        let packed = self.pending_index.flush(&self.connection, self.pending.borrow().entries());
         let packed = packed.and_then(|indexed| {
-            // Entries that are read from the log lead to rows, so all of them go to the tables
-            // first.
-            let view = View::new(&self.recent, batch.horizon, None, &self.connection);
-            let packed = Txn::new(&self.connection, view, 0).pack_stretch(options, from)?;
+            // Pending entries refer to rows that packing moves, so they are flushed first.
+            let view = IndexView::new(&self.pending_index, batch.horizon, None, &self.connection);
+            let packed = SqliteTxn::new(&self.connection, view, None).pack_batch(options, from)?;
             self.execute("COMMIT")?;
-            self.recent.publish(Entries::default(), indexed, Some(indexed));
+            self.pending_index.publish(LookupEntries::default(), indexed, Some(indexed));
             Ok(packed)
         });
         if packed.is_err() {
@@ -406,7 +417,7 @@ impl Core {
     }
 
     fn exclusively(&mut self, body: &mut dyn FnMut(&Connection) -> Result<()>) -> Result<()> {
-        let _pass = self.turnstile.enter()?;
+        let _guard = self.writer_lock.acquire()?;
         body(&self.connection)
     }
 
@@ -416,25 +427,25 @@ impl Core {
     }
 }
 
-/// Why a commit failed, for everybody who was in it.
+/// Why a commit failed, for every caller in the batch.
 #[derive(Clone, Debug)]
-enum Failure {
+enum CommitFailure {
     DiskFull,
     Unknown(String),
 }
 
-impl Failure {
-    fn of(error: &StoreError) -> Self {
+impl CommitFailure {
+    fn from_error(error: &StoreError) -> Self {
         match error {
-            StoreError::DiskFull => Failure::DiskFull,
-            other => Failure::Unknown(other.to_string()),
+            StoreError::DiskFull => CommitFailure::DiskFull,
+            other => CommitFailure::Unknown(other.to_string()),
         }
     }
 
     fn to_error(&self) -> StoreError {
         match self {
-            Failure::DiskFull => StoreError::DiskFull,
-            Failure::Unknown(why) => StoreError::Stopped { why: why.clone() },
+            CommitFailure::DiskFull => StoreError::DiskFull,
+            CommitFailure::Unknown(why) => StoreError::Stopped { why: why.clone() },
         }
     }
 }

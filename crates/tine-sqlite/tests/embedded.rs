@@ -1,4 +1,4 @@
-//! What only the embedded store can do: last, be shared, be copied, and refuse to be opened.
+//! What is specific to the embedded store: durability, sharing, backups, and rejected folders.
 
 use std::path::Path;
 
@@ -46,13 +46,13 @@ pub(crate) fn add(store: &SqliteStore, id: &str, title: &str) -> ConversationKey
     receive.recv().unwrap()
 }
 
-/// An entry of a conversation's log.
-pub(crate) fn entry(conversation: ConversationKey, seq: u64) -> Operation {
+/// Returns an operation of a conversation.
+pub(crate) fn operation(conversation: ConversationKey, seq: u64) -> Operation {
     Operation {
         conversation,
         seq,
         kind: "test".into(),
-        actor: "somebody".into(),
+        actor: "tester".into(),
         at: at(),
         detail: Detail::Kept("{}".into()),
         hash: tine_core::OperationHash(Digest::of(&seq.to_be_bytes())),
@@ -61,20 +61,20 @@ pub(crate) fn entry(conversation: ConversationKey, seq: u64) -> Operation {
     }
 }
 
-/// Adds so many entries to a conversation's log, in one transaction.
-pub(crate) fn log(store: &SqliteStore, key: ConversationKey, count: u64) {
+/// Adds operations to a conversation's log, in one transaction.
+pub(crate) fn add_operations(store: &SqliteStore, key: ConversationKey, count: u64) {
     store
         .write(Box::new(move |records| {
             for _ in 0..count {
                 let seq = records.last_operation(key)?.map_or(0, |last| last.seq) + 1;
-                records.insert_operation(&entry(key, seq))?;
+                records.insert_operation(&operation(key, seq))?;
             }
             Ok(Verdict::Commit)
         }))
         .unwrap();
 }
 
-pub(crate) fn operations(store: &SqliteStore) -> Vec<u64> {
+pub(crate) fn feed_seqs(store: &SqliteStore) -> Vec<u64> {
     let mut seen = Vec::new();
     store
         .read(&mut |records| {
@@ -98,36 +98,51 @@ pub(crate) fn titles(store: &SqliteStore) -> Vec<String> {
     titles
 }
 
-fn refused(folder: &Path, mode: OpenMode) -> StoreError {
+fn open_error(folder: &Path, mode: OpenMode) -> StoreError {
     SqliteStore::open_with(folder, OpenOptions { mode, vfs: None }).unwrap_err()
 }
 
 #[test]
-fn what_was_committed_is_there_after_reopening() {
+fn committed_records_survive_reopening() {
     let folder = Folder::new();
     add(&SqliteStore::open(&folder.path()).unwrap(), "c", "kept");
     assert_eq!(titles(&SqliteStore::open(&folder.path()).unwrap()), ["kept"]);
 }
 
 #[test]
-fn handles_in_one_folder_see_each_others_commits_at_once() {
+fn totals_report_the_size_of_the_database_and_its_log() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(&folder.path()).unwrap();
+    add(&store, "c", "title");
+    let length = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    let expected = length("tine.db") + length("tine.db-wal");
+    store
+        .read(&mut |records| {
+            assert_eq!(records.totals()?.disk_bytes, expected);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn handles_in_one_folder_see_each_others_commits_immediately() {
     let folder = Folder::new();
     let one = SqliteStore::open(&folder.path()).unwrap();
     let other = SqliteStore::open(&folder.path()).unwrap();
     let key = add(&one, "c", "title");
     assert_eq!(titles(&other), ["title"]);
     for _ in 0..50 {
-        log(&one, key, 1);
-        log(&other, key, 1);
+        add_operations(&one, key, 1);
+        add_operations(&other, key, 1);
     }
-    assert_eq!(operations(&one), (1..=100).collect::<Vec<_>>());
-    assert_eq!(operations(&other), operations(&one));
+    assert_eq!(feed_seqs(&one), (1..=100).collect::<Vec<_>>());
+    assert_eq!(feed_seqs(&other), feed_seqs(&one));
 }
 
 #[test]
-fn look_ups_hold_while_entries_go_from_the_log_to_the_tables_under_several_handles() {
-    // More operations than are kept in memory, written by two handles in turns, with a third that
-    // only looks: each must find every number, whoever moved the tables forward.
+fn look_ups_work_while_several_handles_flush_the_pending_index() {
+    // More operations than the pending index holds, written by two handles in turn and read by a
+    // third: each must find every number, no matter which handle flushed.
     let folder = Folder::new();
     let writers = [0, 1].map(|_| SqliteStore::open(&folder.path()).unwrap());
     let reader = SqliteStore::open(&folder.path()).unwrap();
@@ -135,7 +150,7 @@ fn look_ups_hold_while_entries_go_from_the_log_to_the_tables_under_several_handl
     let mut expected = 0;
     for round in 0..9_u64 {
         let count = 2_500 + round;
-        log(&writers[usize::try_from(round % 2).unwrap()], key, count);
+        add_operations(&writers[usize::try_from(round % 2).unwrap()], key, count);
         expected += count;
         for store in [&reader, &writers[0], &writers[1]] {
             store
@@ -160,19 +175,19 @@ fn look_ups_hold_while_entries_go_from_the_log_to_the_tables_under_several_handl
 }
 
 #[test]
-fn a_reader_keeps_its_snapshot_while_others_write_and_move_the_tables_forward() {
+fn a_reader_keeps_its_snapshot_while_others_write_and_flush() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.path()).unwrap();
     let key = add(&store, "c", "title");
     for _ in 0..10 {
-        log(&store, key, 1);
+        add_operations(&store, key, 1);
     }
     store
         .read(&mut |records| {
             assert_eq!(records.last_operation(key)?.unwrap().seq, 10);
-            // Three times as much as is kept in memory comes in behind this reader's back.
+            // Three times as many operations as the pending index holds are added during this read.
             for _ in 0..3 {
-                log(&store, key, 9_000);
+                add_operations(&store, key, 9_000);
                 assert_eq!(records.last_operation(key)?.unwrap().seq, 10);
                 assert!(records.operation(key, 10)?.is_some());
                 assert!(records.operation(key, 11)?.is_none());
@@ -183,7 +198,7 @@ fn a_reader_keeps_its_snapshot_while_others_write_and_move_the_tables_forward() 
 }
 
 #[test]
-fn a_backup_of_a_store_in_use_is_a_store() {
+fn a_backup_of_an_open_store_can_be_opened() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.path()).unwrap();
     add(&store, "c", "kept");
@@ -195,7 +210,7 @@ fn a_backup_of_a_store_in_use_is_a_store() {
 }
 
 #[test]
-fn what_is_scrubbed_is_in_no_file() {
+fn scrubbing_removes_deleted_text_from_every_file() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.path()).unwrap();
     let key = add(&store, "c", "a needle in a haystack");
@@ -216,44 +231,44 @@ fn what_is_scrubbed_is_in_no_file() {
 }
 
 #[test]
-fn what_is_not_a_store_is_refused_and_left_alone() {
+fn folders_and_files_that_are_not_a_store_are_rejected_unchanged() {
     let folder = Folder::new();
-    assert!(matches!(refused(&folder.path(), OpenMode::Existing), StoreError::Missing { .. }));
-    assert!(!folder.path().exists(), "looking does not make one");
+    assert!(matches!(open_error(&folder.path(), OpenMode::Existing), StoreError::Missing { .. }));
+    assert!(!folder.path().exists(), "rejecting does not create a folder");
 
     std::fs::create_dir(folder.path()).unwrap();
     std::fs::write(folder.path().join("letter.txt"), "Dear").unwrap();
     for mode in [OpenMode::Create, OpenMode::Existing] {
-        assert!(matches!(refused(&folder.path(), mode), StoreError::NotAStore { .. }));
+        assert!(matches!(open_error(&folder.path(), mode), StoreError::NotAStore { .. }));
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let file = folder.path().join("letter.txt");
-    assert!(matches!(refused(&file, OpenMode::Create), StoreError::NotAStore { .. }));
+    assert!(matches!(open_error(&file, OpenMode::Create), StoreError::NotAStore { .. }));
 
     let other = Folder::new();
     std::fs::create_dir(other.path()).unwrap();
     std::fs::write(other.path().join("tine.db"), vec![7; 10_000]).unwrap();
-    assert!(matches!(refused(&other.path(), OpenMode::Create), StoreError::NotAStore { .. }));
+    assert!(matches!(open_error(&other.path(), OpenMode::Create), StoreError::NotAStore { .. }));
     assert_eq!(std::fs::read(other.path().join("tine.db")).unwrap(), vec![7; 10_000]);
 }
 
 #[test]
-fn a_database_of_another_program_and_a_newer_format_are_refused() {
+fn a_newer_format_and_a_database_of_another_program_are_rejected() {
     let folder = Folder::new();
     drop(SqliteStore::open(&folder.path()).unwrap());
     let database = rusqlite::Connection::open(folder.path().join("tine.db")).unwrap();
     database.pragma_update(None, "user_version", 999).unwrap();
-    let error = refused(&folder.path(), OpenMode::Create);
+    let error = open_error(&folder.path(), OpenMode::Create);
     assert!(matches!(error, StoreError::NewerFormat { found: 999, .. }), "{error}");
     database.pragma_update(None, "user_version", 1).unwrap();
     database.pragma_update(None, "application_id", 42).unwrap();
-    let error = refused(&folder.path(), OpenMode::Create);
+    let error = open_error(&folder.path(), OpenMode::Create);
     assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
 }
 
 #[test]
-fn what_was_cut_off_before_there_was_a_log_is_taken_back_and_not_called_damage() {
-    // Somebody writes the first pages of a database; meanwhile the power goes.
+fn a_creation_interrupted_before_the_switch_to_a_log_is_rolled_back() {
+    // A power loss while the first pages of a database are written.
     let (making, folder) = (Folder::new(), Folder::new());
     std::fs::create_dir(making.path()).unwrap();
     let database = rusqlite::Connection::open(making.path().join("tine.db")).unwrap();
@@ -269,12 +284,12 @@ fn what_was_cut_off_before_there_was_a_log_is_taken_back_and_not_called_damage()
     drop(database);
     let torn = std::fs::File::options().write(true).open(folder.path().join("tine.db")).unwrap();
     torn.set_len(60).unwrap();
-    // SQLite has to say what is in it once it is whole again: a table that is not Tine's.
-    let error = refused(&folder.path(), OpenMode::Create);
+    // SQLite rolls it back, and the result has a table that is not Tine's.
+    let error = open_error(&folder.path(), OpenMode::Create);
     assert!(error.to_string().contains("another program"), "{error}");
-    // Without the journal it stays as it is, and that is damage.
+    // Without the journal it cannot be rolled back: that is damage.
     torn.set_len(60).unwrap();
     std::fs::remove_file(folder.path().join("tine.db-journal")).ok();
-    let error = refused(&folder.path(), OpenMode::Create);
+    let error = open_error(&folder.path(), OpenMode::Create);
     assert!(error.to_string().contains("it is cut"), "{error}");
 }

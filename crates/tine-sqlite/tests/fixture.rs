@@ -1,4 +1,4 @@
-//! Stores in folders that vanish with the test.
+//! Stores in temporary folders.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -17,7 +17,7 @@ impl Folder {
         self.0.path().join("store")
     }
 
-    /// Opens the store and keeps the folder as long as it lives.
+    /// Opens the store; the folder is deleted after it is closed.
     pub(crate) fn open(self) -> Opened {
         Opened { store: SqliteStore::open(&self.path()).unwrap(), _folder: self }
     }
@@ -36,7 +36,7 @@ impl Deref for Opened {
     }
 }
 
-/// Every byte of every file below a folder.
+/// Returns the bytes of every file in a folder.
 pub(crate) fn all_bytes(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

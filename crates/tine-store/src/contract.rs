@@ -1,8 +1,8 @@
-//! What every store must do, checked through the trait alone.
+//! The contract suite: what every store must do, checked through the public traits.
 //!
-//! Each check is a function over a store that opens empty; [`contract_tests!`] makes a test of
-//! each. A store that passes keeps records, finds them again and changes them all together or not
-//! at all. The rules of the tree are not checked here: they live above.
+//! Each check is a function over an empty store; [`contract_tests!`] generates a test for each. A
+//! store that passes keeps records, finds them and changes them atomically. The rules of the tree
+//! belong to the engine and are not checked here.
 
 #![allow(clippy::unwrap_used)] // This is test code, though other crates call it.
 
@@ -29,8 +29,8 @@ mod search;
 pub use families::*;
 pub use search::*;
 
-/// Makes one test for each check of the contract. Takes an expression that opens an
-/// empty store and borrows it.
+/// Generates one test for each check of the contract. Takes an expression that opens an empty store
+/// and borrows it.
 #[macro_export]
 macro_rules! contract_tests {
     ($open:expr) => {
@@ -38,31 +38,31 @@ macro_rules! contract_tests {
             a_transaction_reads_its_own_writes
             a_rollback_leaves_nothing
             an_error_leaves_nothing
-            a_panic_leaves_nothing_and_the_store_goes_on
-            a_record_comes_back_as_it_was_stored
+            a_panic_leaves_nothing_and_the_store_keeps_working
+            a_record_is_read_as_it_was_stored
             a_scan_ends_with_its_segment
-            large_bodies_come_back_and_are_erased_with_their_last_holder
-            many_large_bodies_come_back_in_order
+            large_bodies_are_read_back_and_erased_with_their_last_holder
+            many_large_bodies_are_read_in_order
             hashes_are_found_by_range_in_order
             ids_are_found_only_in_their_project
-            ids_that_begin_alike_are_told_apart
-            forks_are_listed_in_the_order_in_which_they_were_made
+            ids_with_a_common_prefix_are_distinguished
+            forks_are_listed_in_order_of_creation
             branches_are_found_by_name_and_by_id_and_renamed
             bookmarks_are_listed_in_order_of_name_page_by_page
             operations_are_listed_by_number_and_fed_in_order_of_commit
             a_key_is_found_only_in_its_project
-            hidden_runs_and_splits_come_and_go
+            hidden_runs_and_splits_can_be_added_and_removed
             packing_is_invisible
             writers_in_many_threads_lose_nothing
             a_neighbour_that_rolls_back_takes_nothing_with_it
-            the_feed_ends_with_the_newest_operation_which_names_the_turns_it_made
-            a_search_names_every_turn_that_says_it_and_no_other_project
-            an_index_goes_forward_all_together_or_not_at_all
-            records_are_listed_in_order_of_key_each_family_by_itself
+            the_feed_ends_with_the_newest_operation_and_lists_its_turns
+            a_search_finds_every_matching_turn_of_its_project_only
+            index_updates_are_atomic
+            records_of_each_family_are_listed_in_order_of_key
             a_record_is_replaced_and_removed_and_a_rollback_keeps_it
             indexes_follow_their_records
             an_index_lists_each_date_and_each_run_that_is_due
-            pieces_of_a_source_come_back_and_go_together
+            pieces_of_a_source_are_read_back_and_removed_together
         }
     };
     (@each $open:expr, $($check:ident)*) => {
@@ -73,15 +73,15 @@ macro_rules! contract_tests {
     };
 }
 
-/// A small world to put records into.
-struct World {
+/// Makes records with distinct ids.
+struct RecordFactory {
     ids: IdSource,
     at: Timestamp,
 }
 
-impl World {
+impl RecordFactory {
     fn new() -> Self {
-        World { ids: IdSource::default(), at: Timestamp::from_millis(1_700_000_000_000) }
+        RecordFactory { ids: IdSource::default(), at: Timestamp::from_millis(1_700_000_000_000) }
     }
 
     fn turn_id(&mut self) -> TurnId {
@@ -189,7 +189,7 @@ fn commit<T: Send + 'static>(
     receive.recv().expect("the closure ran")
 }
 
-fn look<T>(store: &dyn Store, body: impl Fn(&dyn Read) -> Result<T>) -> T {
+fn read_store<T>(store: &dyn Store, body: impl Fn(&dyn Read) -> Result<T>) -> T {
     let mut answer = None;
     store
         .read(&mut |records| {
@@ -209,10 +209,10 @@ fn collect(records: &dyn Read, segment: SegmentNo, from: u32, to: u32) -> Result
     Ok(turns)
 }
 
-/// Adds a chain of turns in a segment of its own.
+/// Adds a chain of turns in a new segment.
 fn chain(
     records: &mut dyn Write,
-    world: &mut World,
+    factory: &mut RecordFactory,
     conversation: ConversationKey,
     parent: Option<&Turn>,
     bodies: &[Body],
@@ -223,18 +223,18 @@ fn chain(
     for (index, body) in (0..).zip(bodies) {
         let above = made.last().or(parent).cloned();
         let turn =
-            world.turn(TurnLoc { segment, index }, depth + index, above.as_ref(), body.clone());
+            factory.turn(TurnLoc { segment, index }, depth + index, above.as_ref(), body.clone());
         records.insert_turn(conversation, &turn)?;
         made.push(turn);
     }
     Ok(made)
 }
 
-/// A closure sees what it has written before it is committed.
+/// A job reads its own writes before they are committed.
 pub fn a_transaction_reads_its_own_writes(store: &dyn Store) {
     commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let turns = chain(records, &mut World::new(), key, None, &[text("a")])?;
+        let turns = chain(records, &mut RecordFactory::new(), key, None, &[text("a")])?;
         assert_eq!(records.turn(turns[0].loc)?.as_ref(), Some(&turns[0]));
         assert_eq!(records.find_turn(&project("p"), &turns[0].id)?, Some((key, turns[0].loc)));
         Ok(())
@@ -242,23 +242,23 @@ pub fn a_transaction_reads_its_own_writes(store: &dyn Store) {
 }
 
 fn nothing_was_stored(store: &dyn Store) {
-    let totals = look(store, |records| records.totals());
+    let totals = read_store(store, |records| records.totals());
     assert_eq!((totals.projects, totals.conversations, totals.turns), (0, 0, 0));
 }
 
-/// A verdict to roll back takes everything back.
+/// [`Verdict::Rollback`] undoes all writes of a job.
 pub fn a_rollback_leaves_nothing(store: &dyn Store) {
     store
         .write(Box::new(move |records| {
             let key = conversation(records, "p", "c")?;
-            chain(records, &mut World::new(), key, None, &[text("a")])?;
+            chain(records, &mut RecordFactory::new(), key, None, &[text("a")])?;
             Ok(Verdict::Rollback)
         }))
         .unwrap();
     nothing_was_stored(store);
 }
 
-/// An error takes everything back and reaches the caller.
+/// An error undoes all writes of a job and is returned to the caller.
 pub fn an_error_leaves_nothing(store: &dyn Store) {
     let outcome = store.write(Box::new(move |records| {
         conversation(records, "p", "c")?;
@@ -268,8 +268,8 @@ pub fn an_error_leaves_nothing(store: &dyn Store) {
     nothing_was_stored(store);
 }
 
-/// A panic takes everything back, and later calls work.
-pub fn a_panic_leaves_nothing_and_the_store_goes_on(store: &dyn Store) {
+/// A panic undoes all writes of a job, and later calls work.
+pub fn a_panic_leaves_nothing_and_the_store_keeps_working(store: &dyn Store) {
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         store.write(Box::new(move |records| {
             conversation(records, "p", "c")?;
@@ -279,17 +279,17 @@ pub fn a_panic_leaves_nothing_and_the_store_goes_on(store: &dyn Store) {
     assert!(panicked.is_err());
     nothing_was_stored(store);
     commit(store, move |records| conversation(records, "p", "c"));
-    assert_eq!(look(store, |records| records.totals()).conversations, 1);
+    assert_eq!(read_store(store, |records| records.totals()).conversations, 1);
 }
 
-/// Every field of every record survives.
-pub fn a_record_comes_back_as_it_was_stored(store: &dyn Store) {
+/// Every field of every record is kept.
+pub fn a_record_is_read_as_it_was_stored(store: &dyn Store) {
     let mut expected = Vec::new();
     let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let world = &mut World::new();
-        let turns = chain(records, world, key, None, &[text("a\u{0}\u{1f338}"), text("b")])?;
-        let mut odd = world.turn(
+        let factory = &mut RecordFactory::new();
+        let turns = chain(records, factory, key, None, &[text("a\u{0}\u{1f338}"), text("b")])?;
+        let mut odd = factory.turn(
             turns[1].loc.next(),
             3,
             Some(&turns[1]),
@@ -309,37 +309,40 @@ pub fn a_record_comes_back_as_it_was_stored(store: &dyn Store) {
         Ok((key, vec![turns[0].clone(), turns[1].clone(), odd]))
     });
     for turn in &turns {
-        expected.push(look(store, |records| records.turn(turn.loc)).unwrap());
+        expected.push(read_store(store, |records| records.turn(turn.loc)).unwrap());
     }
     assert_eq!(expected, turns);
-    let found = look(store, |records| records.conversation_by_key(key)).unwrap();
+    let found = read_store(store, |records| records.conversation_by_key(key)).unwrap();
     assert_eq!(found.root.unwrap().system_prompt.as_deref(), Some("Be brief."));
-    assert_eq!(look(store, |records| records.last_index(turns[0].loc.segment)), 2);
+    assert_eq!(read_store(store, |records| records.last_index(turns[0].loc.segment)), 2);
     let metadata = Metadata { title: Some("other".into()), ..Metadata::default() };
     let (loc, wanted) = (turns[0].loc, metadata.clone());
     commit(store, move |records| records.set_metadata(loc, &wanted));
-    assert_eq!(look(store, |records| records.turn(turns[0].loc)).unwrap().metadata, metadata);
+    assert_eq!(read_store(store, |records| records.turn(turns[0].loc)).unwrap().metadata, metadata);
 }
 
-/// However far a scan is asked to go, it stays in its segment.
+/// A scan does not go beyond its segment, whatever its bounds.
 pub fn a_scan_ends_with_its_segment(store: &dyn Store) {
     let (first, second) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let world = &mut World::new();
+        let factory = &mut RecordFactory::new();
         let bodies = [text("a"), text("b"), text("c")];
-        let first = chain(records, world, key, None, &bodies)?;
-        let second = chain(records, world, key, Some(&first[0]), &bodies)?;
+        let first = chain(records, factory, key, None, &bodies)?;
+        let second = chain(records, factory, key, Some(&first[0]), &bodies)?;
         Ok((first, second))
     });
-    let scan = |from, to| look(store, |records| collect(records, first[0].loc.segment, from, to));
+    let scan =
+        |from, to| read_store(store, |records| collect(records, first[0].loc.segment, from, to));
     assert_eq!(scan(0, u32::MAX), first);
     assert_eq!(scan(1, 1), first[1..=1]);
     assert_eq!(scan(2, 1), []);
     assert_eq!(scan(3, u32::MAX), []);
-    let other = look(store, |records| collect(records, second[0].loc.segment, 0, u32::MAX));
+    let other = read_store(store, |records| collect(records, second[0].loc.segment, 0, u32::MAX));
     assert_eq!(other, second);
     let mut seen = 0;
-    look(store, |records| records.turns(first[0].loc.segment, 0, u32::MAX, &mut |_| Ok(false)));
+    read_store(store, |records| {
+        records.turns(first[0].loc.segment, 0, u32::MAX, &mut |_| Ok(false))
+    });
     store
         .read(&mut |records| {
             records.turns(first[0].loc.segment, 0, u32::MAX, &mut |_| {
@@ -351,8 +354,8 @@ pub fn a_scan_ends_with_its_segment(store: &dyn Store) {
     assert_eq!(seen, 2, "a visitor that has seen enough is not asked again");
 }
 
-/// Also where the same body is held more than once, and by turns far apart.
-pub fn many_large_bodies_come_back_in_order(store: &dyn Store) {
+/// Bodies may be shared, also by turns far apart.
+pub fn many_large_bodies_are_read_in_order(store: &dyn Store) {
     let bodies: Vec<Body> = (0..60)
         .map(|nth| match nth % 3 {
             0 => text(format!("small {nth}")),
@@ -362,50 +365,51 @@ pub fn many_large_bodies_come_back_in_order(store: &dyn Store) {
         .collect();
     let turns = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let turns = chain(records, &mut World::new(), key, None, &bodies)?;
+        let turns = chain(records, &mut RecordFactory::new(), key, None, &bodies)?;
         records.insert_operation(&operation(key, 1, None))?;
         Ok(turns)
     });
     let segment = turns[0].loc.segment;
     for (from, to) in [(0, 59), (7, 31), (58, 59)] {
-        let found = look(store, |records| collect(records, segment, from, to));
+        let found = read_store(store, |records| collect(records, segment, from, to));
         assert_eq!(found, turns[from as usize..=to as usize], "from {from} to {to}");
     }
 }
 
-/// A body of any size is kept, and gone when nobody holds it any more.
-pub fn large_bodies_come_back_and_are_erased_with_their_last_holder(store: &dyn Store) {
+/// A body of any size is kept, and erased when no turn holds it any more.
+pub fn large_bodies_are_read_back_and_erased_with_their_last_holder(store: &dyn Store) {
     let large = "word ".repeat(20_000);
     let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let bodies = [text(large.clone()), text(large.clone()), text("small"), text("small")];
-        Ok((key, chain(records, &mut World::new(), key, None, &bodies)?))
+        Ok((key, chain(records, &mut RecordFactory::new(), key, None, &bodies)?))
     });
-    let read = |turn: &Turn| look(store, |records| records.turn(turn.loc)).unwrap();
-    assert_eq!(read(&turns[1]), turns[1]);
-    let twins = |turn: &Turn| look(store, |records| records.same_content(turn.loc, 10));
-    assert_eq!(twins(&turns[0]), [(key, turns[1].loc)]);
-    assert_eq!(twins(&turns[2]), [(key, turns[3].loc)]);
+    let read_turn = |turn: &Turn| read_store(store, |records| records.turn(turn.loc)).unwrap();
+    assert_eq!(read_turn(&turns[1]), turns[1]);
+    let same_content =
+        |turn: &Turn| read_store(store, |records| records.same_content(turn.loc, 10));
+    assert_eq!(same_content(&turns[0]), [(key, turns[1].loc)]);
+    assert_eq!(same_content(&turns[2]), [(key, turns[3].loc)]);
     let digest = Digest::of(b"what is left");
     let (first, second) = (turns[0].loc, turns[1].loc);
     commit(store, move |records| records.purge_turn(first, &digest));
-    assert_eq!(read(&turns[0]).content, Content::Purged(digest));
-    assert_eq!(read(&turns[1]), turns[1], "another holder keeps it");
+    assert_eq!(read_turn(&turns[0]).content, Content::Purged(digest));
+    assert_eq!(read_turn(&turns[1]), turns[1], "another holder keeps it");
     commit(store, move |records| records.purge_turn(second, &digest));
-    assert_eq!(read(&turns[1]).content, Content::Purged(digest));
+    assert_eq!(read_turn(&turns[1]).content, Content::Purged(digest));
     store.scrub().unwrap();
-    assert_eq!(read(&turns[2]), turns[2]);
+    assert_eq!(read_turn(&turns[2]), turns[2]);
 }
 
-/// Prefix look-ups are ranges of hashes.
+/// Prefix read-ups are ranges of hashes.
 pub fn hashes_are_found_by_range_in_order(store: &dyn Store) {
     let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let bodies: Vec<Body> = (0..50).map(|number| text(number.to_string())).collect();
-        Ok((key, chain(records, &mut World::new(), key, None, &bodies)?))
+        Ok((key, chain(records, &mut RecordFactory::new(), key, None, &bodies)?))
     });
     let find = |low: [u8; 32], high: [u8; 32], limit| {
-        look(store, |records| records.find_hashes(key, &Digest(low), &Digest(high), limit))
+        read_store(store, |records| records.find_hashes(key, &Digest(low), &Digest(high), limit))
     };
     let mut sorted = turns.clone();
     sorted.sort_by_key(|turn| turn.hash);
@@ -427,19 +431,19 @@ pub fn ids_are_found_only_in_their_project(store: &dyn Store) {
     let (one, other, id) = commit(store, move |records| {
         let one = conversation(records, "p", "c")?;
         let other = conversation(records, "q", "c")?;
-        let first = chain(records, &mut World::new(), one, None, &[text("a")])?;
-        let second = chain(records, &mut World::new(), other, None, &[text("a")])?;
+        let first = chain(records, &mut RecordFactory::new(), one, None, &[text("a")])?;
+        let second = chain(records, &mut RecordFactory::new(), other, None, &[text("a")])?;
         assert_eq!(first[0].id, second[0].id);
         Ok((first[0].loc, second[0].loc, first[0].id))
     });
-    let find = |name| look(store, |records| records.find_turn(&project(name), &id));
+    let find = |name| read_store(store, |records| records.find_turn(&project(name), &id));
     assert_eq!(find("p").unwrap().1, one);
     assert_eq!(find("q").unwrap().1, other);
     assert_eq!(find("r"), None);
 }
 
-/// Ids of one moment have much in common, and so may others.
-pub fn ids_that_begin_alike_are_told_apart(store: &dyn Store) {
+/// Ids of the same millisecond share a prefix, and so may others.
+pub fn ids_with_a_common_prefix_are_distinguished(store: &dyn Store) {
     let id = |last: u8| {
         let mut bytes = [7; 16];
         bytes[15] = last;
@@ -448,11 +452,11 @@ pub fn ids_that_begin_alike_are_told_apart(store: &dyn Store) {
     let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
         let segment = records.insert_segment(key, None, 1)?;
-        let (world, mut turns) = (&mut World::new(), Vec::<Turn>::new());
+        let (factory, mut turns) = (&mut RecordFactory::new(), Vec::<Turn>::new());
         for index in 0..3 {
             let loc = TurnLoc { segment, index: u32::from(index) };
             let depth = u32::from(index) + 1;
-            let mut turn = world.turn(loc, depth, turns.last(), text("a"));
+            let mut turn = factory.turn(loc, depth, turns.last(), text("a"));
             turn.id = id(index);
             records.insert_turn(key, &turn)?;
             turns.push(turn);
@@ -461,7 +465,7 @@ pub fn ids_that_begin_alike_are_told_apart(store: &dyn Store) {
         Ok((key, turns))
     });
     let check = || {
-        let find = |id| look(store, |records| records.find_turn(&project("p"), &id));
+        let find = |id| read_store(store, |records| records.find_turn(&project("p"), &id));
         for turn in &turns {
             assert_eq!(find(turn.id), Some((key, turn.loc)));
         }
@@ -474,29 +478,29 @@ pub fn ids_that_begin_alike_are_told_apart(store: &dyn Store) {
     check();
 }
 
-/// Forks of the root, of a turn, and behind a turn.
-pub fn forks_are_listed_in_the_order_in_which_they_were_made(store: &dyn Store) {
+/// Lists forks of the root, of a turn, and from a turn on.
+pub fn forks_are_listed_in_order_of_creation(store: &dyn Store) {
     let (key, trunk, twigs) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let world = &mut World::new();
-        let trunk = chain(records, world, key, None, &[text("a"), text("b"), text("c")])?;
+        let factory = &mut RecordFactory::new();
+        let trunk = chain(records, factory, key, None, &[text("a"), text("b"), text("c")])?;
         let mut twigs = Vec::new();
         for (parent, word) in [(Some(1), "x"), (Some(0), "y"), (Some(1), "z"), (None, "r")] {
             let parent = parent.map(|at: usize| &trunk[at]);
-            twigs.push(chain(records, world, key, parent, &[text(word)])?[0].loc.segment);
+            twigs.push(chain(records, factory, key, parent, &[text(word)])?[0].loc.segment);
         }
         Ok((key, trunk, twigs))
     });
     let forks = |parent| {
-        let found = look(store, |records| records.forks(key, parent));
+        let found = read_store(store, |records| records.forks(key, parent));
         found.iter().map(|segment| segment.no).collect::<Vec<_>>()
     };
     assert_eq!(forks(Some(trunk[1].loc)), [twigs[0], twigs[2]]);
     assert_eq!(forks(Some(trunk[2].loc)), []);
     assert_eq!(forks(None), [trunk[0].loc.segment, twigs[3]]);
-    let behind = look(store, |records| records.forks_from(key, trunk[1].loc));
+    let behind = read_store(store, |records| records.forks_from(key, trunk[1].loc));
     assert_eq!(behind.iter().map(|segment| segment.no).collect::<Vec<_>>(), [twigs[0], twigs[2]]);
-    let all = look(store, |records| records.segments(key));
+    let all = read_store(store, |records| records.segments(key));
     assert_eq!(all.iter().map(|extent| extent.turns).collect::<Vec<_>>(), [3, 1, 1, 1, 1]);
     assert_eq!(all[1].segment.parent, Some(trunk[1].loc));
     assert_eq!(all[1].segment.base_depth, 3);
@@ -506,24 +510,25 @@ pub fn forks_are_listed_in_the_order_in_which_they_were_made(store: &dyn Store) 
 pub fn branches_are_found_by_name_and_by_id_and_renamed(store: &dyn Store) {
     let branch = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let world = &mut World::new();
-        let turns = chain(records, world, key, None, &[text("a")])?;
-        let branch = world.branch(key, "main", None);
+        let factory = &mut RecordFactory::new();
+        let turns = chain(records, factory, key, None, &[text("a")])?;
+        let branch = factory.branch(key, "main", None);
         records.put_branch(&branch)?;
         let moved = Branch { tip: Some(turns[0].loc), version: 2, ..branch };
         records.put_branch(&moved)?;
         Ok(moved)
     });
     let key = branch.conversation;
-    let named = |name| look(store, |records| records.branch(key, &Name::from_stored(name)));
-    let by_id = |owner| look(store, |records| records.branch_by_id(&project(owner), &branch.id));
+    let named = |name| read_store(store, |records| records.branch(key, &Name::from_stored(name)));
+    let by_id =
+        |owner| read_store(store, |records| records.branch_by_id(&project(owner), &branch.id));
     assert_eq!(named("main"), Some(branch.clone()));
     assert_eq!((by_id("p"), by_id("q")), (Some(branch.clone()), None));
     let renamed = Branch { name: Name::from_stored("other"), version: 3, ..branch.clone() };
     let wanted = renamed.clone();
     commit(store, move |records| records.put_branch(&wanted));
     assert_eq!((named("main"), named("other")), (None, Some(renamed.clone())));
-    assert_eq!(look(store, |records| records.branches(key)), [renamed]);
+    assert_eq!(read_store(store, |records| records.branches(key)), [renamed]);
     commit(store, move |records| records.delete_branch(key, &branch.id));
     assert_eq!(named("other"), None);
 }
@@ -533,7 +538,7 @@ pub fn bookmarks_are_listed_in_order_of_name_page_by_page(store: &dyn Store) {
     let names = ["Zebra", "apple", "äpfel", "東京"];
     commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let turns = chain(records, &mut World::new(), key, None, &[text("a")])?;
+        let turns = chain(records, &mut RecordFactory::new(), key, None, &[text("a")])?;
         for name in ["東京", "apple", "äpfel", "Zebra"] {
             records.put_bookmark(&Bookmark {
                 project: project("p"),
@@ -547,7 +552,8 @@ pub fn bookmarks_are_listed_in_order_of_name_page_by_page(store: &dyn Store) {
     });
     let page = |after: Option<&str>, limit| {
         let after = after.map(Name::from_stored);
-        let found = look(store, |records| records.bookmarks(&project("p"), after.as_ref(), limit));
+        let found =
+            read_store(store, |records| records.bookmarks(&project("p"), after.as_ref(), limit));
         found.iter().map(|mark| mark.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 10), names);
@@ -558,7 +564,7 @@ pub fn bookmarks_are_listed_in_order_of_name_page_by_page(store: &dyn Store) {
     assert_eq!(page(None, 2), ["Zebra", "äpfel"]);
 }
 
-/// Numbers count within a conversation; the feed runs over all of them.
+/// Operations are numbered within a conversation; the feed covers all conversations.
 pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn Store) {
     let (one, other) = commit(store, move |records| {
         Ok((conversation(records, "p", "c")?, conversation(records, "p", "d")?))
@@ -576,24 +582,24 @@ pub fn operations_are_listed_by_number_and_fed_in_order_of_commit(store: &dyn St
         })
         .unwrap();
     assert_eq!(seen, [2, 3]);
-    let last = look(store, |records| records.last_operation(one)).unwrap();
+    let last = read_store(store, |records| records.last_operation(one)).unwrap();
     assert_eq!(last.seq, 3);
-    assert_eq!(look(store, |records| records.changed_at(one)), Some(last.at));
-    assert_eq!(look(store, |records| records.log_end(one)), Some((last.seq, last.hash)));
-    let fed = look(store, |records| records.feed(FeedPosition(0), 100));
+    assert_eq!(read_store(store, |records| records.changed_at(one)), Some(last.at));
+    assert_eq!(read_store(store, |records| records.log_end(one)), Some((last.seq, last.hash)));
+    let fed = read_store(store, |records| records.feed(FeedPosition(0), 100));
     let order: Vec<_> = fed.iter().map(|(_, found)| (found.conversation, found.seq)).collect();
     assert_eq!(order, [(one, 1), (other, 1), (one, 2), (one, 3), (other, 2)]);
-    let rest = look(store, |records| records.feed(fed[2].0, 1));
+    let rest = read_store(store, |records| records.feed(fed[2].0, 1));
     assert_eq!(rest, fed[3..4]);
     commit(store, move |records| {
         records.set_undone(one, 2, true)?;
         records.purge_operation(one, 2)
     });
-    let purged = look(store, |records| records.operation(one, 2)).unwrap();
+    let purged = read_store(store, |records| records.operation(one, 2)).unwrap();
     assert_eq!((purged.undone, purged.detail), (true, Detail::Purged(Digest::of(b"{}"))));
 }
 
-/// Keys belong to the project.
+/// Idempotency keys belong to a project.
 pub fn a_key_is_found_only_in_its_project(store: &dyn Store) {
     commit(store, move |records| {
         let one = conversation(records, "p", "c")?;
@@ -602,19 +608,25 @@ pub fn a_key_is_found_only_in_its_project(store: &dyn Store) {
         records.insert_operation(&operation(other, 1, Some("k")))?;
         records.insert_operation(&operation(other, 2, Some("l")))
     });
-    let find = |owner, key: &str| look(store, |records| records.idempotent(&project(owner), key));
+    let find =
+        |owner, key: &str| read_store(store, |records| records.idempotent(&project(owner), key));
     assert_eq!(find("p", "k").unwrap().seq, 1);
     assert_ne!(find("p", "k").unwrap().conversation, find("q", "k").unwrap().conversation);
     assert_eq!((find("p", "l"), find("q", "l").unwrap().seq), (None, 2));
     assert_eq!(find("r", "k"), None);
 }
 
-/// What is shown is a matter of records that can be taken away again.
-pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
+/// Hidden runs and splits are records that can be removed again.
+pub fn hidden_runs_and_splits_can_be_added_and_removed(store: &dyn Store) {
     let (key, turns) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let turns =
-            chain(records, &mut World::new(), key, None, &[text("a"), text("b"), text("c")])?;
+        let turns = chain(
+            records,
+            &mut RecordFactory::new(),
+            key,
+            None,
+            &[text("a"), text("b"), text("c")],
+        )?;
         records.insert_operation(&operation(key, 1, None))?;
         records.insert_operation(&operation(key, 2, None))?;
         Ok((key, turns))
@@ -642,53 +654,53 @@ pub fn hidden_runs_and_splits_come_and_go(store: &dyn Store) {
         records.insert_hidden(&second)?;
         records.insert_split(&split)
     });
-    assert_eq!(look(store, |records| records.hidden(key)), [first, second]);
-    assert_eq!(look(store, |records| records.hidden_in(key, segment)).len(), 2);
-    assert_eq!(look(store, |records| records.hidden_in(key, SegmentNo(999))), []);
-    assert_eq!(look(store, |records| records.splits(key)), [split]);
+    assert_eq!(read_store(store, |records| records.hidden(key)), [first, second]);
+    assert_eq!(read_store(store, |records| records.hidden_in(key, segment)).len(), 2);
+    assert_eq!(read_store(store, |records| records.hidden_in(key, SegmentNo(999))), []);
+    assert_eq!(read_store(store, |records| records.splits(key)), [split]);
     commit(store, move |records| {
         records.delete_hidden(key, 1)?;
         records.delete_split(key, turns[0].loc)
     });
-    assert_eq!(look(store, |records| records.hidden(key)), [second]);
-    assert_eq!(look(store, |records| records.splits(key)), []);
+    assert_eq!(read_store(store, |records| records.hidden(key)), [second]);
+    assert_eq!(read_store(store, |records| records.splits(key)), []);
 }
 
-/// Packed or not, every turn is read, found, changed and erased the same.
+/// Packed turns are read, found, changed and erased like others.
 pub fn packing_is_invisible(store: &dyn Store) {
     let large = "word ".repeat(20_000);
     let (key, turns, twig) = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let world = &mut World::new();
+        let factory = &mut RecordFactory::new();
         let mut bodies: Vec<Body> = (0..150).map(|number| text(number.to_string())).collect();
         bodies[70] = text(large.clone());
         bodies[71] = Body::Blocks("[{\"type\":\"x\"}]".into());
-        let turns = chain(records, world, key, None, &bodies)?;
-        let twig = chain(records, world, key, Some(&turns[80]), &[text("7"), text("twig")])?;
+        let turns = chain(records, factory, key, None, &bodies)?;
+        let twig = chain(records, factory, key, Some(&turns[80]), &[text("7"), text("twig")])?;
         records.insert_operation(&operation(key, 1, None))?;
         Ok((key, turns, twig))
     });
     let segment = turns[0].loc.segment;
     let check = |turns: &[Turn]| {
         for (from, to) in [(0, u32::MAX), (0, 63), (63, 64), (70, 71), (100, 149), (149, 149)] {
-            let found = look(store, |records| collect(records, segment, from, to));
+            let found = read_store(store, |records| collect(records, segment, from, to));
             let end = (to as usize + 1).min(turns.len());
             assert_eq!(found, turns[from as usize..end], "from {from} to {to}");
         }
         for turn in turns.iter().chain(&twig) {
             let (id, hash) = (turn.id, turn.hash.0);
-            look(store, |records| {
+            read_store(store, |records| {
                 assert_eq!(records.turn(turn.loc)?.as_ref(), Some(turn));
                 assert_eq!(records.find_turn(&project("p"), &id)?, Some((key, turn.loc)));
                 assert_eq!(records.find_hashes(key, &hash, &hash, 2)?, [turn.loc]);
                 Ok(())
             });
         }
-        let extents = look(store, |records| records.segments(key));
+        let extents = read_store(store, |records| records.segments(key));
         assert_eq!(extents.iter().map(|extent| extent.turns).collect::<Vec<_>>(), [150, 2]);
-        assert_eq!(look(store, |records| records.last_index(segment)), 149);
-        let twins = look(store, |records| records.same_content(turns[7].loc, 10));
-        assert_eq!(twins, [(key, twig[0].loc)]);
+        assert_eq!(read_store(store, |records| records.last_index(segment)), 149);
+        let same_content = read_store(store, |records| records.same_content(turns[7].loc, 10));
+        assert_eq!(same_content, [(key, twig[0].loc)]);
     };
     check(&turns);
     let recent = PackOptions { keep_recent: 20, shortest_run: 10 };
@@ -710,19 +722,20 @@ pub fn packing_is_invisible(store: &dyn Store) {
     changed[70].metadata = Metadata::default();
     store.pack(PackOptions::EVERYTHING).unwrap();
     check(&changed);
-    // The segment goes on behind what is packed.
+    // The segment grows after its packed turns.
     let last = changed[149].clone();
     let more = commit(store, move |records| {
-        let mut world = World { at: Timestamp::from_millis(1_800_000_000_000), ..World::new() };
-        let turn = world.turn(last.loc.next(), 151, Some(&last), text("more"));
+        let mut factory =
+            RecordFactory { at: Timestamp::from_millis(1_800_000_000_000), ..RecordFactory::new() };
+        let turn = factory.turn(last.loc.next(), 151, Some(&last), text("more"));
         records.insert_turn(key, &turn)?;
         Ok(turn)
     });
-    assert_eq!(look(store, |records| records.turn(more.loc)), Some(more));
-    assert_eq!(look(store, |records| records.last_index(segment)), 150);
+    assert_eq!(read_store(store, |records| records.turn(more.loc)), Some(more));
+    assert_eq!(read_store(store, |records| records.last_index(segment)), 150);
 }
 
-/// Eight threads count on one conversation's log; every number is there once.
+/// Eight threads add operations to one conversation; every number is used once.
 pub fn writers_in_many_threads_lose_nothing(store: &dyn Store) {
     const THREADS: usize = 8;
     const EACH: usize = 25;
@@ -739,13 +752,13 @@ pub fn writers_in_many_threads_lose_nothing(store: &dyn Store) {
             });
         }
     });
-    let fed = look(store, |records| records.feed(FeedPosition(0), 10_000));
+    let fed = read_store(store, |records| records.feed(FeedPosition(0), 10_000));
     let numbers: Vec<u64> = fed.iter().map(|(_, found)| found.seq).collect();
     let expected: Vec<u64> = (1..=(THREADS * EACH) as u64).collect();
     assert_eq!(numbers, expected);
 }
 
-/// Writers share a commit, not a fate.
+/// Jobs may share a commit; a rollback affects one job only.
 pub fn a_neighbour_that_rolls_back_takes_nothing_with_it(store: &dyn Store) {
     let key = commit(store, move |records| conversation(records, "p", "c"));
     let kept = AtomicUsize::new(0);
@@ -767,29 +780,29 @@ pub fn a_neighbour_that_rolls_back_takes_nothing_with_it(store: &dyn Store) {
             });
         }
     });
-    let last = look(store, |records| records.last_operation(key)).unwrap();
+    let last = read_store(store, |records| records.last_operation(key)).unwrap();
     assert_eq!(last.seq, kept.load(Ordering::SeqCst) as u64);
 }
 
 /// The end of the feed is the newest operation, and an operation lists its turns in runs.
-pub fn the_feed_ends_with_the_newest_operation_which_names_the_turns_it_made(store: &dyn Store) {
-    assert_eq!(look(store, |records| records.feed_end()), None);
+pub fn the_feed_ends_with_the_newest_operation_and_lists_its_turns(store: &dyn Store) {
+    assert_eq!(read_store(store, |records| records.feed_end()), None);
     let made = commit(store, move |records| {
         let key = conversation(records, "p", "c")?;
-        let world = &mut World::new();
-        let mut made = chain(records, world, key, None, &[text("a"), text("b"), text("c")])?;
-        made.extend(chain(records, world, key, Some(&made[0]), &[text("d")])?);
+        let factory = &mut RecordFactory::new();
+        let mut made = chain(records, factory, key, None, &[text("a"), text("b"), text("c")])?;
+        made.extend(chain(records, factory, key, Some(&made[0]), &[text("d")])?);
         records.insert_operation(&operation(key, 1, None))?;
         records.insert_operation(&operation(key, 2, None))?;
         Ok(made.iter().map(|turn| turn.loc).collect::<Vec<_>>())
     });
-    let fed = look(store, |records| records.feed(FeedPosition::default(), 10));
+    let fed = read_store(store, |records| records.feed(FeedPosition::default(), 10));
     let [(first, _), (last, _)] = fed[..] else { panic!("two operations: {fed:?}") };
-    let end = look(store, |records| records.feed_end()).unwrap();
+    let end = read_store(store, |records| records.feed_end()).unwrap();
     let hash = OperationHash(Digest::of(&2_u64.to_be_bytes()));
     assert_eq!(end, IndexMark { at: last, hash });
     let listed = |at| {
-        let runs = look(store, |records| records.made_by(at)).into_iter();
+        let runs = read_store(store, |records| records.made_by(at)).into_iter();
         let each = |(loc, count): (TurnLoc, u32)| {
             (0..count).map(move |n| TurnLoc { index: loc.index + n, ..loc })
         };

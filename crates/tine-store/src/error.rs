@@ -1,28 +1,28 @@
-//! What can go wrong underneath the rules.
+//! Errors of stores.
 
 use std::path::PathBuf;
 
 use tine_core::Kind;
 
-/// A failure of the store itself, as opposed to a request that the rules refuse.
+/// A failure of the store itself, as opposed to a request that the engine rejects.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is nothing at this place.
-    #[error("there is no store at {path}; `tine new` makes one")]
+    /// There is no store here.
+    #[error("there is no store at {path}")]
     Missing {
-        /// Where it was looked for.
+        /// The store's path.
         path: PathBuf,
     },
-    /// Something else lives there.
+    /// The path holds something else.
     #[error("{path} is not a Tine store ({why}); give a new or an empty folder")]
     NotAStore {
-        /// Where it was looked for.
+        /// The store's path.
         path: PathBuf,
-        /// How that was seen.
+        /// The evidence.
         why: String,
     },
-    /// Written by a later release.
+    /// The store was written by a later release.
     #[error(
         "the store at {path} has format {found}, and this release knows formats up to {known}; \
          install a newer release"
@@ -35,96 +35,93 @@ pub enum StoreError {
         /// The newest format that this release knows.
         known: i64,
     },
-    /// Somebody else holds the store for longer than anybody should.
+    /// Another program has locked the store for too long.
     #[error("the store is busy: another program has held it for {waited_ms} ms; try again")]
     Busy {
         /// How long this call waited.
         waited_ms: u64,
     },
-    /// Something needs the store for itself, and somebody has it open.
+    /// The call needs exclusive access, and the store is open.
     #[error("the store at {path} is in use; stop every program that has it open, and try again")]
     InUse {
         /// The store.
         path: PathBuf,
     },
-    /// A record is not what it must be.
-    #[error("the record {record} is damaged: {why}; `tine verify` lists all that is")]
+    /// A record is damaged.
+    #[error("the record {record} is damaged: {why}")]
     Corrupt {
-        /// Which one.
+        /// A description of the record.
         record: String,
-        /// How that was seen.
+        /// The evidence.
         why: String,
     },
-    /// A file of the store is not what it must be, and nothing in it can be relied on.
-    #[error(
-        "{path} is damaged: {why}; bring the whole folder back from a backup, or copy what is \
-         whole with `tine verify --repair NEW_FOLDER`"
-    )]
+    /// A file of the store is damaged, and nothing in it can be relied on.
+    #[error("{path} is damaged: {why}; restore the whole folder from a backup, or repair it")]
     DamagedFile {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// How that was seen.
+        /// The evidence.
         why: String,
     },
-    /// The disk is full. Nothing of the call was stored.
+    /// The disk is full. Nothing was stored.
     #[error("the disk is full; free some space and try again")]
     DiskFull,
-    /// An earlier write failed half-way and the outcome is unknown until the store is reopened.
+    /// An earlier commit failed, and its outcome is unknown until the store is reopened.
     #[error("the store stopped after a failed write ({why}); reopen it")]
     Stopped {
         /// The first failure.
         why: String,
     },
-    /// The store may not be changed.
+    /// The store is read-only.
     #[error("the store at {path} is read-only; change its permissions, or copy it elsewhere")]
     ReadOnly {
         /// The store.
         path: PathBuf,
     },
-    /// A store that is read without any right to write was changed by somebody who has it.
+    /// Another process changed the store while it was read without locks.
     #[error("the store was changed while it was read without write access; try again")]
     ChangedMeanwhile,
-    /// The database does not answer. Nothing of the call was stored.
+    /// The database does not answer. Nothing was stored.
     #[error("the database cannot be reached ({why}); nothing was stored; try again in a moment")]
     Unreachable {
-        /// What was seen.
+        /// The failure.
         why: String,
     },
-    /// The database went away in the middle of a commit and did not come back in time.
+    /// The connection was lost during a commit, and the database did not answer again in time.
     #[error(
         "the database went away before it said whether the call was stored ({why}); repeat it \
          with the same idempotency key"
     )]
     InDoubt {
-        /// What was seen.
+        /// The failure.
         why: String,
     },
-    /// The database said no.
+    /// The database rejected the request.
     #[error("the database failed: {why}")]
     Database {
-        /// What it said.
+        /// Its message.
         why: String,
     },
-    /// An address that leads nowhere.
+    /// The address of the database is invalid.
     #[error("the address of the database is wrong: {why}")]
     Address {
         /// What is wrong with it.
         why: String,
     },
-    /// This sort of store cannot do that.
+    /// This kind of store does not support the call.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// The rules asked for something that the contract forbids: a defect in Tine.
+    /// The engine violated the store's contract: a defect in Tine.
     #[error("defect: {0}")]
     Contract(String),
-    /// The file system said no.
+    /// A file operation failed.
     #[error("{doing} {path}: {source}")]
     Io {
-        /// What was being done.
+        /// The action, as a verb in -ing.
         doing: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The storage engine failed in a way that no other variant describes.
@@ -133,7 +130,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The kind that surfaces report.
+    /// Returns the kind of error that surfaces report.
     pub fn kind(&self) -> Kind {
         match self {
             StoreError::Missing { .. } => Kind::NotFound,

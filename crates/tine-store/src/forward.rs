@@ -1,10 +1,10 @@
-//! For stores and transactions that stand before others: what they hand on, listed once.
+//! Macros for stores and transactions that wrap others.
 
-/// Hands everything but reading and writing on to the store in a field.
+/// Forwards every method except `read` and `write` to the store in a field.
 #[macro_export]
 macro_rules! forward_store {
     ($inner:tt) => {
-        fn check(&self) -> $crate::Result<$crate::Check> {
+        fn check(&self) -> $crate::Result<$crate::StoreCheck> {
             self.$inner.check()
         }
 
@@ -46,8 +46,8 @@ macro_rules! forward_store {
     };
 }
 
-/// Every way to read that a transaction must have, for a macro that makes each of them: it is
-/// given `name(argument: type, …) -> answer;` for all.
+/// Passes the signatures of all required methods of [`Read`](crate::Read) to a macro, as
+/// `name(argument: type, …) -> result;`.
 #[macro_export]
 macro_rules! for_each_read {
     ($make:ident) => {
@@ -93,7 +93,7 @@ macro_rules! for_each_read {
     };
 }
 
-/// Every way to change something, in the same form.
+/// Passes the signatures of all methods of [`Write`](crate::Write) to a macro, in the same form.
 #[macro_export]
 macro_rules! for_each_write {
     ($make:ident) => {

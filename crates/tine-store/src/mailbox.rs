@@ -1,9 +1,9 @@
-//! Where one thread waits for what another has to say, for stores that commit in groups.
+//! A mailbox on which a thread waits for another, for stores with group commit.
 //!
-//! The stores share this and nothing more, because their groups differ in kind: the embedded store
-//! has one connection, whose holder *runs* the jobs of the others one by one in one transaction and
-//! passes the connection on; the PostgreSQL store has several batches of finished rows under way
-//! at once for each project, whose members leave by themselves when they have waited too long.
+//! The stores share only this, because their group commits differ: in the embedded store, the leader
+//! *runs* the queued jobs one by one in one transaction on its only connection; the PostgreSQL store
+//! has several batches of finished rows in flight for each project, and a caller that has waited too
+//! long sends its append itself.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Waits for a message, at most this long; `None` if there was none by then.
+    /// Waits for a message; `None` after the timeout.
     pub fn wait_timeout(&self, timeout: Duration) -> Option<T> {
         let waited =
             self.arrived.wait_timeout_while(self.lock(), timeout, |message| message.is_none());
@@ -48,7 +48,7 @@ impl<T> Mailbox<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<T>> {
-        // A message is stored whole: a thread that panicked has left no half of one.
+        // Storing a message cannot panic halfway, so a poisoned lock holds a valid value.
         self.message.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::Mailbox;
 
     #[test]
-    fn a_message_wakes_its_reader_once_and_the_last_one_counts() {
+    fn a_message_wakes_its_reader_once_and_a_later_one_replaces_it() {
         let mailbox = Arc::new(Mailbox::default());
         assert_eq!(mailbox.wait_timeout(Duration::from_millis(1)), None);
         mailbox.put(1);

@@ -1,9 +1,9 @@
-//! A store in memory, for tests and for trying things out. Deliberately strict.
+//! A strict in-memory store, for tests and experiments.
 //!
-//! Every write is checked against what the contract says about records: immutable ones are not
-//! replaced, segments grow only at their end, nothing points at what is not there. A breach is a
-//! [`StoreError::Contract`], so that a defect in the rules shows up here rather than as a damaged
-//! file. A write works on a copy of everything, which is slow and obviously atomic.
+//! Every write is checked against the contract: immutable records are not replaced, segments grow
+//! only at their end, and every reference has a target. A violation is a [`StoreError::Contract`], so
+//! that a defect in the engine shows up here rather than as a damaged file. A write works on a copy
+//! of the whole state, which is slow and obviously atomic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,23 +21,23 @@ use crate::records::{
     Totals, Turn, TurnLoc,
 };
 use crate::search::IndexMark;
-use crate::traits::{Check, Job, PackOptions, Packed, Read, Store, Verdict, Write};
+use crate::traits::{Job, PackOptions, Packed, Read, Store, StoreCheck, Verdict, Write};
 use crate::{Result, StoreError};
 
-/// A store in memory.
+/// An in-memory store.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         MemoryStore::default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panicking closure leaves the state as it was: it worked on a copy.
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
+        // A panicking job leaves the state unchanged: it worked on a copy.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,14 +51,14 @@ impl Store for MemoryStore {
         let mut state = self.lock();
         let mut copy = state.clone();
         if job(&mut copy)? == Verdict::Commit {
-            copy.check_whole()?;
+            copy.check_invariants()?;
             *state = copy;
         }
         Ok(())
     }
 
-    fn check(&self) -> Result<Check> {
-        Ok(Check::default())
+    fn check(&self) -> Result<StoreCheck> {
+        Ok(StoreCheck::default())
     }
 
     fn pack(&self, _: PackOptions) -> Result<Packed> {
@@ -76,7 +76,7 @@ impl Store for MemoryStore {
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct MemoryState {
     projects: BTreeMap<ProjectId, Project>,
     conversations: BTreeMap<ConversationKey, Conversation>,
     segments: BTreeMap<SegmentNo, Segment>,
@@ -93,7 +93,7 @@ struct State {
     pieces: BTreeMap<(ProjectId, SourceId, u32), Vec<u8>>,
 }
 
-fn breach<T>(what: impl Into<String>) -> Result<T> {
+fn violation<T>(what: impl Into<String>) -> Result<T> {
     Err(StoreError::Contract(what.into()))
 }
 
@@ -111,10 +111,10 @@ fn in_range<'m, K: Copy + Ord, V>(
         let to = (project.clone(), of, to.clone().max(range.from.clone()));
         return map.range(from..to).rev().take(limit).map(found).collect();
     }
-    let inside = |key: &[u8]| range.to.as_deref().is_none_or(|to| key < to);
+    let in_bounds = |key: &[u8]| range.to.as_deref().is_none_or(|to| key < to);
     let all = map
         .range(from..)
-        .take_while(|((owner, kind, key), _)| owner == project && *kind == of && inside(key))
+        .take_while(|((owner, kind, key), _)| owner == project && *kind == of && in_bounds(key))
         .map(found);
     if range.backwards {
         let all: Vec<_> = all.collect();
@@ -123,7 +123,7 @@ fn in_range<'m, K: Copy + Ord, V>(
     all.take(limit).collect()
 }
 
-impl State {
+impl MemoryState {
     fn conversation_of(&self, loc: TurnLoc) -> Option<ConversationKey> {
         self.segments.get(&loc.segment).map(|segment| segment.conversation)
     }
@@ -131,7 +131,7 @@ impl State {
     fn require_turn(&self, conversation: ConversationKey, loc: TurnLoc) -> Result<()> {
         let there = self.turns.contains_key(&loc);
         if !there || self.conversation_of(loc) != Some(conversation) {
-            return breach(format!("no turn at {loc:?} in conversation {conversation:?}"));
+            return violation(format!("no turn at {loc:?} in conversation {conversation:?}"));
         }
         Ok(())
     }
@@ -143,15 +143,15 @@ impl State {
         after: Option<&Record>,
     ) -> Result<()> {
         let changes = index_changes(before, after);
-        let place = |key: &IndexKey| (project.clone(), key.index(), key.to_bytes());
+        let map_key = |key: &IndexKey| (project.clone(), key.index(), key.to_bytes());
         for key in &changes.removed {
-            if self.index.remove(&place(key)).is_none() {
-                return breach(format!("{key} is not there"));
+            if self.index.remove(&map_key(key)).is_none() {
+                return violation(format!("{key} is not there"));
             }
         }
         for key in &changes.added {
-            if key.to_bytes().len() > KEY_BYTES || self.index.insert(place(key), ()).is_some() {
-                return breach(format!("{key} is too long or there already"));
+            if key.to_bytes().len() > KEY_BYTES || self.index.insert(map_key(key), ()).is_some() {
+                return violation(format!("{key} is too long or there already"));
             }
         }
         Ok(())
@@ -163,11 +163,11 @@ impl State {
             .position(|operation| operation.conversation == conversation && operation.seq == seq)
     }
 
-    /// What must hold when a transaction ends, though not in its middle.
-    fn check_whole(&self) -> Result<()> {
+    /// Checks the invariants that must hold at the end of a transaction.
+    fn check_invariants(&self) -> Result<()> {
         for segment in self.segments.values() {
             if !self.turns.contains_key(&TurnLoc { segment: segment.no, index: 0 }) {
-                return breach(format!("segment {:?} is empty", segment.no));
+                return violation(format!("segment {:?} is empty", segment.no));
             }
         }
         for branch in self.branches.values() {
@@ -177,14 +177,14 @@ impl State {
         }
         for hidden in &self.hidden {
             if self.position(hidden.conversation, hidden.operation).is_none() {
-                return breach(format!("{hidden:?} names no operation"));
+                return violation(format!("{hidden:?} names no operation"));
             }
         }
         Ok(())
     }
 }
 
-impl Read for State {
+impl Read for MemoryState {
     fn projects(&self) -> Result<Vec<Project>> {
         Ok(self.projects.values().cloned().collect())
     }
@@ -488,20 +488,20 @@ impl Read for State {
     }
 }
 
-impl Write for State {
+impl Write for MemoryState {
     fn insert_project(&mut self, project: &Project) -> Result<()> {
         match self.projects.insert(project.id.clone(), project.clone()) {
             None => Ok(()),
-            Some(_) => breach(format!("project {} is there already", project.id)),
+            Some(_) => violation(format!("project {} is there already", project.id)),
         }
     }
 
     fn insert_conversation(&mut self, conversation: &Conversation) -> Result<ConversationKey> {
         if !self.projects.contains_key(&conversation.project) {
-            return breach(format!("project {} is not there", conversation.project));
+            return violation(format!("project {} is not there", conversation.project));
         }
         if self.conversation(&conversation.project, &conversation.id)?.is_some() {
-            return breach(format!("conversation {} is there already", conversation.id));
+            return violation(format!("conversation {} is there already", conversation.id));
         }
         let last = self.conversations.last_key_value().map_or(0, |(key, _)| key.0);
         let key = ConversationKey(last + 1);
@@ -511,7 +511,7 @@ impl Write for State {
 
     fn update_conversation(&mut self, conversation: &Conversation) -> Result<()> {
         let Some(old) = self.conversations.get_mut(&conversation.key) else {
-            return breach(format!("conversation {} is not there", conversation.id));
+            return violation(format!("conversation {} is not there", conversation.id));
         };
         let fixed = |record: &Conversation| {
             (
@@ -524,7 +524,10 @@ impl Write for State {
         };
         let root_kept = conversation.root == old.root || conversation.root.is_none();
         if fixed(old) != fixed(conversation) || !root_kept {
-            return breach(format!("conversation {}: an immutable field changed", conversation.id));
+            return violation(format!(
+                "conversation {}: an immutable field changed",
+                conversation.id
+            ));
         }
         *old = conversation.clone();
         Ok(())
@@ -544,7 +547,7 @@ impl Write for State {
             }
         };
         if base_depth != expected {
-            return breach(format!("a segment of depth {base_depth} under depth {expected}"));
+            return violation(format!("a segment of depth {base_depth} under depth {expected}"));
         }
         let last = self.segments.last_key_value().map_or(0, |(no, _)| no.0);
         let no = SegmentNo(last + 1);
@@ -560,21 +563,21 @@ impl Write for State {
             false => 0,
         };
         if segment.conversation != conversation || turn.loc.index != next {
-            return breach(format!("turn {} does not end its segment", turn.id));
+            return violation(format!("turn {} does not end its segment", turn.id));
         }
         if turn.loc.index >= SEGMENT_TURNS || turn.depth != segment.base_depth + turn.loc.index {
-            return breach(format!("turn {} has a wrong place or depth", turn.id));
+            return violation(format!("turn {} has a wrong place or depth", turn.id));
         }
         let Some(owner) = self.conversations.get(&conversation) else {
-            return breach(format!("turn {} has no conversation", turn.id));
+            return violation(format!("turn {} has no conversation", turn.id));
         };
         if self.find_turn(&owner.project, &turn.id)?.is_some() {
-            return breach(format!("turn {} is there already", turn.id));
+            return violation(format!("turn {} is there already", turn.id));
         }
         self.turn_ids.insert((turn.id, turn.loc));
         let twins = self.find_hashes(conversation, &turn.hash.0, &turn.hash.0, 1)?;
         if !twins.is_empty() {
-            return breach(format!("hash {} is there already", turn.hash));
+            return violation(format!("hash {} is there already", turn.hash));
         }
         self.hashes.insert((conversation, turn.hash.0, turn.loc));
         self.turns.insert(turn.loc, turn.clone());
@@ -584,7 +587,7 @@ impl Write for State {
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
         match self.turns.get_mut(&loc) {
             Some(turn) => turn.metadata = metadata.clone(),
-            None => return breach(format!("no turn at {loc:?}")),
+            None => return violation(format!("no turn at {loc:?}")),
         }
         Ok(())
     }
@@ -595,7 +598,7 @@ impl Write for State {
                 turn.content = Content::Purged(*digest);
                 turn.metadata = Metadata::default();
             }
-            None => return breach(format!("no turn at {loc:?}")),
+            None => return violation(format!("no turn at {loc:?}")),
         }
         Ok(())
     }
@@ -606,14 +609,14 @@ impl Write for State {
         }
         match self.splits.insert((split.conversation, split.whole), *split) {
             None => Ok(()),
-            Some(_) => breach(format!("{:?} is split already", split.whole)),
+            Some(_) => violation(format!("{:?} is split already", split.whole)),
         }
     }
 
     fn delete_split(&mut self, conversation: ConversationKey, whole: TurnLoc) -> Result<()> {
         match self.splits.remove(&(conversation, whole)) {
             Some(_) => Ok(()),
-            None => breach(format!("{whole:?} is not split")),
+            None => violation(format!("{whole:?} is not split")),
         }
     }
 
@@ -622,7 +625,7 @@ impl Write for State {
             self.require_turn(hidden.conversation, TurnLoc { segment: hidden.segment, index })?;
         }
         if hidden.from > hidden.to || !self.hidden.insert(*hidden) {
-            return breach(format!("{hidden:?} is empty or there already"));
+            return violation(format!("{hidden:?} is empty or there already"));
         }
         Ok(())
     }
@@ -641,7 +644,7 @@ impl Write for State {
         if let Some((key, known)) = older {
             let fixed = |record: &Branch| (record.forked_from, record.created_at);
             if fixed(known) != fixed(branch) {
-                return breach(format!("branch {}: an immutable field changed", branch.name));
+                return violation(format!("branch {}: an immutable field changed", branch.name));
             }
             let key = key.clone();
             self.branches.remove(&key);
@@ -649,7 +652,7 @@ impl Write for State {
         let key = (branch.conversation, branch.name.clone());
         match self.branches.insert(key, branch.clone()) {
             None => Ok(()),
-            Some(_) => breach(format!("two branches of the name {}", branch.name)),
+            Some(_) => violation(format!("two branches of the name {}", branch.name)),
         }
     }
 
@@ -658,7 +661,7 @@ impl Write for State {
         self.branches.retain(|_, branch| branch.conversation != conversation || branch.id != *id);
         match before - self.branches.len() {
             1 => Ok(()),
-            _ => breach(format!("branch {id} is not there")),
+            _ => violation(format!("branch {id} is not there")),
         }
     }
 
@@ -672,21 +675,21 @@ impl Write for State {
     fn delete_bookmark(&mut self, project: &ProjectId, name: &Name) -> Result<()> {
         match self.bookmarks.remove(&(project.clone(), name.clone())) {
             Some(_) => Ok(()),
-            None => breach(format!("bookmark {name} is not there")),
+            None => violation(format!("bookmark {name} is not there")),
         }
     }
 
     fn insert_operation(&mut self, operation: &Operation) -> Result<()> {
         let last = self.last_operation(operation.conversation)?.map_or(0, |last| last.seq);
         if operation.seq != last + 1 {
-            return breach(format!("operation {} follows {last}", operation.seq));
+            return violation(format!("operation {} follows {last}", operation.seq));
         }
         if let Some(first) = &operation.idempotency {
             let Some(owner) = self.conversations.get(&operation.conversation) else {
-                return breach("an operation without a conversation");
+                return violation("an operation without a conversation");
             };
             if self.idempotent(&owner.project, &first.key)?.is_some() {
-                return breach(format!("the key {} was used before", first.key));
+                return violation(format!("the key {} was used before", first.key));
             }
         }
         self.operations.push(operation.clone());
@@ -696,7 +699,7 @@ impl Write for State {
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {
         match self.position(conversation, seq) {
             Some(position) => self.operations[position].undone = undone,
-            None => return breach(format!("operation {seq} is not there")),
+            None => return violation(format!("operation {seq} is not there")),
         }
         Ok(())
     }
@@ -707,25 +710,25 @@ impl Write for State {
                 let operation = &mut self.operations[position];
                 operation.detail = Detail::Purged(operation.detail.digest());
             }
-            None => return breach(format!("operation {seq} is not there")),
+            None => return violation(format!("operation {seq} is not there")),
         }
         Ok(())
     }
 
     fn insert_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
         if self.record(project, record.key())?.is_some() {
-            return breach(format!("{} exists already", record.key()));
+            return violation(format!("{} exists already", record.key()));
         }
         self.put_record(project, record)
     }
 
     fn put_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
         if !self.projects.contains_key(project) {
-            return breach(format!("a record of project {project}, which is not there"));
+            return violation(format!("a record of project {project}, which is not there"));
         }
         let key = record.key().to_bytes();
         if key.is_empty() || key.len() > KEY_BYTES {
-            return breach(format!("a key of {} bytes", key.len()));
+            return violation(format!("a key of {} bytes", key.len()));
         }
         let before = self.record(project, record.key())?;
         self.change_index(project, before.as_ref(), Some(record))?;
@@ -736,7 +739,7 @@ impl Write for State {
 
     fn delete_record(&mut self, project: &ProjectId, key: &RecordKey) -> Result<()> {
         let Some(before) = self.record(project, key)? else {
-            return breach(format!("no {key} to remove"));
+            return violation(format!("no {key} to remove"));
         };
         self.change_index(project, Some(&before), None)?;
         self.records.remove(&(project.clone(), key.family(), key.to_bytes()));
@@ -752,10 +755,10 @@ impl Write for State {
     ) -> Result<()> {
         let place = |nth| (project.clone(), *source, nth);
         if nth > 0 && self.pieces.get(&place(nth - 1)).is_none_or(|it| it.len() != PIECE_BYTES) {
-            return breach(format!("piece {nth} of {source} does not follow a whole one"));
+            return violation(format!("piece {nth} of {source} does not follow a whole one"));
         }
         if bytes.len() > PIECE_BYTES || self.pieces.contains_key(&place(nth)) {
-            return breach(format!("piece {nth} of {source} is too long or there already"));
+            return violation(format!("piece {nth} of {source} is too long or there already"));
         }
         self.pieces.insert(place(nth), bytes.to_vec());
         Ok(())

@@ -18,31 +18,31 @@ pub struct ConversationKey(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentNo(pub i64);
 
-/// Where a turn lies: its segment and its place in it, from 0.
+/// The location of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnLoc {
     /// The segment.
     pub segment: SegmentNo,
-    /// The place in it.
+    /// The index in the segment, from 0.
     pub index: u32,
 }
 
 impl TurnLoc {
-    /// The place that the first child of this turn takes.
+    /// Returns the location of the turn's first child.
     pub fn next(self) -> TurnLoc {
         TurnLoc { index: self.index + 1, ..self }
     }
 }
 
-/// Turns that one segment holds at most; the next one starts a new segment.
+/// The maximum number of turns in a segment; the next one starts a new segment.
 pub const SEGMENT_TURNS: u32 = 1 << 20;
 
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// Its id.
+    /// The id.
     pub id: ProjectId,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
 }
 
@@ -54,15 +54,14 @@ pub enum Visibility {
     Shown,
     /// Only in listings that ask for it.
     Archived,
-    /// Its creation was undone: as if it were not there.
+    /// Its creation was undone: it counts as missing.
     Undone,
-    /// No conversation at all: the log of what is done in the project outside of every
-    /// conversation.
+    /// Not a conversation: the log of operations on the project itself.
     ProjectLog,
 }
 
 impl Visibility {
-    /// Whether there is a conversation that anybody could name.
+    /// Returns whether the conversation can be referred to.
     pub fn is_there(self) -> bool {
         matches!(self, Visibility::Shown | Visibility::Archived)
     }
@@ -85,7 +84,7 @@ pub struct Conversation {
     pub title: Option<String>,
     /// Free-form data, an object.
     pub metadata: Json,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// What it was derived from.
     pub derived_from: Option<DerivedFrom>,
@@ -115,28 +114,28 @@ pub struct SegmentExtent {
     pub turns: u32,
 }
 
-/// One message, one node.
+/// A message, and a node of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// Where it lies.
+    /// The location.
     pub loc: TurnLoc,
     /// Its id.
     pub id: TurnId,
     /// Its hash.
     pub hash: TurnHash,
-    /// Raw distance from the root, whose depth is 0.
+    /// The raw distance from the root, whose depth is 0.
     pub depth: u32,
-    /// Who spoke.
+    /// The role of the speaker.
     pub role: Role,
-    /// What was said.
+    /// The content.
     pub content: Content,
     /// The call that a tool turn answers.
     pub tool_call_id: Option<String>,
-    /// When.
+    /// The time.
     pub created_at: Timestamp,
-    /// Whether it is whole.
+    /// Whether it is complete.
     pub status: Status,
-    /// What is known besides.
+    /// Further data.
     pub metadata: Metadata,
     /// The operation, in its conversation's log, that made it.
     pub operation: u64,
@@ -149,7 +148,7 @@ pub struct Turn {
 pub struct Split {
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// The turn itself, kept and hidden behind its halves.
+    /// The turn itself; its halves are shown in its place.
     pub whole: TurnLoc,
     /// The first half.
     pub left: TurnLoc,
@@ -162,7 +161,7 @@ pub struct Split {
 /// Why turns are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HiddenBy {
-    /// Deleted with all below.
+    /// Deleted with all descendants.
     Cascade,
     /// Deleted alone; the children show under the parent.
     Reparent,
@@ -183,26 +182,26 @@ pub struct Hidden {
     pub to: u32,
     /// The operation that hid them.
     pub operation: u64,
-    /// Why.
+    /// The reason.
     pub by: HiddenBy,
-    /// The turn that was named; the others lie below it.
+    /// The turn that was deleted or undone; the others are its descendants.
     pub root: TurnLoc,
 }
 
-/// A movable tip.
+/// A named, movable tip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// Its id, also when it is renamed.
+    /// Its id; it does not change when the branch is renamed.
     pub id: BranchId,
     /// Its name, unique in the conversation.
     pub name: Name,
-    /// The turn it ends on; `None` is the root.
+    /// The turn at which it ends; `None` is the root.
     pub tip: Option<TurnLoc>,
     /// The turn it was forked from.
     pub forked_from: Option<TurnId>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
     /// Counts its changes.
     pub version: u64,
@@ -228,13 +227,13 @@ pub struct Bookmark {
 pub struct Idempotency {
     /// The caller's key, unique in the project.
     pub key: String,
-    /// Operation and payload of the first call.
+    /// The digest of operation and payload of the first call.
     pub fingerprint: Digest,
-    /// Its answer, without any content.
+    /// The answer of the first call, without any content.
     pub answer: String,
 }
 
-/// The detail of an operation: what it did and how it is undone.
+/// The detail of an operation: its changes and how to undo them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Canonical JSON.
@@ -244,7 +243,7 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// What the operation's hash covers.
+    /// Returns the digest that the operation's hash covers.
     pub fn digest(&self) -> Digest {
         match self {
             Detail::Kept(text) => Digest::of(text.as_bytes()),
@@ -258,20 +257,20 @@ impl Detail {
 pub struct Operation {
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// Its place in the conversation's log, from 1.
+    /// The sequence number in the conversation's log, from 1.
     pub seq: u64,
-    /// What was done.
+    /// The kind of operation.
     pub kind: String,
-    /// By whom.
+    /// Who requested it.
     pub actor: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// How, and how it is undone.
+    /// Its changes and how to undo them.
     pub detail: Detail,
     /// The chain hash.
     pub hash: OperationHash,
-    /// Whether it is undone at present.
+    /// Whether it is currently undone.
     pub undone: bool,
-    /// The caller's key, if there was one.
+    /// The caller's idempotency key, if there was one.
     pub idempotency: Option<Idempotency>,
 }

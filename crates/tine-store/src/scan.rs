@@ -1,158 +1,165 @@
-//! Searching by reading turns: without an index, or with one that only names them.
+//! Search by reading turns: without an index, or with one that only lists candidates.
 //!
-//! What a store does that brings no index of its own, and what an index is compared with. Only
-//! turns that say what is asked for now are found. The ranking is that of the embedded store's
-//! index, BM25 with k1 = 1.2 and b = 0.75, over the turns of the project.
+//! It serves stores without an index, and as the reference for indexes. Only the present content of
+//! turns is searched. The ranking is that of the embedded store's index, BM25 with k1 = 1.2 and
+//! b = 0.75, over the turns of the project.
 
 use tine_core::{search_text, tokenizer};
 
 use crate::Result;
 use crate::records::{Content, ConversationKey, Turn};
-use crate::search::{Candidate, Phrase, Ranked, SearchFilter, TextQuery};
+use crate::search::{Phrase, Ranked, SearchCandidate, SearchFilter, TextQuery};
 use crate::traits::Read;
 
-/// Conversations read at once.
-const CONVERSATIONS: usize = 1_000;
+/// The number of conversations in a page.
+const CONVERSATIONS_PAGE: usize = 1_000;
 
-/// Every turn of the project that fits, best first.
+/// Returns every matching turn of the project, best first.
 pub fn search(records: &dyn Read, query: &TextQuery, filter: &SearchFilter) -> Result<Ranked> {
-    let mut scan = Scan::new(query, filter);
+    let mut scan = SearchScan::new(query, filter);
     let mut after = None;
     loop {
-        let page = records.conversations(&filter.project, after, CONVERSATIONS)?;
+        let page = records.conversations(&filter.project, after, CONVERSATIONS_PAGE)?;
         let Some(last) = page.last() else { break };
         after = Some(last.key);
         for conversation in &page {
             for extent in records.segments(conversation.key)? {
                 records.turns(extent.segment.no, 0, u32::MAX, &mut |turn| {
-                    scan.see(conversation.key, &turn);
+                    scan.visit(conversation.key, &turn);
                     Ok(true)
                 })?;
             }
         }
     }
-    let seen = scan.seen;
-    Ok(scan.ranked(seen))
+    let corpus = scan.corpus;
+    Ok(scan.ranked(corpus))
 }
 
-/// How much a project says.
+/// The size of a project's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Turns that say something.
+pub struct CorpusSize {
+    /// Turns with content.
     pub turns: u64,
-    /// Their lengths together.
+    /// The sum of their lengths.
     pub terms: u64,
 }
 
-/// The length of a turn, as the ranking counts it.
-pub fn length(pieces: &[String], tags: usize) -> usize {
+/// Returns the length of a turn, as the ranking counts it.
+pub fn turn_length(pieces: &[String], tags: usize) -> usize {
     let terms: usize = pieces.iter().map(|piece| tokenizer::terms(piece).len()).sum();
-    terms + between(pieces.len(), tags)
+    terms + extra_terms(pieces.len(), tags)
 }
 
-/// What stands between pieces, and labels, count as terms.
-fn between(pieces: usize, tags: usize) -> usize {
+/// Returns the number of additional terms: separators between pieces, and labels.
+fn extra_terms(pieces: usize, tags: usize) -> usize {
     pieces.saturating_sub(1) + tags
 }
 
-/// A turn that fits, its length, and how often it says each phrase.
-struct Counted {
-    candidate: Candidate,
+/// A matching turn, its length, and how often it contains each phrase.
+struct MatchedTurn {
+    candidate: SearchCandidate,
     terms: usize,
     phrases: Vec<usize>,
 }
 
-/// A search over turns that are shown to it one by one.
-pub struct Scan<'q> {
+/// A search over turns that are visited one by one.
+pub struct SearchScan<'q> {
     query: &'q TextQuery,
     filter: &'q SearchFilter,
-    wanted: Vec<&'q Phrase>,
-    /// Turns that say each phrase.
-    holders: Vec<u64>,
-    seen: Extent,
-    found: Vec<Counted>,
+    phrases: Vec<&'q Phrase>,
+    /// The number of turns that contain each phrase.
+    turns_with_phrase: Vec<u64>,
+    corpus: CorpusSize,
+    found: Vec<MatchedTurn>,
 }
 
-impl<'q> Scan<'q> {
-    /// A search that has seen nothing yet.
+impl<'q> SearchScan<'q> {
+    /// Starts a search.
     pub fn new(query: &'q TextQuery, filter: &'q SearchFilter) -> Self {
-        let wanted: Vec<&Phrase> = query.all.iter().flatten().collect();
-        let holders = vec![0; wanted.len()];
-        Scan { query, filter, wanted, holders, seen: Extent::default(), found: Vec::new() }
+        let phrases: Vec<&Phrase> = query.all.iter().flatten().collect();
+        let turns_with_phrase = vec![0; phrases.len()];
+        SearchScan {
+            query,
+            filter,
+            phrases,
+            turns_with_phrase,
+            corpus: CorpusSize::default(),
+            found: Vec::new(),
+        }
     }
 
-    /// Looks at a turn of the project. Every turn that says one of the phrases must be shown,
+    /// Visits a turn of the project. Every turn that contains one of the phrases must be visited,
     /// whatever the filter.
-    pub fn see(&mut self, conversation: ConversationKey, turn: &Turn) {
-        let Some(counted) = count(turn, &self.wanted, self.query) else { return };
-        self.seen.turns += 1;
-        self.seen.terms += counted.terms as u64;
-        for (holders, said) in self.holders.iter_mut().zip(&counted.phrases) {
-            *holders += u64::from(*said > 0);
+    pub fn visit(&mut self, conversation: ConversationKey, turn: &Turn) {
+        let Some(counted) = count(turn, &self.phrases, self.query) else { return };
+        self.corpus.turns += 1;
+        self.corpus.terms += counted.terms as u64;
+        for (turns, count) in self.turns_with_phrase.iter_mut().zip(&counted.phrases) {
+            *turns += u64::from(*count > 0);
         }
-        let here = self.filter.conversation.is_none_or(|only| only == conversation);
-        if here && counted.fits && passes(turn, self.filter) {
+        let in_conversation = self.filter.conversation.is_none_or(|only| only == conversation);
+        if in_conversation && counted.matches && passes(turn, self.filter) {
             let (loc, at) = (turn.loc, turn.created_at);
-            let candidate = Candidate { loc, conversation, score: 0, at };
+            let candidate = SearchCandidate { loc, conversation, score: 0, at };
             let (terms, phrases) = (counted.terms, counted.phrases);
-            self.found.push(Counted { candidate, terms, phrases });
+            self.found.push(MatchedTurn { candidate, terms, phrases });
         }
     }
 
-    /// What was found, best first, in a project that says so much.
-    pub fn ranked(self, project: Extent) -> Ranked {
+    /// Returns the matching turns, best first, given the size of the project's text.
+    pub fn ranked(self, project: CorpusSize) -> Ranked {
         let average = project.terms as f64 / (project.turns.max(1)) as f64;
         let weights: Vec<f64> =
-            self.holders.iter().map(|holders| rarity(project.turns, *holders)).collect();
+            self.turns_with_phrase.iter().map(|turns| rarity(project.turns, *turns)).collect();
         self.found
             .into_iter()
-            .map(|Counted { candidate, terms, phrases }| {
+            .map(|MatchedTurn { candidate, terms, phrases }| {
                 let length = 1.2 * (1.0 - 0.75 + 0.75 * terms as f64 / average);
-                let score = phrases.iter().zip(&weights).map(|(said, weight)| {
-                    let said = *said as f64;
-                    weight * said * 2.2 / (said + length)
+                let score = phrases.iter().zip(&weights).map(|(count, weight)| {
+                    let count = *count as f64;
+                    weight * count * 2.2 / (count + length)
                 });
-                Candidate { score: hundredths(score.sum()), ..candidate }
+                SearchCandidate { score: round_score(score.sum()), ..candidate }
             })
             .collect()
     }
 }
 
-/// A score as it is compared.
-pub fn hundredths(score: f64) -> i64 {
+/// Rounds a score to hundredths, in which scores are compared.
+pub fn round_score(score: f64) -> i64 {
     (score * 100.0).round() as i64
 }
 
-fn rarity(turns: u64, holders: u64) -> f64 {
-    let (turns, holders) = (turns as f64, holders as f64);
-    let rarity = ((turns - holders + 0.5) / (holders + 0.5)).ln();
+fn rarity(turns: u64, matching: u64) -> f64 {
+    let (turns, matching) = (turns as f64, matching as f64);
+    let rarity = ((turns - matching + 0.5) / (matching + 0.5)).ln();
     if rarity > 0.0 { rarity } else { 1e-6 }
 }
 
-struct Count {
+struct PhraseCounts {
     terms: usize,
     phrases: Vec<usize>,
-    fits: bool,
+    matches: bool,
 }
 
-/// Nothing for a turn that says nothing any more.
-fn count(turn: &Turn, wanted: &[&Phrase], query: &TextQuery) -> Option<Count> {
+/// Counts phrases in a turn; `None` if it was purged.
+fn count(turn: &Turn, wanted: &[&Phrase], query: &TextQuery) -> Option<PhraseCounts> {
     let Content::Kept(body) = &turn.content else { return None };
     let pieces: Vec<_> = search_text::pieces(body, &turn.metadata)
         .iter()
         .map(|piece| tokenizer::terms(piece))
         .collect();
-    let often = |phrase: &Phrase| pieces.iter().map(|piece| phrase.find(piece).len()).sum();
-    let phrases: Vec<usize> = wanted.iter().map(|phrase| often(phrase)).collect();
+    let occurrences = |phrase: &Phrase| pieces.iter().map(|piece| phrase.find(piece).len()).sum();
+    let phrases: Vec<usize> = wanted.iter().map(|phrase| occurrences(phrase)).collect();
     let mut rest = phrases.iter();
     let all = query.all.iter().all(|group| {
-        // Every phrase of the group is passed, also behind one that is there.
-        rest.by_ref().take(group.len()).filter(|said| **said > 0).count() > 0
+        // `count` consumes the whole group, also after the first match.
+        rest.by_ref().take(group.len()).filter(|count| **count > 0).count() > 0
     });
-    let none = query.none.iter().all(|phrase| often(phrase) == 0usize);
+    let none = query.none.iter().all(|phrase| occurrences(phrase) == 0usize);
     let terms = pieces.iter().map(Vec::len).sum::<usize>();
-    let terms = terms + between(pieces.len(), turn.metadata.tags.len());
-    Some(Count { terms, phrases, fits: all && none })
+    let terms = terms + extra_terms(pieces.len(), turn.metadata.tags.len());
+    Some(PhraseCounts { terms, phrases, matches: all && none })
 }
 
 fn passes(turn: &Turn, filter: &SearchFilter) -> bool {

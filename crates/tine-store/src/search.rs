@@ -1,12 +1,12 @@
-//! Looking for words: what is asked, what is found, and the index in between.
+//! Full-text search: queries, candidates, and the index.
 //!
-//! A store finds *candidates*: turns that once said what is asked for. Whether they are still
-//! shown, and where, is for the rules to say, which also look at what the turn says now. So an
-//! index may hold too much (deleted turns, titles of yesterday), never too little.
+//! A store finds *candidates*: turns that matched when they were indexed. The engine decides whether
+//! they are visible, and checks their present content. So an index may hold too much (deleted turns,
+//! outdated text), but never too little.
 //!
-//! An index is derived: it can be thrown away and made again from the records. It follows the
-//! feed: its [`IndexMark`] names the last operation that is in it, and whoever searches brings it
-//! forward first. A store without an index reads everything instead ([`crate::scan`]).
+//! An index is derived: it can be deleted and rebuilt from the records. It follows the feed: its
+//! [`IndexMark`] names the last operation that it covers, and a search updates it first. A store
+//! without an index reads all turns instead ([`crate::scan`]).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -18,27 +18,26 @@ use tine_core::{OperationHash, ProjectId, Role, Timestamp};
 use crate::Result;
 use crate::records::{ConversationKey, FeedPosition, TurnLoc};
 
-/// Terms that follow each other.
+/// Consecutive terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phrase {
     /// At least one.
     pub terms: Vec<String>,
-    /// Whether the last one is only the beginning of what is looked for.
+    /// Whether the last term is a prefix.
     pub open: bool,
-    /// Whether that beginning is one character of a script without spaces.
+    /// Whether that prefix is a single character of a script without spaces.
     pub single: bool,
 }
 
 impl Phrase {
-    /// The phrase that a text asks for, if there is a word in it. With `prefix`, its last word is
-    /// a beginning.
+    /// Parses a phrase; `None` if the text has no word. With `prefix`, the last word is a prefix.
     pub fn new(text: &str, prefix: bool) -> Option<Self> {
         let mut terms = tokenizer::terms(text);
         let (_, last, _) = terms.last()?;
         let mut single = false;
         let mut open = prefix && *last == TermKind::Word;
         if *last == TermKind::LastChar {
-            // The end of what is asked for need not be the end of a run in the text.
+            // The end of the phrase need not be the end of a run in the text.
             let pair = terms.len() >= 2 && terms[terms.len() - 2].1 == TermKind::Bigram;
             if pair {
                 terms.pop();
@@ -49,15 +48,15 @@ impl Phrase {
         Some(Phrase { terms: terms.into_iter().map(|(term, ..)| term).collect(), open, single })
     }
 
-    /// Everywhere that a text says it, in Unicode scalar values.
+    /// Returns every occurrence in a text, as ranges of Unicode scalar values.
     pub fn find(&self, text: &[(String, TermKind, TermSpan)]) -> Vec<Range<usize>> {
         let last = self.terms.len() - 1;
-        let fits = |window: &[(String, TermKind, TermSpan)]| {
+        let matches = |window: &[(String, TermKind, TermSpan)]| {
             self.terms.iter().zip(window).enumerate().all(|(at, (want, (term, ..)))| {
                 if at == last && self.open { term.starts_with(want) } else { term == want }
             })
         };
-        let windows = text.windows(self.terms.len()).filter(|window| fits(window));
+        let windows = text.windows(self.terms.len()).filter(|window| matches(window));
         let range = |window: &[(String, TermKind, TermSpan)]| {
             let end = window[last].2;
             window[0].2.start..if self.single { end.first_end } else { end.end }
@@ -66,149 +65,147 @@ impl Phrase {
     }
 }
 
-/// What is looked for.
+/// A full-text query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextQuery {
-    /// Of each group at least one phrase must be there; at least one group.
+    /// At least one phrase of each group must occur; there is at least one group.
     pub all: Vec<Vec<Phrase>>,
-    /// None of these may be there.
+    /// None of these may occur.
     pub none: Vec<Phrase>,
 }
 
-/// Which turns come into question.
+/// Restricts a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchFilter {
-    /// Their project.
+    /// The project to search.
     pub project: ProjectId,
-    /// Only of this conversation.
+    /// Only this conversation.
     pub conversation: Option<ConversationKey>,
-    /// Only by this speaker.
+    /// Only turns with this role.
     pub role: Option<Role>,
-    /// Not earlier.
+    /// The earliest time, inclusive.
     pub from: Option<Timestamp>,
-    /// Earlier than this.
+    /// The latest time, exclusive.
     pub to: Option<Timestamp>,
-    /// With all of these labels.
+    /// Only turns with all of these labels.
     pub tags: BTreeSet<String>,
 }
 
-/// A turn that may be what is looked for.
+/// A turn that may match a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct SearchCandidate {
     /// The turn.
     pub loc: TurnLoc,
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// How well it fits: BM25 in hundredths, so that turns that fit about equally well are
-    /// ordered by time.
+    /// The BM25 score in hundredths; rounding lets turns of about equal score sort by time.
     pub score: i64,
-    /// When it was said.
+    /// The turn's time.
     pub at: Timestamp,
 }
 
-/// Better ones are greater; the newer of two that fit equally well is the better one.
-impl Ord for Candidate {
+/// A better candidate is greater; of two with equal scores, the newer one is better.
+impl Ord for SearchCandidate {
     fn cmp(&self, other: &Self) -> Ordering {
-        let key = |it: &Candidate| (it.score, it.at, it.loc);
+        let key = |it: &SearchCandidate| (it.score, it.at, it.loc);
         key(self).cmp(&key(other))
     }
 }
 
-impl PartialOrd for Candidate {
+impl PartialOrd for SearchCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// Candidates, best first. Only as much of the order is made as is asked for.
+/// Candidates, best first, sorted lazily.
 #[derive(Clone, Debug, Default)]
-pub struct Ranked(BinaryHeap<Candidate>);
+pub struct Ranked(BinaryHeap<SearchCandidate>);
 
 impl Ranked {
-    /// Only what comes behind a candidate of an earlier answer: behind where it stands now, or,
-    /// when it is no longer among them, behind where it stood.
-    pub fn behind(self, last: Candidate) -> Self {
+    /// Keeps the candidates after one of an earlier page: after its present rank, or, if it is no
+    /// longer among them, after its former rank.
+    pub fn behind(self, last: SearchCandidate) -> Self {
         let now = self.0.iter().find(|candidate| candidate.loc == last.loc).copied();
         let last = now.unwrap_or(last);
         Ranked(self.0.into_iter().filter(|candidate| *candidate < last).collect())
     }
 
-    /// How many there are.
+    /// Returns the number of candidates.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no candidates.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl FromIterator<Candidate> for Ranked {
-    fn from_iter<I: IntoIterator<Item = Candidate>>(candidates: I) -> Self {
+impl FromIterator<SearchCandidate> for Ranked {
+    fn from_iter<I: IntoIterator<Item = SearchCandidate>>(candidates: I) -> Self {
         Ranked(candidates.into_iter().collect::<Vec<_>>().into())
     }
 }
 
 impl Iterator for Ranked {
-    type Item = Candidate;
+    type Item = SearchCandidate;
 
-    fn next(&mut self) -> Option<Candidate> {
+    fn next(&mut self) -> Option<SearchCandidate> {
         self.0.pop()
     }
 }
 
-/// The last operation that an index holds. The hash tells whether it is the index of this very
-/// log, and not of a copy that went another way.
+/// The last operation that an index covers. The hash ensures that the index belongs to this log, and
+/// not to a copy that has diverged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexMark {
-    /// Its place in the feed.
+    /// The position in the feed.
     pub at: FeedPosition,
-    /// Its chain hash.
+    /// The chain hash.
     pub hash: OperationHash,
 }
 
-/// How far a store's index is.
+/// The state of a store's search index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexState {
-    /// There is none: a search reads the records themselves.
-    Needless,
-    /// There is one, and it is empty.
+    /// The store has no index: a search reads the records.
+    NotNeeded,
+    /// The index is empty.
     Empty,
-    /// It holds everything up to here.
+    /// The index covers everything up to this mark.
     Through(IndexMark),
 }
 
 /// A turn to be indexed.
 #[derive(Clone, Debug)]
-pub struct Document<'d> {
+pub struct IndexDocument<'d> {
     /// The turn.
     pub loc: TurnLoc,
     /// Its conversation.
     pub conversation: ConversationKey,
-    /// The project of that.
+    /// The project of the conversation.
     pub project: &'d ProjectId,
-    /// Who spoke.
+    /// The turn's role.
     pub role: Role,
-    /// When.
+    /// The turn's time.
     pub at: Timestamp,
-    /// Its words.
+    /// The text of the turn, in pieces; no phrase spans two of them.
     pub pieces: &'d [String],
-    /// Its labels.
+    /// The turn's labels.
     pub tags: &'d BTreeSet<String>,
 }
 
-/// An index that is being brought forward. Everything that is done to it in one go counts
-/// together, or not at all.
+/// An index transaction: all of its changes take effect together, or none.
 pub trait Index {
-    /// How far it is.
+    /// Returns the state of the index.
     fn state(&self) -> Result<IndexState>;
-    /// Forgets everything.
+    /// Removes everything.
     fn clear(&mut self) -> Result<()>;
     /// Adds a turn, or replaces it.
-    fn put(&mut self, document: &Document<'_>) -> Result<()>;
-    /// Removes a turn; what it said must leave the index altogether.
+    fn put(&mut self, document: &IndexDocument<'_>) -> Result<()>;
+    /// Removes a turn; none of its terms may remain in the index.
     fn erase(&mut self, loc: TurnLoc) -> Result<()>;
-    /// Notes that everything up to an operation is in it.
+    /// Records that the index covers everything up to an operation.
     fn advance(&mut self, to: IndexMark) -> Result<()>;
 }

@@ -1,10 +1,9 @@
-//! The contract between the rules and the place where records live.
+//! The contract between the engine and its stores.
 //!
-//! A transaction is a closure. A store may run a write closure more than once (a lost race, a
-//! batch that has to be repeated) and in another thread, so closures have no effects besides the
-//! transaction. What a
-//! closure reads is one consistent state; what it writes is visible to itself at once and to
-//! others all together, or not at all.
+//! A transaction is a closure. A store may run a write closure more than once (after a conflict, or
+//! when a batch is repeated) and in another thread, so closures have no side effects outside the
+//! transaction. A closure reads one consistent snapshot; its writes are visible to itself at once,
+//! and to others all together or not at all.
 
 use std::path::Path;
 
@@ -22,31 +21,31 @@ use crate::scan;
 use crate::search::{Index, IndexMark, IndexState, Ranked, SearchFilter, TextQuery};
 use crate::{Result, StoreError};
 
-/// Whether opening a store may make one.
+/// Whether opening a store may create one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Makes the store when there is none.
+    /// Creates a missing store.
     Create,
-    /// Refuses when there is none.
+    /// Fails if there is no store.
     Existing,
 }
 
-/// What becomes of a write transaction.
+/// How a write transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Make it durable.
+    /// Make its writes durable.
     Commit,
-    /// Forget it.
+    /// Undo its writes.
     Rollback,
 }
 
-/// What a caller does in a write transaction. It owns all that it needs, so that whichever thread
-/// is about to commit can run it together with others.
+/// The body of a write transaction. It owns its data, so that another thread can run it as part of a
+/// batch.
 pub type Job = Box<dyn FnMut(&mut dyn Write) -> Result<Verdict> + Send>;
 
 /// A store of records.
 pub trait Store: Send + Sync {
-    /// Runs a closure over one consistent state.
+    /// Runs a closure over one consistent snapshot.
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
 
     /// Runs a job in a transaction. When this returns `Ok` and the verdict was
@@ -54,38 +53,38 @@ pub trait Store: Send + Sync {
     fn write(&self, job: Job) -> Result<()>;
 
     /// Checks the store's own structures, below the level of records.
-    fn check(&self) -> Result<Check>;
+    fn check(&self) -> Result<StoreCheck>;
 
-    /// Seals older turns in less space. Nobody who reads notices.
+    /// Compresses older turns. Readers see no difference.
     fn pack(&self, options: PackOptions) -> Result<Packed>;
 
-    /// Makes sure that what was purged is gone from every place where bytes may linger.
+    /// Removes purged content from every place where its bytes may remain.
     fn scrub(&self) -> Result<()>;
 
-    /// Writes a complete copy, consistent also while others write, to a new place.
+    /// Writes a complete copy to a new folder; it is consistent even while others write.
     fn backup(&self, to: &Path) -> Result<()>;
 
-    /// How far the index for searches is.
+    /// Returns the state of the search index.
     fn index_state(&self) -> Result<IndexState> {
-        Ok(IndexState::Needless)
+        Ok(IndexState::NotNeeded)
     }
 
-    /// Brings the index forward: whatever the closure does to it counts together. One closure
-    /// runs at a time, also across processes; it may read the store. An index that is damaged
-    /// becomes an empty one, and the closure's work is lost with the rest.
+    /// Updates the search index; the changes of the closure take effect together. One closure runs
+    /// at a time, also across processes; it may read the store. A damaged index is replaced by an
+    /// empty one, and the changes are lost.
     fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
         let _ = body;
         Ok(())
     }
 
-    /// Removes turns from the index; not a byte of what they said stays in it.
+    /// Removes turns from the search index; none of their bytes remain in it.
     fn unindex(&self, turns: &[TurnLoc]) -> Result<()> {
         let _ = turns;
         Ok(())
     }
 
-    /// Turns that may be what is looked for, best first. `None` when the index is not as far as
-    /// the caller thinks, because it was lost since: bring it forward and ask again.
+    /// Returns candidates for a query, best first. `None` if the index does not reach `through`,
+    /// because it was lost since: update it and search again.
     fn search(
         &self,
         query: &TextQuery,
@@ -105,9 +104,9 @@ pub trait Store: Send + Sync {
 /// Which turns to pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackOptions {
-    /// Turns at the end of each segment that stay as they are: they are read and added to most.
+    /// The number of turns at the end of each segment that are not packed.
     pub keep_recent: u32,
-    /// Fewer turns than this are not worth sealing.
+    /// Shorter runs of turns are not packed.
     pub shortest_run: u32,
 }
 
@@ -118,81 +117,81 @@ impl Default for PackOptions {
 }
 
 impl PackOptions {
-    /// Everything that there is.
+    /// Packs every turn.
     pub const EVERYTHING: PackOptions = PackOptions { keep_recent: 0, shortest_run: 1 };
 }
 
-/// What packing did.
+/// The result of packing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// Turns that were sealed.
+    /// Packed turns.
     pub turns: u64,
-    /// Chunks that they are in.
+    /// Chunks that hold them.
     pub chunks: u64,
-    /// Their bytes before.
+    /// Their size before.
     pub raw_bytes: u64,
-    /// Their bytes after.
+    /// Their size after.
     pub packed_bytes: u64,
 }
 
 /// What [`Store::check`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Check {
-    /// Everything that is wrong.
+pub struct StoreCheck {
+    /// The problems found.
     pub problems: Vec<DamagedRecord>,
 }
 
-/// A record that an index still names and that cannot be read any more.
+/// A record that an index lists and that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostRecord {
     /// Its conversation, if known.
     pub conversation: Option<ConversationKey>,
-    /// Which record.
+    /// A description of the record.
     pub record: String,
 }
 
-/// Reading within a transaction.
+/// The reading half of a transaction.
 pub trait Read {
-    /// Every project, in order of id.
+    /// Returns every project in order of id.
     fn projects(&self) -> Result<Vec<Project>>;
-    /// One project.
+    /// Returns one project.
     fn project(&self, id: &ProjectId) -> Result<Option<Project>>;
 
-    /// One conversation by id.
+    /// Returns one conversation by id.
     fn conversation(
         &self,
         project: &ProjectId,
         id: &ConversationId,
     ) -> Result<Option<Conversation>>;
-    /// One conversation by handle.
+    /// Returns one conversation by handle.
     fn conversation_by_key(&self, key: ConversationKey) -> Result<Option<Conversation>>;
-    /// Conversations of a project in order of creation, after the given one.
+    /// Returns conversations of a project in order of creation, after the given one.
     fn conversations(
         &self,
         project: &ProjectId,
         after: Option<ConversationKey>,
         limit: usize,
     ) -> Result<Vec<Conversation>>;
-    /// Conversations derived from the given one, in order of creation.
+    /// Returns the conversations derived from the given one, in order of creation.
     fn derivatives(&self, project: &ProjectId, of: &ConversationId) -> Result<Vec<Conversation>>;
 
-    /// One segment.
+    /// Returns one segment.
     fn segment(&self, no: SegmentNo) -> Result<Segment>;
-    /// Every segment of a conversation with its size, in order of creation.
+    /// Returns every segment of a conversation with its size, in order of creation.
     fn segments(&self, conversation: ConversationKey) -> Result<Vec<SegmentExtent>>;
-    /// Segments whose first turn is a child of the given one (`None`: of the root), in order of
-    /// creation. The turn that follows in the parent's own segment is not among them.
+    /// Returns the segments whose first turn is a child of the given one (`None`: of the root), in
+    /// order of creation. The parent's own segment is not among them.
     fn forks(&self, conversation: ConversationKey, parent: Option<TurnLoc>)
     -> Result<Vec<Segment>>;
-    /// Segments that fork off a segment at or behind an index.
+    /// Returns the segments that fork off a segment at or after an index.
     fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>>;
-    /// The last index of a segment.
+    /// Returns the last index of a segment.
     fn last_index(&self, segment: SegmentNo) -> Result<u32>;
 
-    /// One turn.
+    /// Returns one turn.
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>>;
-    /// The turns of a segment from one index to another, both included, in order.
-    /// The visitor answers whether to go on.
+    /// Visits the turns of a segment from one index to another, both included, in order. The visitor
+    /// returns whether to continue.
     fn turns(
         &self,
         segment: SegmentNo,
@@ -200,13 +199,13 @@ pub trait Read {
         to: u32,
         visit: &mut dyn FnMut(Turn) -> Result<bool>,
     ) -> Result<()>;
-    /// Where a turn of the project lies.
+    /// Finds a turn of the project by id.
     fn find_turn(
         &self,
         project: &ProjectId,
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>>;
-    /// Turns of a conversation whose hash lies in a range, in order of hash.
+    /// Returns turns of a conversation whose hash is in a range, in order of hash.
     fn find_hashes(
         &self,
         conversation: ConversationKey,
@@ -214,50 +213,50 @@ pub trait Read {
         high: &Digest,
         limit: usize,
     ) -> Result<Vec<TurnLoc>>;
-    /// Other turns, in the whole store, that hold the same content as this one.
+    /// Returns other turns, in the whole store, with the same content.
     fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>>;
 
-    /// Every split of a conversation.
+    /// Returns every split of a conversation.
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>>;
-    /// Hidden runs of a segment.
+    /// Returns the hidden runs of a segment.
     fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>>;
-    /// Hidden runs of a conversation.
+    /// Returns the hidden runs of a conversation.
     fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>>;
 
-    /// One branch by name.
+    /// Returns one branch by name.
     fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>>;
-    /// One branch by id.
+    /// Returns one branch by id.
     fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>>;
-    /// Branches of a conversation in order of name.
+    /// Returns the branches of a conversation in order of name.
     fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>>;
 
-    /// One bookmark.
+    /// Returns one bookmark.
     fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>>;
-    /// Bookmarks of a project in order of name, after the given one.
+    /// Returns bookmarks of a project in order of name, after the given one.
     fn bookmarks(
         &self,
         project: &ProjectId,
         after: Option<&Name>,
         limit: usize,
     ) -> Result<Vec<Bookmark>>;
-    /// Bookmarks on turns of a conversation, in order of name.
+    /// Returns the bookmarks on turns of a conversation, in order of name.
     fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>>;
 
-    /// The newest operation of a conversation.
+    /// Returns the newest operation of a conversation.
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>>;
-    /// Number and hash of the newest operation, which is all that the next one needs.
+    /// Returns number and hash of the newest operation, which is all that the next one needs.
     fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
         let last = self.last_operation(conversation)?;
         Ok(last.map(|operation| (operation.seq, operation.hash)))
     }
-    /// When a conversation was last changed.
+    /// Returns the time of a conversation's last change.
     fn changed_at(&self, conversation: ConversationKey) -> Result<Option<Timestamp>> {
         Ok(self.last_operation(conversation)?.map(|operation| operation.at))
     }
-    /// One operation.
+    /// Returns one operation.
     fn operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<Operation>>;
-    /// Operations of a conversation with `from <= seq <= to`, oldest first.
-    /// The visitor answers whether to go on.
+    /// Visits the operations of a conversation with `from <= seq <= to`, oldest first. The visitor
+    /// returns whether to continue.
     fn operations(
         &self,
         conversation: ConversationKey,
@@ -265,13 +264,13 @@ pub trait Read {
         to: u64,
         visit: &mut dyn FnMut(Operation) -> Result<bool>,
     ) -> Result<()>;
-    /// Operations of the whole store behind a place in the feed.
+    /// Returns operations of the whole store after a position in the feed.
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>>;
-    /// The newest operation of the whole store: where the feed ends.
+    /// Returns the newest operation of the whole store: the end of the feed.
     fn feed_end(&self) -> Result<Option<IndexMark>>;
-    /// Turns that an operation of the feed made, in runs: the first of each, and how many.
+    /// Returns the turns that an operation of the feed made, as runs: first turn and count.
     fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>>;
-    /// The operation that a key was used for.
+    /// Returns the operation of an idempotency key.
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>>;
 
     /// Returns one record of a family.
@@ -290,21 +289,21 @@ pub trait Read {
         query: &IndexQuery,
         limit: usize,
     ) -> Result<Vec<IndexKey>>;
-    /// One piece of a source's bytes, from 0.
+    /// Returns one piece of a source's bytes; pieces count from 0.
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>>;
 
-    /// How much there is.
+    /// Returns counts of records and the size on disk.
     fn totals(&self) -> Result<Totals>;
 }
 
-/// Changing records within a transaction.
+/// The writing half of a transaction.
 pub trait Write: Read {
     /// Adds a project.
     fn insert_project(&mut self, project: &Project) -> Result<()>;
 
-    /// Adds a conversation and answers its handle; the one in the record is ignored.
+    /// Adds a conversation and returns its handle; the one in the record is ignored.
     fn insert_conversation(&mut self, conversation: &Conversation) -> Result<ConversationKey>;
-    /// Replaces what may change of a conversation: root (only by nothing), title, metadata and
+    /// Replaces the mutable fields of a conversation: root (only by `None`), title, metadata and
     /// visibility.
     fn update_conversation(&mut self, conversation: &Conversation) -> Result<()>;
 
@@ -317,36 +316,36 @@ pub trait Write: Read {
     ) -> Result<SegmentNo>;
     /// Adds a turn at the end of its segment.
     ///
-    /// Its id is new in the project and its hash in the conversation. The rules see to that: an
-    /// id is made from time and randomness, one that an import brings is looked up first, and so
-    /// is every hash. A store may refuse a repeated one, as the memory store does; it need not
-    /// look, since looking would cost each append what writing look-ups late saves.
+    /// Its id must be new in the project, and its hash in the conversation. The engine ensures that:
+    /// an id is made from time and randomness, an imported id is looked up first, and so is every
+    /// hash. A store may reject duplicates, as the memory store does, but need not check for them:
+    /// a look-up on each append would cost what deferred index writes save.
     fn insert_turn(&mut self, conversation: ConversationKey, turn: &Turn) -> Result<()>;
     /// Replaces a turn's metadata.
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()>;
-    /// Erases what a turn says and its metadata, leaving the digest.
+    /// Erases a turn's content and metadata, leaving the digest.
     fn purge_turn(&mut self, loc: TurnLoc, digest: &Digest) -> Result<()>;
 
     /// Shows a turn as two.
     fn insert_split(&mut self, split: &Split) -> Result<()>;
-    /// Shows it as one again.
+    /// Shows a split turn as one again.
     fn delete_split(&mut self, conversation: ConversationKey, whole: TurnLoc) -> Result<()>;
     /// Hides a run of turns.
     fn insert_hidden(&mut self, hidden: &Hidden) -> Result<()>;
-    /// Shows what an operation hid.
+    /// Shows the turns that an operation hid.
     fn delete_hidden(&mut self, conversation: ConversationKey, operation: u64) -> Result<()>;
 
     /// Adds a branch, or replaces the one with the same id.
     fn put_branch(&mut self, branch: &Branch) -> Result<()>;
-    /// Removes a branch; its turns stay.
+    /// Removes a branch; its turns are kept.
     fn delete_branch(&mut self, conversation: ConversationKey, id: &BranchId) -> Result<()>;
     /// Adds a bookmark, or replaces the one with the same name.
     fn put_bookmark(&mut self, bookmark: &Bookmark) -> Result<()>;
     /// Removes a bookmark.
     fn delete_bookmark(&mut self, project: &ProjectId, name: &Name) -> Result<()>;
 
-    /// Adds the next operation of a conversation. Whoever changes a conversation that is there
-    /// adds one: what is known of a conversation holds as long as its log has the same end.
+    /// Adds the next operation of a conversation. Every change of an existing conversation adds one,
+    /// so cached records of a conversation are valid while its log has the same end.
     fn insert_operation(&mut self, operation: &Operation) -> Result<()>;
     /// Marks an operation as undone or not.
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()>;
@@ -372,7 +371,7 @@ pub trait Write: Read {
     fn delete_pieces(&mut self, project: &ProjectId, source: &SourceId) -> Result<()>;
 }
 
-/// A turn that must be there because another record points at it.
+/// Returns a record that another one refers to, or reports it as corrupt.
 pub fn required<T>(record: Option<T>, what: impl FnOnce() -> String) -> Result<T> {
     record.ok_or_else(|| StoreError::Corrupt {
         record: what(),

@@ -313,11 +313,10 @@ request! {
 }
 
 impl EditTurn {
-    /// What the engine is asked about a turn, whose role says which blocks may be there.
-    pub fn into_request(self, turn: TurnRef, role: Role, limits: &Limits) -> Result<api::Edit> {
+    /// Returns the request. The engine checks the content against the turn's role.
+    pub fn into_request(self, turn: TurnRef, limits: &Limits) -> Result<api::Edit> {
         let content = strict(&self.content, limits)?;
-        let body =
-            Body::from_request(content, role, limits).map_err(|error| Error::message(0, &error))?;
+        let body = Body::of_any_role(content, limits).map_err(|error| Error::message(0, &error))?;
         Ok(api::Edit { turn, body, branch: self.branch, reuse: self.reuse.unwrap_or(true) })
     }
 }

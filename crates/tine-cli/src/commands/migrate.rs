@@ -10,7 +10,7 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_engine::{Engine, SystemClock, SystemEntropy};
 use tine_postgres::PostgresStore;
-use tine_store::copy::{Copied, copy};
+use tine_store::copy::{CopyProgress, copy};
 use tine_store::{OpenMode, Store};
 
 use crate::arguments::Globals;
@@ -100,7 +100,7 @@ fn format(place: &StorePlace) -> Result<Format> {
     let (format, newest) = match place {
         StorePlace::Folder(_) => (None, None),
         StorePlace::Database(address) => {
-            let found = PostgresStore::pending(address)?;
+            let found = PostgresStore::pending_migration(address)?;
             (found.from, Some(found.to))
         }
     };
@@ -128,7 +128,7 @@ fn copied(screen: &Screen, from: &StorePlace, to: &StorePlace) -> Result<()> {
     let done = done?;
     verify(target)?;
     if screen.json {
-        let Copied { operations, found, turns, conversations, entries, .. } = done;
+        let CopyProgress { operations, found, turns, conversations, entries, .. } = done;
         let (from, to) = (from.to_string(), to.to_string());
         return screen.document(&Migrated {
             from,
@@ -181,12 +181,12 @@ impl Bar {
         Bar { shown: stderr().is_terminal(), drawn: None }
     }
 
-    fn draw(&mut self, done: &Copied) {
+    fn draw(&mut self, done: &CopyProgress) {
         if !self.shown || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW) {
             return;
         }
         self.drawn = Some(Instant::now());
-        let of = done.of.max(done.operations).max(1);
+        let of = done.source_operations.max(done.operations).max(1);
         let full = usize::try_from(BAR * done.operations / of).unwrap_or(0);
         let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR as usize - full));
         let doing = match done.conversations {

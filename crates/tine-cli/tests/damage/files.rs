@@ -55,10 +55,10 @@ fn a_cut_database_is_named_wherever_it_is_cut() {
     let sample = Sample::new();
     let length = fs::metadata(sample.whole.join("tine.db")).unwrap().len() as usize;
     let empty = sample.damaged("empty", Vec::clear);
-    refused(&empty, Kind::Corrupt, &["tine.db", "it is empty", "--repair"]);
+    refused(&empty, Kind::Corrupt, &["tine.db", "it is empty", "repair it"]);
     for (at, cut) in [50, PAGE, 20_000, length / 2 / PAGE * PAGE, length - 1].iter().enumerate() {
         let folder = sample.damaged(&format!("cut-{at}"), |bytes| bytes.truncate(*cut));
-        refused(&folder, Kind::Corrupt, &["tine.db", "it is cut", "--repair"]);
+        refused(&folder, Kind::Corrupt, &["tine.db", "it is cut", "repair it"]);
         let (new, ..) = repair(&folder, &sample.home.path().join(format!("mended-{at}")));
         assert_eq!(new.verify().unwrap().problems, []);
     }

@@ -128,7 +128,7 @@ impl Blame<'_> {
         Err(Error::NotFound {
             what: "turn on this path that says",
             name: wanted.to_owned(),
-            advice: "; `tine search` looks everywhere",
+            advice: "",
         })
     }
 

@@ -157,7 +157,7 @@ impl<'r> CommitReader<'r> {
         self.find(name)?.ok_or_else(|| Error::NotFound {
             what: "commit",
             name: name.to_owned(),
-            advice: "; `tine commits` lists them",
+            advice: "",
         })
     }
 

@@ -358,7 +358,7 @@ impl<'m> Merge<'m> {
             let (_, listed) = found.ok_or_else(|| Error::NotFound {
                 what: "branch or commit",
                 name: request.from.clone(),
-                advice: " in this conversation; `tine branch` and `tine commits` list them",
+                advice: " in this conversation",
             })?;
             return Ok(Some(listed));
         };

@@ -17,6 +17,10 @@ impl Engine {
         public_key: &str,
         signature: &str,
     ) -> Result<CommitView> {
+        if cfg!(not(feature = "signatures")) {
+            let why = "this build checks no signatures; build it with the feature `signatures`";
+            return Err(Error::Unsupported(why.to_owned()));
+        }
         let request = (commit.to_owned(), public_key.to_lowercase(), signature.to_lowercase());
         let payload = |(commit, key, value): &(String, String, String)| {
             object([

@@ -70,7 +70,7 @@ impl<'r> KnowledgeReader<'r> {
         self.entity(id)?.ok_or_else(|| Error::NotFound {
             what: "entity",
             name: id.to_string(),
-            advice: "; `tine entity list` lists them",
+            advice: "",
         })
     }
 
@@ -119,7 +119,7 @@ impl<'r> KnowledgeReader<'r> {
         self.source(id)?.ok_or_else(|| Error::NotFound {
             what: "source",
             name: id.to_string(),
-            advice: "; `tine source list` lists them",
+            advice: "",
         })
     }
 
@@ -131,7 +131,7 @@ impl<'r> KnowledgeReader<'r> {
         self.run(id)?.ok_or_else(|| Error::NotFound {
             what: "interpretation",
             name: id.to_string(),
-            advice: "; `tine interpret --status` lists those that wait",
+            advice: "",
         })
     }
 

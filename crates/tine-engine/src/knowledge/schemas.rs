@@ -57,7 +57,7 @@ impl Engine {
                     None => entity_type.to_owned(),
                     Some(version) => format!("{entity_type} {version}"),
                 },
-                advice: "; `tine entity schemas` lists them",
+                advice: "",
             })
         })
     }

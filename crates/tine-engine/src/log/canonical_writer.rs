@@ -95,3 +95,10 @@ pub(crate) fn write_array<T>(
 pub(crate) fn canonical(text: &str) -> Option<String> {
     Some(json::parse(text.as_bytes(), json::MAX_DEPTH).ok()?.to_canonical())
 }
+
+/// Parses JSON that a writer of this crate has written. What is nested too deep to be parsed stays
+/// a text, which identifies it as well.
+pub(crate) fn written(canonical: &str) -> Json {
+    let parsed = json::parse(canonical.as_bytes(), json::MAX_DEPTH);
+    parsed.unwrap_or_else(|_| canonical.into())
+}

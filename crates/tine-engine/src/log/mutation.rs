@@ -15,7 +15,7 @@ use tine_store::{
     Project, Read, Root, Turn, TurnLoc, Visibility, Write, required,
 };
 
-use crate::log::canonical_writer::canonical;
+use crate::log::canonical_writer::{canonical, written};
 use crate::log::change::{BookmarkImage, BranchImage, Change, OperationDetail};
 use crate::tree::shown::{Tree, hide};
 use crate::tree::views::{self, Answered};
@@ -23,19 +23,27 @@ use crate::{BranchView, Call, ConversationView, Engine, Error, Result, TurnView}
 
 /// The answer of a change, in the form in which it is kept for a repeated call. It holds no
 /// content: what was said is looked up again, so that an erasure leaves nothing here.
+///
+/// A receipt is written in one place: `to_json`, or, where every append pays for it,
+/// `to_canonical`. Each follows from the other.
 pub(crate) trait Receipt: Sized {
-    fn to_json(&self) -> Json;
+    /// Returns the receipt as a value.
+    fn to_json(&self) -> Json {
+        written(&self.to_canonical())
+    }
+
+    /// Returns the text that is stored: the canonical form of the value.
+    fn to_canonical(&self) -> String {
+        self.to_json().to_canonical()
+    }
+
+    /// Reads a receipt.
     fn from_json(json: &Json) -> Option<Self>;
 
     /// Looks up what a repeated call's answer only names. It is done in the call's transaction, so
     /// that an answer about several things shows one state of them.
     fn recall(&mut self, _records: &dyn Read, _project: &ProjectId) -> Result<()> {
         Ok(())
-    }
-
-    /// The text that is kept: the canonical form of the JSON.
-    fn to_canonical(&self) -> String {
-        self.to_json().to_canonical()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Appending by longest common prefix, and the making of turns that other operations share.
 
 use tine_core::hash::{message_digest, turn_hash};
-use tine_core::json::{Json, object};
+use tine_core::json::Json;
 use tine_core::{ConversationId, Limits, Message, Name, ProjectId, Reference, TurnId};
 use tine_store::{Branch, Content, Read, SEGMENT_TURNS, Turn, TurnLoc, TurnOrigin};
 
-use crate::log::canonical_writer::{Members, write_array};
+use crate::log::canonical_writer::{Members, write_array, written};
 use crate::log::change::{Change, text};
 use crate::log::mutation::{Mutation, Payload, Receipt, Replay};
 use crate::tree::resolve::{self, Place};
@@ -104,18 +104,15 @@ pub(crate) fn promise(mutation: &Mutation<'_>, id: TurnId) -> Result<()> {
     Ok(())
 }
 
-/// What a key stands for of a message. Contents enter by digest: the fingerprint is as telling
-/// and costs no copy.
+/// Returns what an idempotency key covers of a message. Contents enter by digest, which tells them
+/// apart as well and costs no copy.
 pub(crate) fn message_payload(message: &Message) -> Json {
-    object([
-        ("message_digest", text(&message.digest())),
-        ("created_at", message.created_at.map(|at| text(&at)).into()),
-        ("status", message.status.as_str().into()),
-        ("metadata", message.metadata.to_json()),
-    ])
+    let mut out = String::new();
+    write_message_payload(&mut out, message);
+    written(&out)
 }
 
-/// The same as a text.
+/// Writes the same as canonical JSON.
 fn write_message_payload(out: &mut String, message: &Message) {
     let mut members = Members::begin(out);
     members.plain("created_at", message.created_at);
@@ -146,19 +143,6 @@ pub(crate) struct AppendReceipt {
 }
 
 impl Receipt for AppendReceipt {
-    fn to_json(&self) -> Json {
-        let turn = |(turn, outcome): &(Answered<TurnView>, Outcome)| {
-            let created = *outcome == Outcome::Created;
-            object([("turn_id", turn.to_json()), ("created", created.into())])
-        };
-        let turns = self.turns.iter().map(turn).collect();
-        object([
-            ("turns", Json::Array(turns)),
-            ("branch", self.branch.to_json()),
-            ("forked", self.forked.into()),
-        ])
-    }
-
     fn to_canonical(&self) -> String {
         let mut out = String::with_capacity(512);
         let turn = |out: &mut String, (turn, outcome): &(Answered<TurnView>, Outcome)| {
@@ -172,7 +156,6 @@ impl Receipt for AppendReceipt {
         members.literal("forked", self.forked);
         write_array(members.name("turns"), &self.turns, turn);
         members.end();
-        debug_assert_eq!(out, self.to_json().to_canonical());
         out
     }
 

@@ -146,8 +146,7 @@ fn undo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         return Err(Error::invalid(format!("operation {seq} is undone already")));
     }
     if target.kind == crate::maintenance::purge::KIND {
-        let why = "an erasure cannot be undone; what came before it can, by its number in the log \
-                   (`tine ops`)";
+        let why = "an erasure cannot be undone; what came before it can, by its number in the log";
         return Err(Error::Unsupported(why.to_owned()));
     }
     let changes = detail(target)?.changes;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use tine_core::{Json, ProjectId, TurnId, search_text};
 use tine_store::{
-    Content, ConversationKey, Document, FeedPosition, Index, IndexMark, IndexState, Operation,
+    Content, ConversationKey, FeedPosition, Index, IndexDocument, IndexMark, IndexState, Operation,
     Read, Result as Stored, Turn,
 };
 
@@ -54,7 +54,7 @@ impl Engine {
     fn has_reached(&self, end: Option<IndexMark>) -> Result<bool> {
         let state = self.store().index_state()?;
         match (state, end) {
-            (IndexState::Needless, _) | (IndexState::Empty, None) => Ok(true),
+            (IndexState::NotNeeded, _) | (IndexState::Empty, None) => Ok(true),
             (IndexState::Empty, Some(_)) => Ok(false),
             (IndexState::Through(mark), Some(end)) if mark == end => Ok(true),
             (IndexState::Through(mark), end) => {
@@ -94,7 +94,7 @@ impl Batch<'_> {
     fn run(&mut self) -> Stored<Refreshed> {
         let mut done = Refreshed::default();
         let after = match self.index.state()? {
-            IndexState::Needless => return Ok(done),
+            IndexState::NotNeeded => return Ok(done),
             IndexState::Through(mark) if is_of(self.records, mark)? => mark.at,
             IndexState::Through(_) => {
                 self.index.clear()?;
@@ -143,7 +143,7 @@ impl Batch<'_> {
         };
         let pieces = search_text::pieces(body, &turn.metadata);
         self.bytes += pieces.iter().map(String::len).sum::<usize>();
-        self.index.put(&Document {
+        self.index.put(&IndexDocument {
             loc: turn.loc,
             conversation: key,
             project,

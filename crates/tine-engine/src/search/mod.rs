@@ -18,7 +18,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use tine_core::{BranchId, Digest, Name, Timestamp, TurnId, search_text};
 use tine_store::{
-    Branch, Candidate, Content, Conversation, ConversationKey, Ranked, Read, SearchFilter,
+    Branch, Content, Conversation, ConversationKey, Ranked, Read, SearchCandidate, SearchFilter,
     StoreError, TextQuery, Turn, TurnLoc, Visibility,
 };
 
@@ -202,7 +202,7 @@ impl<'s> Search<'s> {
         &self,
         place: &Place<'_>,
         turn: Turn,
-        candidate: Candidate,
+        candidate: SearchCandidate,
     ) -> Result<Option<SearchHit>> {
         let Content::Kept(body) = &turn.content else { return Ok(None) };
         let pieces = search_text::pieces(body, &turn.metadata);
@@ -270,11 +270,11 @@ impl Cursor {
         })
     }
 
-    fn candidate(&self, records: &dyn Read, call: &Call) -> Result<Candidate> {
+    fn candidate(&self, records: &dyn Read, call: &Call) -> Result<SearchCandidate> {
         let found = records.find_turn(&call.project, &self.turn)?;
         let (conversation, loc): (ConversationKey, TurnLoc) =
             found.ok_or_else(|| bad_cursor(&self.turn.to_string()))?;
-        Ok(Candidate { loc, conversation, score: self.score, at: self.at })
+        Ok(SearchCandidate { loc, conversation, score: self.score, at: self.at })
     }
 }
 

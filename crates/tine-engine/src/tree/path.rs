@@ -1,6 +1,6 @@
 //! Reading: one turn, its relatives, paths and windows.
 
-use tine_core::{ConversationId, TurnId};
+use tine_core::{ConversationId, Reference, Role, TurnId};
 use tine_store::{Read, Turn, TurnLoc};
 
 use crate::ops::conversation::bad_cursor;
@@ -8,8 +8,8 @@ use crate::tree::resolve::{self, Place};
 use crate::tree::shown::{Piece, State, Tree};
 use crate::tree::views::{self, Answered};
 use crate::{
-    Call, Engine, Error, PathPage, PathQuery, Presence, Result, Selection, TurnRef, TurnView,
-    Window, WindowQuery,
+    BranchTurnsQuery, BranchView, Call, Engine, Error, PathPage, PathQuery, Presence, Result,
+    Selection, TurnRef, TurnView, Window, WindowQuery,
 };
 
 impl Engine {
@@ -74,7 +74,26 @@ impl Engine {
     /// also while branches move and turns are added.
     pub fn path(&self, call: &Call, query: PathQuery) -> Result<PathPage> {
         let limit = self.page_limit(query.limit)?;
-        self.read(|records| path(records, call, &query, limit))
+        self.read(|records| path(records, call, &query, None, limit))
+    }
+
+    /// Reads a branch and a page of its turns from one snapshot.
+    pub fn branch_turns(
+        &self,
+        call: &Call,
+        query: BranchTurnsQuery,
+    ) -> Result<(BranchView, PathPage)> {
+        let limit = self.page_limit(query.limit)?;
+        self.read(|records| {
+            let found = resolve::conversation(records, call, &query.conversation)?;
+            let branch = resolve::branch(records, call, found.key, &query.branch)?;
+            let branch = views::branch(records, &found.id, &branch)?;
+            let to = Some(Reference::parse(&branch.id.to_string())?);
+            let cursor = query.cursor.clone();
+            let turns = PathQuery { to, cursor, ..PathQuery::of(query.conversation.clone()) };
+            let page = path(records, call, &turns, query.role, limit)?;
+            Ok((branch, page))
+        })
     }
 
     /// The turns before and behind a turn on one line.
@@ -260,7 +279,13 @@ fn line_views(
     Ok(views)
 }
 
-fn path(records: &dyn Read, call: &Call, query: &PathQuery, limit: usize) -> Result<PathPage> {
+fn path(
+    records: &dyn Read,
+    call: &Call,
+    query: &PathQuery,
+    role: Option<Role>,
+    limit: usize,
+) -> Result<PathPage> {
     let cursor = query.cursor.as_deref().map(read_cursor).transpose()?;
     let place = match (&cursor, &query.to) {
         (Some((to, _)), _) => resolve::place(records, call, &TurnRef::of(*to))?,
@@ -285,8 +310,18 @@ fn path(records: &dyn Read, call: &Call, query: &PathQuery, limit: usize) -> Res
         (None, Selection::Whole) => None,
         (None, Selection::Last(count)) => back(&tree, to, count)?,
     };
-    let (locs, more) = line.forward(&tree, after, limit)?;
-    let turns = line_views(records, &tree, &id, &locs)?;
+    let (mut turns, mut after) = (Vec::new(), after);
+    let more = loop {
+        let (locs, more) = line.forward(&tree, after, limit)?;
+        let page = line_views(records, &tree, &id, &locs)?;
+        turns.extend(page.into_iter().filter(|turn| role.is_none_or(|role| turn.role == role)));
+        // Of a role, one turn more than the limit shows that there are more.
+        if !more || role.is_none() || turns.len() > limit {
+            break more && role.is_none() || turns.len() > limit;
+        }
+        after = locs.last().copied();
+    };
+    turns.truncate(limit);
     let to = tree.turn(to)?.id;
     let next = match turns.last() {
         Some(last) if more => Some(format!("{to}.{}", last.id)),

@@ -44,11 +44,7 @@ pub(crate) fn conversation(
 ) -> Result<Conversation> {
     match records.conversation(&call.project, id)? {
         Some(found) if found.visibility.is_there() => Ok(found),
-        _ => Err(Error::NotFound {
-            what: "conversation",
-            name: id.to_string(),
-            advice: "; `tine ls` lists them",
-        }),
+        _ => Err(Error::NotFound { what: "conversation", name: id.to_string(), advice: "" }),
     }
 }
 
@@ -93,7 +89,7 @@ pub(crate) fn branch(
     find_branch(records, call, conversation, name)?.ok_or_else(|| Error::NotFound {
         what: "branch",
         name: name.to_owned(),
-        advice: "; `tine branch` lists them",
+        advice: "",
     })
 }
 
@@ -199,7 +195,7 @@ fn unknown(name: &str) -> Error {
     let short = name.len() < SHORTEST_PREFIX && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let advice = match short {
         true => "; a hash prefix has at least 8 digits",
-        false => "; the conversation's tree shows what there is (`tine tree`)",
+        false => "",
     };
     Error::NotFound { what: "turn, branch or bookmark", name: name.to_owned(), advice }
 }

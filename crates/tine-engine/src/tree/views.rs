@@ -167,17 +167,10 @@ pub(crate) fn write_branch(branch: &BranchView, out: &mut String) {
 }
 
 impl Receipt for BranchView {
-    fn to_json(&self) -> Json {
-        object([
-            ("conversation_id", text(&self.conversation)),
-            ("branch_id", text(&self.id)),
-            ("name", text(&self.name)),
-            ("tip", self.tip.map(|tip| text(&tip)).into()),
-            ("tip_hash", self.tip_hash.map(|hash| text(&hash)).into()),
-            ("forked_from", self.forked_from.map(|turn| text(&turn)).into()),
-            ("created_at", text(&self.created_at)),
-            ("version", self.version.into()),
-        ])
+    fn to_canonical(&self) -> String {
+        let mut out = String::new();
+        write_branch(self, &mut out);
+        out
     }
 
     fn from_json(json: &Json) -> Option<Self> {

@@ -43,7 +43,7 @@ pub enum BundleError {
         source: io::Error,
     },
     /// A record of the store contradicts its hash or points nowhere.
-    #[error("the {record} cannot be exported: {fault}; `tine verify` lists all that is damaged")]
+    #[error("the {record} cannot be exported: {fault}")]
     Damaged {
         /// Which one.
         record: String,

@@ -7,12 +7,12 @@ use tine_store::{
 };
 use tokio_postgres::Row;
 
-use super::Txn;
-use crate::link::values;
+use super::PostgresTxn;
+use crate::connection::values;
 use crate::rows;
 
-/// Asks for a range of keys, with a statement for each way that a range can be.
-macro_rules! ask_range {
+/// Queries a range of keys, with a statement for each combination of bound and direction.
+macro_rules! query_range {
     ($txn:expr, $project:expr, $of:expr, $range:expr, $limit:expr, $columns:literal, $table:literal, $name:literal) => {{
         macro_rules! sql {
             ($end:literal) => {
@@ -30,31 +30,31 @@ macro_rules! ask_range {
             };
         }
         let KeyRange { from, to, backwards } = $range;
-        let (of, limit) = (i16::from($of.code()), rows::limited($limit));
+        let (of, limit) = (i16::from($of.code()), rows::sql_limit($limit));
         match (to, backwards) {
-            (Some(to), false) => $txn.ask(
+            (Some(to), false) => $txn.query(
                 sql!("AND key < $5 ORDER BY key"),
                 values![$project, of, from.clone(), limit, to.clone()],
             ),
-            (Some(to), true) => $txn.ask(
+            (Some(to), true) => $txn.query(
                 sql!("AND key < $5 ORDER BY key DESC"),
                 values![$project, of, from.clone(), limit, to.clone()],
             ),
             (None, false) => {
-                $txn.ask(sql!("ORDER BY key"), values![$project, of, from.clone(), limit])
+                $txn.query(sql!("ORDER BY key"), values![$project, of, from.clone(), limit])
             }
             (None, true) => {
-                $txn.ask(sql!("ORDER BY key DESC"), values![$project, of, from.clone(), limit])
+                $txn.query(sql!("ORDER BY key DESC"), values![$project, of, from.clone(), limit])
             }
         }
     }};
 }
 
-impl Txn<'_> {
+impl PostgresTxn<'_> {
     pub(super) fn record_in(&self, project: i32, key: &RecordKey) -> Result<Option<Record>> {
         let sql = "SELECT text FROM record WHERE project = $1 AND family = $2 AND key = $3";
         let row =
-            self.ask_one(sql, values![project, i16::from(key.family().code()), key.to_bytes()])?;
+            self.query_opt(sql, values![project, i16::from(key.family().code()), key.to_bytes()])?;
         row.map(|row| Ok(Record::verbatim(key.clone(), rows::record_text(row.get(0), key)?)))
             .transpose()
     }
@@ -65,7 +65,7 @@ impl Txn<'_> {
         query: &RecordQuery,
         limit: usize,
     ) -> Result<Vec<Record>> {
-        let found = ask_range!(
+        let found = query_range!(
             self,
             project,
             query.of,
@@ -89,7 +89,7 @@ impl Txn<'_> {
         query: &IndexQuery,
         limit: usize,
     ) -> Result<Vec<IndexKey>> {
-        let found = ask_range!(
+        let found = query_range!(
             self,
             project,
             query.of,
@@ -102,7 +102,7 @@ impl Txn<'_> {
         Ok(found.iter().map(|row| IndexKey::from_bytes(query.of, row.get(0))).collect())
     }
 
-    /// Writes a record whose earlier form, if there is one, is given.
+    /// Writes a record; `before` reads its earlier form, for the indexes.
     pub(super) fn write_record(
         &mut self,
         project: &ProjectId,
@@ -118,11 +118,11 @@ impl Txn<'_> {
         let before = before(self, project)?;
         self.count_bytes(text.len());
         let family = i16::from(record.key().family().code());
-        self.put(sql, values![project, family, key, text.as_bytes().to_vec()])?;
+        self.write(sql, values![project, family, key, text.as_bytes().to_vec()])?;
         self.change_index(project, before.as_ref(), Some(record))
     }
 
-    /// Brings the indexes in line with a record that was added, replaced or removed.
+    /// Updates the indexes after a record was added, replaced or removed.
     pub(super) fn change_index(
         &self,
         project: i32,
@@ -131,7 +131,7 @@ impl Txn<'_> {
     ) -> Result<()> {
         let changes = index_changes(before, after);
         let apply = |sql: &'static str, key: &IndexKey| {
-            self.put(sql, values![project, i16::from(key.index().code()), key.to_bytes()])
+            self.write(sql, values![project, i16::from(key.index().code()), key.to_bytes()])
         };
         for key in &changes.removed {
             apply("DELETE FROM record_index WHERE project = $1 AND name = $2 AND key = $3", key)?;

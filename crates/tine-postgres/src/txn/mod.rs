@@ -1,8 +1,8 @@
 //! A transaction over one connection.
 //!
-//! It begins with the first statement, and its writes wait until something is read or it ends: a
-//! closure that reads little and writes much costs few round trips. A transaction that writes is
-//! SERIALIZABLE; one that only reads sees one state of everything and waits for nobody.
+//! It begins with the first statement, and writes are queued until something is read or it ends: a
+//! closure that reads little and writes much needs few round trips. A transaction that writes is
+//! SERIALIZABLE; one that only reads sees one snapshot and waits for no other.
 
 mod families;
 mod prefetch;
@@ -20,267 +20,271 @@ use tine_store::{ConversationKey, FeedPosition, Result, StoreError};
 use tokio_postgres::Row;
 
 use self::prefetch::Prefetch;
-use crate::failure::Failure;
-use crate::link::{COMMANDS_AT_ONCE, Command, Value, values};
+use crate::connection::{PIPELINE_COMMANDS, SqlCommand, SqlValue, values};
+use crate::failure::DatabaseFailure;
 use crate::pool::Lease;
-use crate::rows::{self, Run};
-use crate::{READ_DEADLINE, Shared, WRITE_DEADLINE};
+use crate::rows::{self, TurnRun};
+use crate::{READ_DEADLINE, StoreContext, WRITE_DEADLINE};
 
-/// Bytes of writes behind which they are sent.
+/// The size at which queued writes are sent.
 const QUEUED_BYTES: usize = 8 << 20;
 
 /// Whether a transaction may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum TxnAccess {
     Read,
     Write,
 }
 
-/// An operation whose fate tells that of its transaction.
+/// An operation of a transaction: if it is stored, the transaction was committed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Witness {
+pub(crate) struct CommitWitness {
     pub conversation: ConversationKey,
     pub seq: u64,
     pub hash: OperationHash,
 }
 
 /// How a transaction ended.
-pub(crate) enum Ended {
+pub(crate) enum TxnEnd {
     Committed,
     /// Nothing of it was stored.
-    Failed(Failure),
-    /// Whether it was stored is not known.
+    Failed(DatabaseFailure),
+    /// Whether it was stored is unknown.
     InDoubt(String),
 }
 
-/// What a transaction has done so far, as far as its later steps need it.
+/// The effects of a transaction so far, for its own later statements and for the caches.
 #[derive(Default)]
-struct Done {
+struct TxnEffects {
     projects: HashMap<ProjectId, i32>,
     last_segments: HashMap<ConversationKey, i64>,
-    /// Turns that belong to the next operation.
-    runs: Vec<Run>,
+    /// Turns that the next operation lists.
+    runs: Vec<TurnRun>,
     operations: i32,
-    witness: Option<Witness>,
+    witness: Option<CommitWitness>,
     changed: BTreeSet<ConversationKey>,
 }
 
-pub(crate) struct Txn<'s> {
-    shared: &'s Shared,
-    access: Access,
+pub(crate) struct PostgresTxn<'s> {
+    context: &'s StoreContext,
+    access: TxnAccess,
     lease: RefCell<Option<Lease<'s>>>,
     begun: Cell<bool>,
-    answered: Cell<bool>,
-    queue: RefCell<Vec<Command>>,
+    has_read: Cell<bool>,
+    queue: RefCell<Vec<SqlCommand>>,
     queued_bytes: Cell<usize>,
-    failure: RefCell<Option<Failure>>,
-    done: RefCell<Done>,
-    /// Turns that operations made which were read from the feed.
-    made: RefCell<BTreeMap<FeedPosition, Vec<Run>>>,
-    ahead: Prefetch,
+    failure: RefCell<Option<DatabaseFailure>>,
+    effects: RefCell<TxnEffects>,
+    /// Turns made by operations that were read from the feed.
+    feed_turns: RefCell<BTreeMap<FeedPosition, Vec<TurnRun>>>,
+    prefetch: Prefetch,
 }
 
-impl<'s> Txn<'s> {
-    pub(crate) fn new(shared: &'s Shared, access: Access) -> Self {
-        Txn {
-            shared,
+impl<'s> PostgresTxn<'s> {
+    pub(crate) fn new(context: &'s StoreContext, access: TxnAccess) -> Self {
+        PostgresTxn {
+            context,
             access,
             lease: RefCell::default(),
             begun: Cell::new(false),
-            answered: Cell::new(false),
+            has_read: Cell::new(false),
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             failure: RefCell::default(),
-            done: RefCell::default(),
-            made: RefCell::default(),
-            ahead: Prefetch::default(),
+            effects: RefCell::default(),
+            feed_turns: RefCell::default(),
+            prefetch: Prefetch::default(),
         }
     }
 
-    /// The first failure, if there was one: whatever came of the closure came of that.
-    pub(crate) fn take_failure(&self) -> Option<Failure> {
+    /// Takes the first failure; it is the cause of whatever the closure returned.
+    pub(crate) fn take_failure(&self) -> Option<DatabaseFailure> {
         self.failure.take()
     }
 
-    /// Whether the closure has seen anything of the store yet.
-    pub(crate) fn was_answered(&self) -> bool {
-        self.answered.get()
+    /// Returns whether the closure has read anything.
+    pub(crate) fn has_read(&self) -> bool {
+        self.has_read.get()
     }
 
-    /// The operation whose fate is the transaction's.
-    pub(crate) fn witness(&self) -> Option<Witness> {
-        self.done.borrow().witness
+    /// Returns the operation by which the outcome of the commit can be looked up.
+    pub(crate) fn witness(&self) -> Option<CommitWitness> {
+        self.effects.borrow().witness
     }
 
-    /// Conversations that were changed.
+    /// Returns the changed conversations.
     pub(crate) fn changed(&self) -> BTreeSet<ConversationKey> {
-        self.done.borrow().changed.clone()
+        self.effects.borrow().changed.clone()
     }
 
-    /// Projects that are there once this is committed.
-    pub(crate) fn made_projects(&self) -> HashMap<ProjectId, i32> {
-        self.done.borrow().projects.clone()
+    /// Returns the projects that this transaction creates.
+    pub(crate) fn new_projects(&self) -> HashMap<ProjectId, i32> {
+        self.effects.borrow().projects.clone()
     }
 
     fn deadline(&self) -> Duration {
         match self.access {
-            Access::Read => READ_DEADLINE,
-            Access::Write => WRITE_DEADLINE,
+            TxnAccess::Read => READ_DEADLINE,
+            TxnAccess::Write => WRITE_DEADLINE,
         }
     }
 
-    /// Sends what is queued, and statements behind it; answers what is read from the rows of each
-    /// of these.
+    /// Sends the queued commands and then the given ones; returns the converted rows of the latter.
     fn exchange<T>(
         &self,
-        mut behind: Vec<Command>,
+        mut last: Vec<SqlCommand>,
         read: impl Fn(Row) -> T,
-    ) -> std::result::Result<Vec<Vec<T>>, Failure> {
+    ) -> std::result::Result<Vec<Vec<T>>, DatabaseFailure> {
         let mut commands = Vec::new();
         if !self.begun.replace(true) {
             let begin = match self.access {
-                Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-                Access::Write => "BEGIN ISOLATION LEVEL SERIALIZABLE",
+                TxnAccess::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                TxnAccess::Write => "BEGIN ISOLATION LEVEL SERIALIZABLE",
             };
-            commands.push(Command::new(begin, vec![]));
+            commands.push(SqlCommand::new(begin, vec![]));
         }
         commands.append(&mut self.queue.borrow_mut());
         self.queued_bytes.set(0);
         let before = commands.len();
-        commands.append(&mut behind);
+        commands.append(&mut last);
         let mut lease = self.lease.borrow_mut();
-        let link = match &mut *lease {
-            Some(link) => link,
-            none => none.insert(self.shared.pool.lend()?),
+        let connection = match &mut *lease {
+            Some(connection) => connection,
+            none => none.insert(self.context.pool.acquire()?),
         };
-        Ok(link.exchange_reading(self.deadline(), &commands, read)?.split_off(before))
+        Ok(connection.exchange_mapped(self.deadline(), &commands, read)?.split_off(before))
     }
 
-    fn told<T>(&self, answer: std::result::Result<T, Failure>) -> Result<T> {
+    /// Records a failure of the transaction.
+    fn record_failure<T>(&self, answer: std::result::Result<T, DatabaseFailure>) -> Result<T> {
         answer.map_err(|failure| {
-            let told = failure.told();
+            let error = failure.to_store_error();
             self.failure.borrow_mut().get_or_insert(failure);
-            told
+            error
         })
     }
 
-    /// Nothing is sent behind a failure.
-    fn check_whole(&self) -> Result<()> {
+    /// Fails if the transaction has failed: nothing is sent after a failure.
+    fn check_not_failed(&self) -> Result<()> {
         match &*self.failure.borrow() {
-            Some(failure) => Err(failure.told()),
+            Some(failure) => Err(failure.to_store_error()),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn ask(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>> {
-        Ok(self.ask_all(vec![Command::new(sql, values)])?.pop().unwrap_or_default())
+    pub(crate) fn query(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<Vec<Row>> {
+        Ok(self.query_batch(vec![SqlCommand::new(sql, values)])?.pop().unwrap_or_default())
     }
 
-    /// Asks several things in one round trip.
-    fn ask_all(&self, commands: Vec<Command>) -> Result<Vec<Vec<Row>>> {
-        self.ask_reading(commands, |row| row)
+    /// Runs several queries in one round trip.
+    fn query_batch(&self, commands: Vec<SqlCommand>) -> Result<Vec<Vec<Row>>> {
+        self.query_mapped(commands, |row| row)
     }
 
-    /// The same; rows are read while the next ones are on their way, so that reading them asks
-    /// nothing of the database.
-    fn ask_reading<T>(
+    /// Like `query_batch`, but converts each row while the next ones are still arriving; `read` must
+    /// not use the transaction.
+    fn query_mapped<T>(
         &self,
-        commands: Vec<Command>,
+        commands: Vec<SqlCommand>,
         read: impl Fn(Row) -> T,
     ) -> Result<Vec<Vec<T>>> {
-        self.check_whole()?;
-        let found = self.told(self.exchange(commands, read))?;
-        self.answered.set(true);
+        self.check_not_failed()?;
+        let found = self.record_failure(self.exchange(commands, read))?;
+        self.has_read.set(true);
         Ok(found)
     }
 
-    pub(crate) fn ask_one(&self, sql: &'static str, values: Vec<Value>) -> Result<Option<Row>> {
-        Ok(self.ask(sql, values)?.into_iter().next())
+    pub(crate) fn query_opt(
+        &self,
+        sql: &'static str,
+        values: Vec<SqlValue>,
+    ) -> Result<Option<Row>> {
+        Ok(self.query(sql, values)?.into_iter().next())
     }
 
-    fn queue(&self, command: Command) -> Result<()> {
-        self.check_whole()?;
+    fn enqueue(&self, command: SqlCommand) -> Result<()> {
+        self.check_not_failed()?;
         self.queue.borrow_mut().push(command);
-        let full = self.queue.borrow().len() >= COMMANDS_AT_ONCE - 1;
+        let full = self.queue.borrow().len() >= PIPELINE_COMMANDS - 1;
         if full || self.queued_bytes.get() >= QUEUED_BYTES {
-            self.told(self.exchange(vec![], drop))?;
+            self.record_failure(self.exchange(vec![], drop))?;
         }
         Ok(())
     }
 
-    fn put(&self, sql: &'static str, values: Vec<Value>) -> Result<()> {
-        self.queue(Command::new(sql, values))
+    fn write(&self, sql: &'static str, values: Vec<SqlValue>) -> Result<()> {
+        self.enqueue(SqlCommand::new(sql, values))
     }
 
-    /// Changes something that must be there.
-    fn change(&self, what: &'static str, sql: &'static str, values: Vec<Value>) -> Result<()> {
-        self.queue(Command { sql, values, changes: Some(what) })
+    /// Changes a record that must exist.
+    fn update(&self, what: &'static str, sql: &'static str, values: Vec<SqlValue>) -> Result<()> {
+        self.enqueue(SqlCommand { sql, values, must_change: Some(what) })
     }
 
     fn count_bytes(&self, bytes: usize) {
         self.queued_bytes.set(self.queued_bytes.get() + bytes);
     }
 
-    /// Ends it for good.
-    pub(crate) fn commit(&self) -> Ended {
+    /// Commits the transaction.
+    pub(crate) fn commit(&self) -> TxnEnd {
         if let Some(failure) = self.failure.take() {
-            return Ended::Failed(failure);
+            return TxnEnd::Failed(failure);
         }
         if !self.begun.get() && self.queue.borrow().is_empty() {
-            return Ended::Committed;
+            return TxnEnd::Committed;
         }
-        let ended = self.exchange(vec![Command::new("COMMIT", vec![])], drop);
+        let ended = self.exchange(vec![SqlCommand::new("COMMIT", vec![])], drop);
         let lease = self.lease.borrow_mut().take();
         let warned = lease.as_ref().is_some_and(|lease| lease.was_warned());
         match ended {
-            Ok(_) if warned && self.access == Access::Write => {
-                Ended::InDoubt("committed here, and perhaps on no standby".to_owned())
+            Ok(_) if warned && self.access == TxnAccess::Write => {
+                TxnEnd::InDoubt("committed here, and perhaps on no standby".to_owned())
             }
             Ok(_) => {
                 if let Some(lease) = lease {
-                    lease.keep();
+                    lease.release();
                 }
-                Ended::Committed
+                TxnEnd::Committed
             }
-            Err(Failure::Away(why)) => Ended::InDoubt(why),
+            Err(DatabaseFailure::Unreachable(why)) => TxnEnd::InDoubt(why),
             Err(failure) => {
                 if let Some(lease) = lease {
-                    end(lease);
+                    rollback_and_release(lease);
                 }
-                Ended::Failed(failure)
+                TxnEnd::Failed(failure)
             }
         }
     }
 
-    /// Ends what has only read. There is nothing to wait for.
-    pub(crate) fn leave(self) {
+    /// Ends a read transaction without waiting for the answer.
+    pub(crate) fn finish_read(self) {
         if let Some(mut lease) = self.lease.into_inner()
-            && lease.post("COMMIT").is_ok()
+            && lease.send_without_waiting("COMMIT").is_ok()
         {
-            lease.keep();
+            lease.release();
         }
     }
 
-    /// Takes everything back.
-    pub(crate) fn roll_back(self) {
+    /// Rolls back the transaction.
+    pub(crate) fn rollback(self) {
         if let Some(lease) = self.lease.into_inner() {
-            end(lease);
+            rollback_and_release(lease);
         }
     }
 
-    /// The number of a project.
+    /// Returns the number of a project.
     pub(crate) fn project_no(&self, id: &ProjectId) -> Result<Option<i32>> {
-        if let Some(no) = self.done.borrow().projects.get(id) {
+        if let Some(no) = self.effects.borrow().projects.get(id) {
             return Ok(Some(*no));
         }
-        if let Some(no) = self.shared.projects.number(id) {
+        if let Some(no) = self.context.projects.number(id) {
             return Ok(Some(no));
         }
         let sql = "SELECT no FROM project WHERE id = $1";
-        let found = self.ask_one(sql, values![id.as_str().to_owned()])?;
+        let found = self.query_opt(sql, values![id.as_str().to_owned()])?;
         let no = found.map(|row| row.get(0));
         if let Some(no) = no {
-            self.shared.projects.learn(id, no);
+            self.context.projects.insert(id, no);
         }
         Ok(no)
     }
@@ -290,43 +294,43 @@ impl<'s> Txn<'s> {
         no.ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
     }
 
-    /// The project with a number.
+    /// Returns the project with a number.
     fn project_id(&self, no: i32) -> Result<Option<ProjectId>> {
-        let made = &self.done.borrow().projects;
-        if let Some((id, _)) = made.iter().find(|(_, made)| **made == no) {
+        let new_projects = &self.effects.borrow().projects;
+        if let Some((id, _)) = new_projects.iter().find(|(_, number)| **number == no) {
             return Ok(Some(id.clone()));
         }
-        if let Some(id) = self.shared.projects.id(no) {
+        if let Some(id) = self.context.projects.id(no) {
             return Ok(Some(id));
         }
-        let found = self.ask_one("SELECT id FROM project WHERE no = $1", values![no])?;
+        let found = self.query_opt("SELECT id FROM project WHERE no = $1", values![no])?;
         let id = found.map(|row| ProjectId::from_stored(row.get::<_, String>(0)));
         if let Some(id) = &id {
-            self.shared.projects.learn(id, no);
+            self.context.projects.insert(id, no);
         }
         Ok(id)
     }
 
-    /// A number that no conversation and no segment of the project has, and larger than all.
+    /// Allocates a number larger than those of all conversations and segments of the project.
     fn next_block(&self, project: i32) -> Result<i64> {
-        let made_here = self.done.borrow().projects.values().any(|no| *no == project);
-        let nth = if made_here {
+        let is_new_project = self.effects.borrow().projects.values().any(|no| *no == project);
+        let nth = if is_new_project {
             let sql = "UPDATE counter SET blocks = blocks + 1 WHERE project = $1 RETURNING blocks";
-            let row = self.ask_one(sql, values![project])?;
+            let row = self.query_opt(sql, values![project])?;
             let row = tine_store::required(row, || format!("counter of project {project}"))?;
             row.get(0)
         } else {
-            // Beside the transaction, so that two that need a number do not wait for each other.
-            self.check_whole()?;
-            self.told(self.shared.next_block(project))?
+            // Outside the transaction, so that transactions that need numbers do not wait for each other.
+            self.check_not_failed()?;
+            self.record_failure(self.context.next_block(project))?
         };
         Ok(rows::block(project, nth))
     }
 }
 
-/// Takes back what may be open, and keeps the connection if that went well.
-fn end(mut lease: Lease<'_>) {
-    if lease.exchange(WRITE_DEADLINE, &[Command::new("ROLLBACK", vec![])]).is_ok() {
-        lease.keep();
+/// Rolls back an open transaction, and returns the connection to the pool if that succeeds.
+fn rollback_and_release(mut lease: Lease<'_>) {
+    if lease.exchange(WRITE_DEADLINE, &[SqlCommand::new("ROLLBACK", vec![])]).is_ok() {
+        lease.release();
     }
 }

@@ -1,9 +1,9 @@
-//! Records that a transaction reads before it is asked for them.
+//! Prefetching within a transaction.
 //!
-//! Rules walk down a path turn by turn, and look at the forks of each. Over a network every look is
-//! a round trip, so the shape of a conversation is read as a whole the first time that its forks
-//! are asked for, and a caller that asks for turns one after the other, or one fork of a turn after
-//! the other, gets some in advance.
+//! The engine walks a path turn by turn and looks at the forks of each turn. Over a network every
+//! look-up is a round trip. So the shape of a conversation is read completely the first time its
+//! forks are requested, and a caller that reads turns one after the other, or the forks of one turn
+//! one after the other, gets some in advance.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,49 +13,50 @@ use tine_store::{
 };
 use tokio_postgres::Row;
 
-use super::{Access, Txn};
-use crate::link::{Command, values};
+use super::{PostgresTxn, TxnAccess};
+use crate::connection::{SqlCommand, values};
 use crate::rows::{
-    self, Run, hidden_columns, project_of, segment_columns, split_columns, turn_columns,
+    self, TurnRun, hidden_columns, project_of, segment_columns, split_columns, turn_columns,
 };
 
-/// Conversations with more segments are looked at fork by fork.
-const SEGMENTS: usize = 2_048;
+/// The shape of a conversation with more segments is not read in advance.
+const MAX_SEGMENTS: usize = 2_048;
 
-/// Hidden runs and splits: the same.
-const MARKS: usize = 1_024;
+/// The same for hidden runs and splits.
+const MAX_MARKS: usize = 1_024;
 
-/// Turns read in advance.
-const TURNS: i64 = 128;
+/// The number of turns read in advance.
+const TURNS_AHEAD: i64 = 128;
 
-/// Turns kept; then all are forgotten.
-const KEPT: usize = 1_024;
+/// The number of cached turns at which the cache is cleared.
+const MAX_TURNS: usize = 1_024;
 
-/// The segments of a conversation, in order, and how far each goes.
-struct Shape {
+/// The segments of a conversation in order, and their last indices.
+struct ConversationShape {
     segments: Vec<Segment>,
     last: HashMap<SegmentNo, u32>,
 }
 
-/// What of a conversation is not shown as it lies there, in order.
-struct Marks {
+/// The hidden runs and splits of a conversation, in order.
+struct HiddenAndSplits {
     hidden: Vec<Hidden>,
     splits: Vec<Split>,
 }
 
 #[derive(Default)]
 pub(super) struct Prefetch {
-    /// `None` for a conversation with too many of them.
-    marks: RefCell<HashMap<ConversationKey, Option<Marks>>>,
+    /// `None` for a conversation with too many.
+    hidden_and_splits: RefCell<HashMap<ConversationKey, Option<HiddenAndSplits>>>,
     /// `None` for a conversation with too many segments.
-    shapes: RefCell<HashMap<ConversationKey, Option<Shape>>>,
+    shapes: RefCell<HashMap<ConversationKey, Option<ConversationShape>>>,
     turns: RefCell<HashMap<TurnLoc, Turn>>,
-    asked: RefCell<Option<TurnLoc>>,
-    /// The conversation of the turn that was last looked for by its id.
-    sought: Cell<Option<ConversationKey>>,
+    /// The turn that was read last.
+    last_read: RefCell<Option<TurnLoc>>,
+    /// The conversation of the turn that was last found by id.
+    last_found: Cell<Option<ConversationKey>>,
 }
 
-/// Of one conversation: project, number, and how many at most.
+/// Parameters: project, conversation, limit.
 const HIDDEN: &str = concat!(
     "SELECT ",
     hidden_columns!(),
@@ -63,7 +64,7 @@ const HIDDEN: &str = concat!(
      ORDER BY segment, first, operation LIMIT $3"
 );
 
-/// The same.
+/// Parameters: project, conversation, limit.
 const SPLITS: &str = concat!(
     "SELECT ",
     split_columns!(),
@@ -71,7 +72,7 @@ const SPLITS: &str = concat!(
      ORDER BY whole_segment, whole_index LIMIT $3"
 );
 
-/// The same.
+/// Parameters: project, conversation, limit.
 const SEGMENTS_WITH_ENDS: &str = concat!(
     "SELECT ",
     segment_columns!(),
@@ -80,38 +81,41 @@ const SEGMENTS_WITH_ENDS: &str = concat!(
      WHERE project = $1 AND conversation = $2 ORDER BY no LIMIT $3"
 );
 
-fn of(sql: &'static str, conversation: ConversationKey, most: usize) -> Command {
-    let limit = rows::limited(most + 1);
-    Command::new(sql, values![project_of(conversation.0), conversation.0, limit])
+fn conversation_query(sql: &'static str, conversation: ConversationKey, max: usize) -> SqlCommand {
+    let limit = rows::sql_limit(max + 1);
+    SqlCommand::new(sql, values![project_of(conversation.0), conversation.0, limit])
 }
 
-/// Nothing where there are too many.
-fn marks(hidden: &[Row], splits: &[Row]) -> Result<Option<Marks>> {
-    if hidden.len() > MARKS || splits.len() > MARKS {
+/// Decodes hidden runs and splits; `None` if there are too many.
+fn decode_hidden_and_splits(hidden: &[Row], splits: &[Row]) -> Result<Option<HiddenAndSplits>> {
+    if hidden.len() > MAX_MARKS || splits.len() > MAX_MARKS {
         return Ok(None);
     }
-    Ok(Some(Marks {
+    Ok(Some(HiddenAndSplits {
         hidden: hidden.iter().map(rows::hidden).collect::<Result<_>>()?,
         splits: splits.iter().map(rows::split).collect(),
     }))
 }
 
-/// Nothing where there are too many.
-fn shape(segments: &[Row]) -> Option<Shape> {
-    if segments.len() > SEGMENTS {
+/// Decodes segments; `None` if there are too many.
+fn decode_shape(segments: &[Row]) -> Option<ConversationShape> {
+    if segments.len() > MAX_SEGMENTS {
         return None;
     }
     let last = segments.iter().filter_map(|row| {
         let last: i32 = row.get::<_, Option<i32>>(5)?;
         Some((SegmentNo(row.get(0)), rows::loc(0, last).index))
     });
-    Some(Shape { last: last.collect(), segments: segments.iter().map(rows::segment).collect() })
+    Some(ConversationShape {
+        last: last.collect(),
+        segments: segments.iter().map(rows::segment).collect(),
+    })
 }
 
 impl Prefetch {
-    /// Forgets everything.
+    /// Discards everything.
     pub(super) fn clear(&self) {
-        self.marks.borrow_mut().clear();
+        self.hidden_and_splits.borrow_mut().clear();
         self.shapes.borrow_mut().clear();
         self.turns.borrow_mut().clear();
     }
@@ -132,154 +136,169 @@ impl Prefetch {
         self.turns.borrow_mut().remove(&loc);
     }
 
-    /// Turns of a segment, if all of them are here.
+    /// Returns turns of a segment, if all of them are cached.
     pub(super) fn turns(&self, segment: SegmentNo, from: u32, to: u32) -> Option<Vec<Turn>> {
-        if to.saturating_sub(from) as usize >= KEPT {
+        if to.saturating_sub(from) as usize >= MAX_TURNS {
             return None;
         }
         let turns = self.turns.borrow();
         (from..=to).map(|index| turns.get(&TurnLoc { segment, index }).cloned()).collect()
     }
 
-    /// A turn that begins a fork, and those that begin the next forks of the same parent, if the
-    /// one asked for before was a child of this parent, too.
+    /// Returns a turn that starts a fork and those that start the next forks of the same parent, if
+    /// the turn read before was a child of this parent too.
     fn next_forks(&self, before: TurnLoc, loc: TurnLoc) -> Option<Vec<TurnLoc>> {
         let shapes = self.shapes.borrow();
-        let begun = |shape: &Shape, at: TurnLoc| {
+        let parent_of_first = |shape: &ConversationShape, at: TurnLoc| {
             let nth = shape.segments.binary_search_by_key(&at.segment, |it| it.no).ok()?;
             Some(shape.segments[nth].parent).filter(|_| at.index == 0)
         };
-        let found = |shape| Some((shape, begun(shape, loc)?));
+        let found = |shape| Some((shape, parent_of_first(shape, loc)?));
         let (shape, parent) = shapes.values().flatten().find_map(found)?;
-        if begun(shape, before) != Some(parent) && parent.map(TurnLoc::next) != Some(before) {
+        if parent_of_first(shape, before) != Some(parent)
+            && parent.map(TurnLoc::next) != Some(before)
+        {
             return None;
         }
         let next = shape.segments.iter().filter(|it| it.parent == parent && it.no >= loc.segment);
         let first = next.map(|it| TurnLoc { segment: it.no, index: 0 });
-        Some(first.take(usize::try_from(TURNS).unwrap_or(1)).collect())
+        Some(first.take(usize::try_from(TURNS_AHEAD).unwrap_or(1)).collect())
     }
 
-    /// The last index of a segment, if its conversation's shape is known.
+    /// Returns the last index of a segment, if the shape of its conversation is cached.
     pub(super) fn last_index(&self, segment: SegmentNo) -> Option<u32> {
         let shapes = self.shapes.borrow();
         shapes.values().flatten().find_map(|shape| shape.last.get(&segment).copied())
     }
 }
 
-impl Txn<'_> {
-    /// Hidden runs of a conversation that a condition holds for, if all can be known.
+impl PostgresTxn<'_> {
+    /// Returns the hidden runs of a conversation that match, unless there are too many to cache.
     pub(super) fn hidden_where(
         &self,
         conversation: ConversationKey,
         fits: impl Fn(&Hidden) -> bool,
     ) -> Result<Option<Vec<Hidden>>> {
-        self.with_marks(conversation, |marks| {
-            marks.hidden.iter().filter(|it| fits(it)).copied().collect()
+        self.with_hidden_and_splits(conversation, |both| {
+            both.hidden.iter().filter(|it| fits(it)).copied().collect()
         })
     }
 
-    /// The splits of a conversation, if all can be known.
-    pub(super) fn known_splits(&self, conversation: ConversationKey) -> Result<Option<Vec<Split>>> {
-        self.with_marks(conversation, |marks| marks.splits.clone())
-    }
-
-    /// Whoever looks at a turn asks for both, again and again. Where they can change meanwhile,
-    /// nothing is kept.
-    fn with_marks<T>(
+    /// Returns the splits of a conversation, unless there are too many to cache.
+    pub(super) fn cached_splits(
         &self,
         conversation: ConversationKey,
-        read: impl FnOnce(&Marks) -> T,
-    ) -> Result<Option<T>> {
-        if self.access == Access::Write {
-            return Ok(None);
-        }
-        if !self.ahead.marks.borrow().contains_key(&conversation) {
-            let marks = self.read_marks(conversation)?;
-            self.ahead.marks.borrow_mut().insert(conversation, marks);
-        }
-        let marks = self.ahead.marks.borrow();
-        Ok(marks.get(&conversation).and_then(Option::as_ref).map(read))
+    ) -> Result<Option<Vec<Split>>> {
+        self.with_hidden_and_splits(conversation, |both| both.splits.clone())
     }
 
-    fn read_marks(&self, conversation: ConversationKey) -> Result<Option<Marks>> {
-        let both = [HIDDEN, SPLITS].map(|sql| of(sql, conversation, MARKS));
-        match &self.ask_all(both.into())?[..] {
-            [hidden, splits] => marks(hidden, splits),
+    /// Reads hidden runs and splits, which the engine requests for every turn. A write transaction
+    /// can change them, so it does not cache them.
+    fn with_hidden_and_splits<T>(
+        &self,
+        conversation: ConversationKey,
+        read: impl FnOnce(&HiddenAndSplits) -> T,
+    ) -> Result<Option<T>> {
+        if self.access == TxnAccess::Write {
+            return Ok(None);
+        }
+        if !self.prefetch.hidden_and_splits.borrow().contains_key(&conversation) {
+            let both = self.read_hidden_and_splits(conversation)?;
+            self.prefetch.hidden_and_splits.borrow_mut().insert(conversation, both);
+        }
+        let cached = self.prefetch.hidden_and_splits.borrow();
+        Ok(cached.get(&conversation).and_then(Option::as_ref).map(read))
+    }
+
+    fn read_hidden_and_splits(
+        &self,
+        conversation: ConversationKey,
+    ) -> Result<Option<HiddenAndSplits>> {
+        let queries = [HIDDEN, SPLITS].map(|sql| conversation_query(sql, conversation, MAX_MARKS));
+        match &self.query_batch(queries.into())?[..] {
+            [hidden, splits] => decode_hidden_and_splits(hidden, splits),
             _ => Ok(None),
         }
     }
 
-    /// Notes that a turn of the conversation was looked for by its id.
-    pub(super) fn note_sought(&self, conversation: ConversationKey) {
-        self.ahead.sought.set(Some(conversation));
+    /// Records that a turn of the conversation was found by id.
+    pub(super) fn note_found_turn(&self, conversation: ConversationKey) {
+        self.prefetch.last_found.set(Some(conversation));
     }
 
-    /// Asks something of a conversation. Who has just looked for one of its turns looks at its
-    /// shape and its marks next: they come along.
-    pub(super) fn ask_of_sought(
+    /// Runs a query about a conversation. After one of its turns was found by id, its shape, hidden
+    /// runs and splits are needed next: they are read in the same round trip.
+    pub(super) fn query_with_shape(
         &self,
         conversation: ConversationKey,
-        command: Command,
+        command: SqlCommand,
     ) -> Result<Vec<Row>> {
-        let sought = self.ahead.sought.take() == Some(conversation);
-        let known = self.ahead.marks.borrow().contains_key(&conversation);
-        if self.access == Access::Write || known || !sought {
-            return Ok(self.ask_all(vec![command])?.pop().unwrap_or_default());
+        let was_found = self.prefetch.last_found.take() == Some(conversation);
+        let is_cached = self.prefetch.hidden_and_splits.borrow().contains_key(&conversation);
+        if self.access == TxnAccess::Write || is_cached || !was_found {
+            return Ok(self.query_batch(vec![command])?.pop().unwrap_or_default());
         }
-        let mut answers = self.ask_all(vec![
-            of(HIDDEN, conversation, MARKS),
-            of(SPLITS, conversation, MARKS),
-            of(SEGMENTS_WITH_ENDS, conversation, SEGMENTS),
+        let mut answers = self.query_batch(vec![
+            conversation_query(HIDDEN, conversation, MAX_MARKS),
+            conversation_query(SPLITS, conversation, MAX_MARKS),
+            conversation_query(SEGMENTS_WITH_ENDS, conversation, MAX_SEGMENTS),
             command,
         ])?;
         let answer = answers.pop().unwrap_or_default();
         if let [hidden, splits, segments] = &answers[..] {
-            self.ahead.marks.borrow_mut().insert(conversation, marks(hidden, splits)?);
-            self.ahead.shapes.borrow_mut().insert(conversation, shape(segments));
+            self.prefetch
+                .hidden_and_splits
+                .borrow_mut()
+                .insert(conversation, decode_hidden_and_splits(hidden, splits)?);
+            self.prefetch.shapes.borrow_mut().insert(conversation, decode_shape(segments));
         }
         Ok(answer)
     }
 
-    /// Keeps a turn that was read by the way.
-    pub(super) fn keep_turn(&self, turn: Turn) {
-        let mut turns = self.ahead.turns.borrow_mut();
-        if turns.len() >= KEPT {
+    /// Caches a turn that another query returned.
+    pub(super) fn cache_turn(&self, turn: Turn) {
+        let mut turns = self.prefetch.turns.borrow_mut();
+        if turns.len() >= MAX_TURNS {
             turns.clear();
         }
         turns.insert(turn.loc, turn);
     }
 
-    /// Segments of a conversation that a condition holds for, if its shape can be known.
+    /// Returns the segments of a conversation that match, unless there are too many to cache.
     pub(super) fn segments_where(
         &self,
         conversation: ConversationKey,
         fits: impl Fn(&Segment) -> bool,
     ) -> Result<Option<Vec<Segment>>> {
-        if !self.ahead.shapes.borrow().contains_key(&conversation) {
+        if !self.prefetch.shapes.borrow().contains_key(&conversation) {
             let shape = self.read_shape(conversation)?;
-            self.ahead.shapes.borrow_mut().insert(conversation, shape);
+            self.prefetch.shapes.borrow_mut().insert(conversation, shape);
         }
-        let shapes = self.ahead.shapes.borrow();
-        let known = shapes.get(&conversation).and_then(Option::as_ref);
-        Ok(known.map(|shape| shape.segments.iter().filter(|it| fits(it)).copied().collect()))
+        let shapes = self.prefetch.shapes.borrow();
+        let cached = shapes.get(&conversation).and_then(Option::as_ref);
+        Ok(cached.map(|shape| shape.segments.iter().filter(|it| fits(it)).copied().collect()))
     }
 
-    fn read_shape(&self, conversation: ConversationKey) -> Result<Option<Shape>> {
-        let found = self.ask_all(vec![of(SEGMENTS_WITH_ENDS, conversation, SEGMENTS)])?;
-        Ok(found.first().and_then(|segments| shape(segments)))
+    fn read_shape(&self, conversation: ConversationKey) -> Result<Option<ConversationShape>> {
+        let found = self.query_batch(vec![conversation_query(
+            SEGMENTS_WITH_ENDS,
+            conversation,
+            MAX_SEGMENTS,
+        )])?;
+        Ok(found.first().and_then(|segments| decode_shape(segments)))
     }
 
-    /// Reads the turns that an operation of the feed made, with those of some behind it.
-    pub(super) fn read_ahead_of(&self, at: FeedPosition) -> Result<()> {
+    /// Reads the turns that an operation of the feed made, and those of some later operations.
+    pub(super) fn prefetch_made_turns(&self, at: FeedPosition) -> Result<()> {
         let mut wanted: Vec<TurnLoc> = Vec::new();
-        for runs in self.made.borrow().range(at..).map(|(_, runs)| runs) {
+        for runs in self.feed_turns.borrow().range(at..).map(|(_, runs)| runs) {
             let turns = runs.iter().map(|(_, count)| *count as usize).sum::<usize>();
-            let same = |(first, _): &Run| {
+            let same = |(first, _): &TurnRun| {
                 wanted
                     .first()
                     .is_none_or(|it| project_of(it.segment.0) == project_of(first.segment.0))
             };
-            if wanted.len() + turns > KEPT / 2 || !runs.iter().all(same) {
+            if wanted.len() + turns > MAX_TURNS / 2 || !runs.iter().all(same) {
                 break;
             }
             for (first, count) in runs {
@@ -287,52 +306,52 @@ impl Txn<'_> {
                 wanted.extend(each);
             }
         }
-        let known = |loc: &TurnLoc| self.ahead.turns.borrow().contains_key(loc);
-        let Some(first) = wanted.first().filter(|first| !known(first)) else { return Ok(()) };
+        let is_cached = |loc: &TurnLoc| self.prefetch.turns.borrow().contains_key(loc);
+        let Some(first) = wanted.first().filter(|first| !is_cached(first)) else { return Ok(()) };
         let found = self.rows_at(project_of(first.segment.0), &wanted)?;
-        // Large bodies are read when they are asked for.
-        let small = found.iter().filter(|row| rows::shared_digest(row).is_none());
-        let read = small.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
-        let mut turns = self.ahead.turns.borrow_mut();
+        // Large bodies are read only when they are requested.
+        let to_i32 = found.iter().filter(|row| rows::shared_digest(row).is_none());
+        let read = to_i32.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
+        let mut turns = self.prefetch.turns.borrow_mut();
         turns.clear();
         turns.extend(read.into_iter().map(|turn| (turn.loc, turn)));
         Ok(())
     }
 
-    /// One turn, and some behind it for whoever reads on.
-    pub(super) fn turn_ahead(&self, loc: TurnLoc) -> Result<Option<Turn>> {
+    /// Reads a turn, and some after it if the caller reads sequentially.
+    pub(super) fn read_turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
         const SQL: &str = concat!(
             "SELECT ",
             turn_columns!(),
             " FROM turn WHERE project = $1 AND segment = $2 AND index >= $3 \
              ORDER BY index LIMIT $4"
         );
-        let before = self.ahead.asked.replace(Some(loc));
-        if let Some(turn) = self.ahead.turns.borrow().get(&loc) {
+        let before = self.prefetch.last_read.replace(Some(loc));
+        if let Some(turn) = self.prefetch.turns.borrow().get(&loc) {
             return Ok(Some(turn.clone()));
         }
-        if let Some(forks) = before.and_then(|before| self.ahead.next_forks(before, loc)) {
+        if let Some(forks) = before.and_then(|before| self.prefetch.next_forks(before, loc)) {
             for row in self.rows_at(project_of(loc.segment.0), &forks)? {
                 if rows::shared_digest(&row).is_none() {
-                    self.keep_turn(rows::turn(&row, None)?);
+                    self.cache_turn(rows::turn(&row, None)?);
                 }
             }
-            if let Some(turn) = self.ahead.turns.borrow().get(&loc) {
+            if let Some(turn) = self.prefetch.turns.borrow().get(&loc) {
                 return Ok(Some(turn.clone()));
             }
         }
-        let goes_on = before.is_some_and(|before| before.next() == loc);
-        let (segment, index) = rows::place(Some(loc));
-        let limit = if goes_on { TURNS } else { 1 };
-        let found = self.ask(SQL, values![project_of(segment), segment, index, limit])?;
+        let is_sequential = before.is_some_and(|before| before.next() == loc);
+        let (segment, index) = rows::loc_columns(Some(loc));
+        let limit = if is_sequential { TURNS_AHEAD } else { 1 };
+        let found = self.query(SQL, values![project_of(segment), segment, index, limit])?;
         let Some(first) = found.first().filter(|row| row.get::<_, i32>(1) == index) else {
             return Ok(None);
         };
         let turn = self.turn_of(first)?;
-        let small = found[1..].iter().take_while(|row| rows::shared_digest(row).is_none());
-        let more = small.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
-        let mut turns = self.ahead.turns.borrow_mut();
-        if turns.len() >= KEPT {
+        let to_i32 = found[1..].iter().take_while(|row| rows::shared_digest(row).is_none());
+        let more = to_i32.map(|row| rows::turn(row, None)).collect::<Result<Vec<_>>>()?;
+        let mut turns = self.prefetch.turns.borrow_mut();
+        if turns.len() >= MAX_TURNS {
             turns.clear();
         }
         turns.extend(more.into_iter().map(|turn| (turn.loc, turn)));

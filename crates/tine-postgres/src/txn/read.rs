@@ -1,4 +1,4 @@
-//! Reading records.
+//! The reading half of a transaction.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,18 +13,18 @@ use tine_store::{
 };
 use tokio_postgres::Row;
 
-use super::{Access, Txn};
-use crate::link::{Command, values};
+use super::{PostgresTxn, TxnAccess};
+use crate::connection::{SqlCommand, values};
 use crate::rows::{
     self, bookmark_columns, branch_columns, conversation_columns, hidden_columns,
     operation_columns, project_of, segment_columns, split_columns, turn_columns,
 };
 
-/// Turns read at once: the first time, and at most.
+/// The number of turns in the first page, and in the largest.
 const FIRST_PAGE: i64 = 64;
 const LARGEST_PAGE: i64 = 4_096;
 
-/// Operations read at once.
+/// The number of operations in a page.
 const OPERATIONS_PAGE: i64 = 1_024;
 
 const SEGMENT: &str =
@@ -32,99 +32,100 @@ const SEGMENT: &str =
 
 const BODY: &str = "SELECT body FROM body WHERE project = $1 AND digest = $2";
 
-/// Large bodies read at once.
-const LARGE_AT_ONCE: usize = 16;
+/// The number of large bodies read at once.
+const BODIES_AT_ONCE: usize = 16;
 
-/// A row of a turn, by its index: the turn, or what is to be read with its large body.
+/// A row of the table `turn`, with its index: a decoded turn, or a row whose large body is still to
+/// be read.
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are turns")]
-enum Found {
+enum TurnRow {
     Turn(i32, Result<Turn>),
     Large(i32, Vec<u8>, Row),
 }
 
-impl Found {
-    fn of(row: Row) -> Self {
+impl TurnRow {
+    fn decode(row: Row) -> Self {
         let index = row.get(1);
         match rows::shared_digest(&row) {
-            None => Found::Turn(index, rows::turn(&row, None)),
-            Some(digest) => Found::Large(index, digest, row),
+            None => TurnRow::Turn(index, rows::turn(&row, None)),
+            Some(digest) => TurnRow::Large(index, digest, row),
         }
     }
 
     fn index(&self) -> i32 {
-        let (Found::Turn(index, _) | Found::Large(index, _, _)) = self;
+        let (TurnRow::Turn(index, _) | TurnRow::Large(index, _, _)) = self;
         *index
     }
 }
 
-impl Txn<'_> {
+impl PostgresTxn<'_> {
     pub(super) fn turn_of(&self, row: &Row) -> Result<Turn> {
         let shared = match rows::shared_digest(row) {
             None => None,
             Some(digest) => {
                 let project = project_of(row.get(0));
-                let body = self.ask_one(BODY, values![project, digest])?;
+                let body = self.query_opt(BODY, values![project, digest])?;
                 Some(required(body, || "a shared body".to_owned())?.get(0))
             }
         };
         rows::turn(row, shared)
     }
 
-    /// A large body, and those of the next turns that have one.
+    /// Reads a large body and those of the next turns that have one.
     fn bodies(
         &self,
         project: i32,
         first: &[u8],
-        next: &VecDeque<Found>,
+        next: &VecDeque<TurnRow>,
     ) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
         const SQL: &str =
             "SELECT digest, body FROM body WHERE project = $1 AND digest = ANY ($2::bytea[])";
         let large = next.iter().filter_map(|it| match it {
-            Found::Turn(..) => None,
-            Found::Large(_, digest, _) => Some(digest.clone()),
+            TurnRow::Turn(..) => None,
+            TurnRow::Large(_, digest, _) => Some(digest.clone()),
         });
         let wanted: Vec<Vec<u8>> =
-            std::iter::once(first.to_vec()).chain(large).take(LARGE_AT_ONCE).collect();
-        let rows = self.ask(SQL, values![project, wanted])?;
+            std::iter::once(first.to_vec()).chain(large).take(BODIES_AT_ONCE).collect();
+        let rows = self.query(SQL, values![project, wanted])?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
-    /// Numbers what is committed, so that the feed holds all that was acknowledged. Who has looked
-    /// at something before and would not see the numbers begins anew: what is read from then on may
-    /// be of a later state, never of an earlier one.
+    /// Numbers committed operations, so that the feed holds everything that was acknowledged. If the
+    /// transaction has already begun and would not see the numbers, it is restarted: what is read
+    /// from then on may be of a later snapshot, never of an earlier one.
     fn catch_up_with_feed(&self) -> Result<()> {
-        if self.access == Access::Write {
+        if self.access == TxnAccess::Write {
             return Ok(());
         }
         if self.begun.get() {
-            let waiting = self.ask_one("SELECT EXISTS (SELECT FROM unfed)", vec![])?;
-            if !waiting.is_some_and(|row| row.get(0)) {
+            let unnumbered = self.query_opt("SELECT EXISTS (SELECT FROM unfed)", vec![])?;
+            if !unnumbered.is_some_and(|row| row.get(0)) {
                 return Ok(());
             }
-            self.ask("COMMIT", vec![])?;
+            self.query("COMMIT", vec![])?;
             self.begun.set(false);
-            self.ahead.clear();
+            self.prefetch.clear();
         }
-        self.told(self.shared.number_feed())
+        self.record_failure(self.context.number_feed())
     }
 
-    /// Turns at places, with their conversations, in any order.
+    /// Visits the turns at locations, with their conversations, in any order.
     pub(crate) fn turns_at(
         &self,
         project: i32,
-        places: &[TurnLoc],
+        locs: &[TurnLoc],
         visit: &mut dyn FnMut(ConversationKey, Turn),
     ) -> Result<()> {
-        for some in places.chunks(LARGEST_PAGE as usize / 4) {
-            for row in self.rows_at(project, some)? {
+        for chunk in locs.chunks(LARGEST_PAGE as usize / 4) {
+            for row in self.rows_at(project, chunk)? {
                 visit(rows::turn_conversation(&row), self.turn_of(&row)?);
             }
         }
         Ok(())
     }
 
-    /// Turns at places, in any order, as they lie in their table.
-    pub(super) fn rows_at(&self, project: i32, places: &[TurnLoc]) -> Result<Vec<Row>> {
+    /// Returns the rows of the turns at locations, in any order.
+    pub(super) fn rows_at(&self, project: i32, locs: &[TurnLoc]) -> Result<Vec<Row>> {
         const SQL: &str = concat!(
             "SELECT ",
             turn_columns!(),
@@ -133,12 +134,12 @@ impl Txn<'_> {
              AND turn.index = wanted.index"
         );
         let (segments, indices): (Vec<i64>, Vec<i32>) =
-            places.iter().map(|loc| rows::place(Some(*loc))).unzip();
-        self.ask(SQL, values![project, segments, indices])
+            locs.iter().map(|loc| rows::loc_columns(Some(*loc))).unzip();
+        self.query(SQL, values![project, segments, indices])
     }
 
-    /// Operations that the feed neither has nor is about to get: conversation and number.
-    pub(crate) fn lost_from_feed(&self) -> Result<Vec<(i64, i64)>> {
+    /// Returns conversation and number of operations that are missing from the feed.
+    pub(crate) fn missing_from_feed(&self) -> Result<Vec<(i64, i64)>> {
         let sql = "SELECT conversation, seq FROM operation WHERE NOT EXISTS \
                    (SELECT FROM feed WHERE feed.project = operation.project \
                     AND feed.conversation = operation.conversation AND feed.seq = operation.seq) \
@@ -146,7 +147,7 @@ impl Txn<'_> {
                    (SELECT FROM unfed WHERE unfed.project = operation.project \
                     AND unfed.conversation = operation.conversation \
                     AND unfed.seq = operation.seq) LIMIT 1000";
-        Ok(self.ask(sql, vec![])?.iter().map(|row| (row.get(0), row.get(1))).collect())
+        Ok(self.query(sql, vec![])?.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
     fn conversation_of(&self, row: Option<Row>, project: i32) -> Result<Option<Conversation>> {
@@ -155,7 +156,7 @@ impl Txn<'_> {
         rows::conversation(&row, &id).map(Some)
     }
 
-    /// Operations of one project that rows of the feed name, with their places.
+    /// Returns the operations of one project that rows of the feed name, with their positions.
     fn operations_at(
         &self,
         project: i32,
@@ -171,12 +172,12 @@ impl Txn<'_> {
              ORDER BY wanted.no"
         );
         let column = |nth: usize| wanted.iter().map(|row| row.get(nth)).collect::<Vec<i64>>();
-        let rows = self.ask(SQL, values![project, column(0), column(2), column(3)])?;
-        let mut made = self.made.borrow_mut();
+        let rows = self.query(SQL, values![project, column(0), column(2), column(3)])?;
+        let mut made = self.feed_turns.borrow_mut();
         let each = rows.iter().map(|row| {
-            let at = FeedPosition(rows::unsigned(row.get(13)));
+            let at = FeedPosition(rows::to_u64(row.get(13)));
             let turns: Option<Vec<u8>> = row.get(12);
-            made.insert(at, turns.map(|turns| rows::read_runs(&turns)).unwrap_or_default());
+            made.insert(at, turns.map(|turns| rows::decode_runs(&turns)).unwrap_or_default());
             Ok((at, rows::operation(row)?))
         });
         each.collect()
@@ -187,9 +188,9 @@ impl Txn<'_> {
     }
 }
 
-impl Read for Txn<'_> {
+impl Read for PostgresTxn<'_> {
     fn projects(&self) -> Result<Vec<Project>> {
-        let rows = self.ask("SELECT id, created_at FROM project ORDER BY id", vec![])?;
+        let rows = self.query("SELECT id, created_at FROM project ORDER BY id", vec![])?;
         let each = rows.iter().map(|row| Project {
             id: ProjectId::from_stored(row.get::<_, String>(0)),
             created_at: Timestamp::from_millis(row.get(1)),
@@ -199,7 +200,7 @@ impl Read for Txn<'_> {
 
     fn project(&self, id: &ProjectId) -> Result<Option<Project>> {
         let sql = "SELECT created_at FROM project WHERE id = $1";
-        let found = self.ask_one(sql, values![id.as_str().to_owned()])?;
+        let found = self.query_opt(sql, values![id.as_str().to_owned()])?;
         Ok(found
             .map(|row| Project { id: id.clone(), created_at: Timestamp::from_millis(row.get(0)) }))
     }
@@ -215,7 +216,7 @@ impl Read for Txn<'_> {
             " FROM conversation WHERE project = $1 AND id = $2"
         );
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let row = self.ask_one(SQL, values![no, id.as_str().to_owned()])?;
+        let row = self.query_opt(SQL, values![no, id.as_str().to_owned()])?;
         row.map(|row| rows::conversation(&row, project)).transpose()
     }
 
@@ -226,8 +227,8 @@ impl Read for Txn<'_> {
             " FROM conversation WHERE project = $1 AND no = $2"
         );
         let project = project_of(key.0);
-        let command = Command::new(SQL, values![project, key.0]);
-        let row = self.ask_of_sought(key, command)?.into_iter().next();
+        let command = SqlCommand::new(SQL, values![project, key.0]);
+        let row = self.query_with_shape(key, command)?.into_iter().next();
         self.conversation_of(row, project)
     }
 
@@ -244,7 +245,7 @@ impl Read for Txn<'_> {
         );
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
         let after = after.map_or(0, |key| key.0);
-        let rows = self.ask(SQL, values![no, after, rows::limited(limit)])?;
+        let rows = self.query(SQL, values![no, after, rows::sql_limit(limit)])?;
         rows.iter().map(|row| rows::conversation(row, project)).collect()
     }
 
@@ -255,12 +256,12 @@ impl Read for Txn<'_> {
             " FROM conversation WHERE project = $1 AND derived_from = $2 ORDER BY no"
         );
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
-        let rows = self.ask(SQL, values![no, of.as_str().to_owned()])?;
+        let rows = self.query(SQL, values![no, of.as_str().to_owned()])?;
         rows.iter().map(|row| rows::conversation(row, project)).collect()
     }
 
     fn segment(&self, no: SegmentNo) -> Result<Segment> {
-        let row = self.ask_one(SEGMENT, values![project_of(no.0), no.0])?;
+        let row = self.query_opt(SEGMENT, values![project_of(no.0), no.0])?;
         required(row.as_ref().map(rows::segment), || format!("segment {}", no.0))
     }
 
@@ -272,7 +273,7 @@ impl Read for Txn<'_> {
              WHERE turn.project = $1 AND turn.segment = segment.no) FROM segment \
              WHERE project = $1 AND conversation = $2 ORDER BY no"
         );
-        let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query(sql, values![project_of(conversation.0), conversation.0])?;
         let each = rows.iter().map(|row| {
             let segment = rows::segment(row);
             let last: Option<i32> = row.get(5);
@@ -293,13 +294,13 @@ impl Read for Txn<'_> {
             " FROM segment WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
              AND parent_index = $4 ORDER BY no"
         );
-        let known = self.segments_where(conversation, |segment| segment.parent == parent)?;
-        if let Some(known) = known {
-            return Ok(known);
+        let cached = self.segments_where(conversation, |segment| segment.parent == parent)?;
+        if let Some(cached) = cached {
+            return Ok(cached);
         }
-        let (segment, index) = rows::place(parent);
+        let (segment, index) = rows::loc_columns(parent);
         let project = project_of(conversation.0);
-        let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
+        let rows = self.query(sql, values![project, conversation.0, segment, index])?;
         Ok(rows.iter().map(rows::segment).collect())
     }
 
@@ -310,25 +311,25 @@ impl Read for Txn<'_> {
             " FROM segment WHERE project = $1 AND conversation = $2 AND parent_segment = $3 \
              AND parent_index >= $4 ORDER BY no"
         );
-        let (segment, index) = rows::place(Some(at));
+        let (segment, index) = rows::loc_columns(Some(at));
         let project = project_of(conversation.0);
-        let rows = self.ask(sql, values![project, conversation.0, segment, index])?;
+        let rows = self.query(sql, values![project, conversation.0, segment, index])?;
         Ok(rows.iter().map(rows::segment).collect())
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
-        if let Some(last) = self.ahead.last_index(segment) {
+        if let Some(last) = self.prefetch.last_index(segment) {
             return Ok(last);
         }
         let sql = "SELECT index FROM turn WHERE project = $1 AND segment = $2 \
                    ORDER BY index DESC LIMIT 1";
-        let row = self.ask_one(sql, values![project_of(segment.0), segment.0])?;
+        let row = self.query_opt(sql, values![project_of(segment.0), segment.0])?;
         let last = row.map(|row| rows::loc(0, row.get(0)).index);
         required(last, || format!("first turn of segment {}", segment.0))
     }
 
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
-        self.turn_ahead(loc)
+        self.read_turn(loc)
     }
 
     fn turns(
@@ -344,7 +345,7 @@ impl Read for Txn<'_> {
             " FROM turn WHERE project = $1 AND segment = $2 AND index BETWEEN $3 AND $4 \
              ORDER BY index LIMIT $5"
         );
-        if let Some(turns) = self.ahead.turns(segment, from, to) {
+        if let Some(turns) = self.prefetch.turns(segment, from, to) {
             for turn in turns {
                 if !visit(turn)? {
                     break;
@@ -352,23 +353,24 @@ impl Read for Txn<'_> {
             }
             return Ok(());
         }
-        let (mut from, to) = (rows::small(from), rows::small(to));
+        let (mut from, to) = (rows::to_i32(from), rows::to_i32(to));
         let project = project_of(segment.0);
-        // Who knows how much to read gets it at once; others may have enough soon.
+        // A bounded range is read at once; an unbounded read may stop early, so it starts small.
         let mut page = match i64::from(to) - i64::from(from) {
             wanted if wanted < LARGEST_PAGE => LARGEST_PAGE,
             _ => FIRST_PAGE,
         };
         while from <= to {
-            let command = Command::new(SQL, values![project, segment.0, from, to, page]);
-            let found = self.ask_reading(vec![command], Found::of)?.pop().unwrap_or_default();
-            let (many, last) = (found.len() as i64, found.last().map(Found::index));
+            let command = SqlCommand::new(SQL, values![project, segment.0, from, to, page]);
+            let found =
+                self.query_mapped(vec![command], TurnRow::decode)?.pop().unwrap_or_default();
+            let (many, last) = (found.len() as i64, found.last().map(TurnRow::index));
             let mut bodies = HashMap::new();
             let mut found = VecDeque::from(found);
             while let Some(next) = found.pop_front() {
                 let turn = match next {
-                    Found::Turn(_, turn) => turn?,
-                    Found::Large(_, digest, row) => {
+                    TurnRow::Turn(_, turn) => turn?,
+                    TurnRow::Large(_, digest, row) => {
                         if !bodies.contains_key(&digest) {
                             bodies = self.bodies(project, &digest, &found)?;
                         }
@@ -397,17 +399,17 @@ impl Read for Txn<'_> {
         const SQL: &str =
             concat!("SELECT ", turn_columns!(), " FROM turn WHERE project = $1 AND id = $2");
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let Some(row) = self.ask_one(SQL, values![no, id.as_bytes().to_vec()])? else {
+        let Some(row) = self.query_opt(SQL, values![no, id.as_bytes().to_vec()])? else {
             return Ok(None);
         };
-        // Who looks for a turn reads it next; what is damaged is told then.
+        // The turn is usually read next; damage is reported then.
         if rows::shared_digest(&row).is_none()
             && let Ok(turn) = rows::turn(&row, None)
         {
-            self.keep_turn(turn);
+            self.cache_turn(turn);
         }
         let conversation = rows::turn_conversation(&row);
-        self.note_sought(conversation);
+        self.note_found_turn(conversation);
         Ok(Some((conversation, rows::loc(row.get(0), row.get(1)))))
     }
 
@@ -420,14 +422,14 @@ impl Read for Txn<'_> {
     ) -> Result<Vec<TurnLoc>> {
         let sql = "SELECT segment, index FROM turn WHERE project = $1 AND conversation = $2 \
                    AND hash BETWEEN $3 AND $4 ORDER BY hash LIMIT $5";
-        let (project, limit) = (project_of(conversation.0), rows::limited(limit));
+        let (project, limit) = (project_of(conversation.0), rows::sql_limit(limit));
         let (low, high) = (low.0.to_vec(), high.0.to_vec());
-        let rows = self.ask(sql, values![project, conversation.0, low, high, limit])?;
+        let rows = self.query(sql, values![project, conversation.0, low, high, limit])?;
         Ok(rows.iter().map(|row| rows::loc(row.get(0), row.get(1))).collect())
     }
 
     fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
-        // Without an index this reads everything: it serves erasure, which is rare.
+        // There is no index for this: it reads every turn, and only erasure needs it.
         let sql = "SELECT conversation, segment, index FROM turn \
                    WHERE (body = $1 OR shared = $2) AND form & $3 = $4 \
                    AND (segment, index) <> ($5, $6) ORDER BY segment, index LIMIT $7";
@@ -435,14 +437,14 @@ impl Read for Txn<'_> {
             return Ok(Vec::new());
         };
         let (kind, bytes) = match &body {
-            Body::Text(text) => (rows::BodyForm::Text, text.as_bytes()),
-            Body::Blocks(blocks) => (rows::BodyForm::Blocks, blocks.as_bytes()),
+            Body::Text(text) => (rows::BodyKind::Text, text.as_bytes()),
+            Body::Blocks(blocks) => (rows::BodyKind::Blocks, blocks.as_bytes()),
         };
         let kind = (kind as i16) << 2;
         let digest = Digest::of(bytes).0.to_vec();
-        let (segment, index) = rows::place(Some(loc));
-        let (bytes, mask, limit) = (bytes.to_vec(), rows::BODY_FORM_MASK, rows::limited(limit));
-        let rows = self.ask(sql, values![bytes, digest, mask, kind, segment, index, limit])?;
+        let (segment, index) = rows::loc_columns(Some(loc));
+        let (bytes, mask, limit) = (bytes.to_vec(), rows::BODY_KIND_MASK, rows::sql_limit(limit));
+        let rows = self.query(sql, values![bytes, digest, mask, kind, segment, index, limit])?;
         let each = rows.iter();
         Ok(each
             .map(|row| (ConversationKey(row.get(0)), rows::loc(row.get(1), row.get(2))))
@@ -450,8 +452,8 @@ impl Read for Txn<'_> {
     }
 
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
-        if let Some(known) = self.known_splits(conversation)? {
-            return Ok(known);
+        if let Some(cached) = self.cached_splits(conversation)? {
+            return Ok(cached);
         }
         let sql = concat!(
             "SELECT ",
@@ -459,13 +461,13 @@ impl Read for Txn<'_> {
             " FROM split WHERE project = $1 AND conversation = $2 \
              ORDER BY whole_segment, whole_index"
         );
-        let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query(sql, values![project_of(conversation.0), conversation.0])?;
         Ok(rows.iter().map(rows::split).collect())
     }
 
     fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>> {
-        if let Some(known) = self.hidden_where(conversation, |it| it.segment == segment)? {
-            return Ok(known);
+        if let Some(cached) = self.hidden_where(conversation, |it| it.segment == segment)? {
+            return Ok(cached);
         }
         let sql = concat!(
             "SELECT ",
@@ -474,13 +476,13 @@ impl Read for Txn<'_> {
              ORDER BY first, operation"
         );
         let project = project_of(conversation.0);
-        let rows = self.ask(sql, values![project, conversation.0, segment.0])?;
+        let rows = self.query(sql, values![project, conversation.0, segment.0])?;
         rows.iter().map(rows::hidden).collect()
     }
 
     fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>> {
-        if let Some(known) = self.hidden_where(conversation, |_| true)? {
-            return Ok(known);
+        if let Some(cached) = self.hidden_where(conversation, |_| true)? {
+            return Ok(cached);
         }
         let sql = concat!(
             "SELECT ",
@@ -488,7 +490,7 @@ impl Read for Txn<'_> {
             " FROM hidden WHERE project = $1 AND conversation = $2 \
              ORDER BY segment, first, operation"
         );
-        let rows = self.ask(sql, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query(sql, values![project_of(conversation.0), conversation.0])?;
         rows.iter().map(rows::hidden).collect()
     }
 
@@ -499,7 +501,7 @@ impl Read for Txn<'_> {
             " FROM branch WHERE project = $1 AND conversation = $2 AND name = $3"
         );
         let (project, name) = (project_of(conversation.0), name.as_str().to_owned());
-        let row = self.ask_one(SQL, values![project, conversation.0, name])?;
+        let row = self.query_opt(SQL, values![project, conversation.0, name])?;
         row.as_ref().map(rows::branch).transpose()
     }
 
@@ -510,7 +512,7 @@ impl Read for Txn<'_> {
             " FROM branch WHERE project = $1 AND id = $2 LIMIT 1"
         );
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let row = self.ask_one(SQL, values![no, id.as_bytes().to_vec()])?;
+        let row = self.query_opt(SQL, values![no, id.as_bytes().to_vec()])?;
         row.as_ref().map(rows::branch).transpose()
     }
 
@@ -520,7 +522,7 @@ impl Read for Txn<'_> {
             branch_columns!(),
             " FROM branch WHERE project = $1 AND conversation = $2 ORDER BY name"
         );
-        let rows = self.ask(SQL, values![project_of(conversation.0), conversation.0])?;
+        let rows = self.query(SQL, values![project_of(conversation.0), conversation.0])?;
         rows.iter().map(rows::branch).collect()
     }
 
@@ -531,7 +533,7 @@ impl Read for Txn<'_> {
             " FROM bookmark WHERE project = $1 AND name = $2"
         );
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let row = self.ask_one(sql, values![no, name.as_str().to_owned()])?;
+        let row = self.query_opt(sql, values![no, name.as_str().to_owned()])?;
         Ok(row.map(|row| rows::bookmark(&row, project)))
     }
 
@@ -549,7 +551,7 @@ impl Read for Txn<'_> {
         let Some(no) = self.project_no(project)? else { return Ok(Vec::new()) };
         // Names are not empty.
         let after = after.map_or("", Name::as_str).to_owned();
-        let rows = self.ask(sql, values![no, after, rows::limited(limit)])?;
+        let rows = self.query(sql, values![no, after, rows::sql_limit(limit)])?;
         Ok(rows.iter().map(|row| rows::bookmark(row, project)).collect())
     }
 
@@ -561,7 +563,7 @@ impl Read for Txn<'_> {
         );
         let no = project_of(conversation.0);
         let Some(project) = self.project_id(no)? else { return Ok(Vec::new()) };
-        let rows = self.ask(sql, values![no, conversation.0])?;
+        let rows = self.query(sql, values![no, conversation.0])?;
         Ok(rows.iter().map(|row| rows::bookmark(row, &project)).collect())
     }
 
@@ -571,21 +573,20 @@ impl Read for Txn<'_> {
             operation_columns!(),
             " FROM operation WHERE project = $1 AND conversation = $2 ORDER BY seq DESC LIMIT 1"
         );
-        self.operation_by(self.ask(SQL, values![project_of(conversation.0), conversation.0])?)
+        self.operation_by(self.query(SQL, values![project_of(conversation.0), conversation.0])?)
     }
 
     fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
         let sql = "SELECT seq, hash FROM operation WHERE project = $1 AND conversation = $2 \
                    ORDER BY seq DESC LIMIT 1";
-        let row = self.ask_one(sql, values![project_of(conversation.0), conversation.0])?;
-        row.map(|row| Ok((rows::unsigned(row.get(0)), rows::operation_hash(row.get(1))?)))
-            .transpose()
+        let row = self.query_opt(sql, values![project_of(conversation.0), conversation.0])?;
+        row.map(|row| Ok((rows::to_u64(row.get(0)), rows::operation_hash(row.get(1))?))).transpose()
     }
 
     fn changed_at(&self, conversation: ConversationKey) -> Result<Option<Timestamp>> {
         let sql = "SELECT at FROM operation WHERE project = $1 AND conversation = $2 \
                    ORDER BY seq DESC LIMIT 1";
-        let row = self.ask_one(sql, values![project_of(conversation.0), conversation.0])?;
+        let row = self.query_opt(sql, values![project_of(conversation.0), conversation.0])?;
         Ok(row.map(|row| Timestamp::from_millis(row.get(0))))
     }
 
@@ -596,7 +597,7 @@ impl Read for Txn<'_> {
             " FROM operation WHERE project = $1 AND conversation = $2 AND seq = $3"
         );
         let project = project_of(conversation.0);
-        self.operation_by(self.ask(SQL, values![project, conversation.0, rows::number(seq)])?)
+        self.operation_by(self.query(SQL, values![project, conversation.0, rows::to_i64(seq)])?)
     }
 
     fn operations(
@@ -612,11 +613,11 @@ impl Read for Txn<'_> {
             " FROM operation WHERE project = $1 AND conversation = $2 AND seq BETWEEN $3 AND $4 \
              ORDER BY seq LIMIT $5"
         );
-        let (mut from, to) = (rows::number(from), rows::number(to));
+        let (mut from, to) = (rows::to_i64(from), rows::to_i64(to));
         let project = project_of(conversation.0);
         while from <= to {
             let rows =
-                self.ask(SQL, values![project, conversation.0, from, to, OPERATIONS_PAGE])?;
+                self.query(SQL, values![project, conversation.0, from, to, OPERATIONS_PAGE])?;
             for row in &rows {
                 if !visit(rows::operation(row)?)? {
                     return Ok(());
@@ -636,15 +637,15 @@ impl Read for Txn<'_> {
         self.catch_up_with_feed()?;
         let sql = "SELECT no, project, conversation, seq FROM feed WHERE no > $1 \
                    ORDER BY no LIMIT $2";
-        let rows = self.ask(sql, values![rows::number(after.0), rows::limited(limit)])?;
+        let rows = self.query(sql, values![rows::to_i64(after.0), rows::sql_limit(limit)])?;
         let mut fed = Vec::with_capacity(rows.len());
         let mut wanted = rows.as_slice();
         while let Some(first) = wanted.first() {
             let project: i32 = first.get(1);
             let same = wanted.iter().take_while(|row| row.get::<_, i32>(1) == project).count();
-            let (some, behind) = wanted.split_at(same.min(OPERATIONS_PAGE as usize));
-            fed.append(&mut self.operations_at(project, some)?);
-            wanted = behind;
+            let (page, tail) = wanted.split_at(same.min(OPERATIONS_PAGE as usize));
+            fed.append(&mut self.operations_at(project, page)?);
+            wanted = tail;
         }
         Ok(fed)
     }
@@ -652,23 +653,23 @@ impl Read for Txn<'_> {
     fn feed_end(&self) -> Result<Option<IndexMark>> {
         self.catch_up_with_feed()?;
         let sql = "SELECT no, project, conversation, seq FROM feed ORDER BY no DESC LIMIT 1";
-        let Some(row) = self.ask_one(sql, vec![])? else { return Ok(None) };
+        let Some(row) = self.query_opt(sql, vec![])? else { return Ok(None) };
         let fed = self.operations_at(row.get(1), std::slice::from_ref(&row))?;
         Ok(fed.first().map(|(at, operation)| IndexMark { at: *at, hash: operation.hash }))
     }
 
     fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
-        let known = self.made.borrow().get(&at).cloned();
-        if let Some(runs) = known {
-            self.read_ahead_of(at)?;
+        let cached = self.feed_turns.borrow().get(&at).cloned();
+        if let Some(runs) = cached {
+            self.prefetch_made_turns(at)?;
             return Ok(runs);
         }
         let sql = "SELECT no, project, conversation, seq FROM feed WHERE no = $1";
-        let Some(row) = self.ask_one(sql, values![rows::number(at.0)])? else {
+        let Some(row) = self.query_opt(sql, values![rows::to_i64(at.0)])? else {
             return Ok(Vec::new());
         };
         self.operations_at(row.get(1), std::slice::from_ref(&row))?;
-        Ok(self.made.borrow().get(&at).cloned().unwrap_or_default())
+        Ok(self.feed_turns.borrow().get(&at).cloned().unwrap_or_default())
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
@@ -678,7 +679,7 @@ impl Read for Txn<'_> {
             " FROM operation WHERE project = $1 AND key = $2"
         );
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        self.operation_by(self.ask(SQL, values![no, key.to_owned()])?)
+        self.operation_by(self.query(SQL, values![no, key.to_owned()])?)
     }
 
     fn record(&self, project: &ProjectId, key: &RecordKey) -> Result<Option<Record>> {
@@ -709,7 +710,8 @@ impl Read for Txn<'_> {
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
         let sql = "SELECT bytes FROM piece WHERE project = $1 AND source = $2 AND nth = $3";
         let Some(no) = self.project_no(project)? else { return Ok(None) };
-        let row = self.ask_one(sql, values![no, source.as_bytes().to_vec(), rows::small(nth)])?;
+        let row =
+            self.query_opt(sql, values![no, source.as_bytes().to_vec(), rows::to_i32(nth)])?;
         Ok(row.map(|row| row.get(0)))
     }
 
@@ -719,8 +721,8 @@ impl Read for Txn<'_> {
                    (SELECT count(*) FROM bookmark), (SELECT count(*) FROM operation), \
                    (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::int8 FROM pg_class \
                     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r')";
-        let row = required(self.ask_one(sql, vec![])?, || "totals".to_owned())?;
-        let count = |column: usize| rows::unsigned(row.get(column));
+        let row = required(self.query_opt(sql, vec![])?, || "totals".to_owned())?;
+        let count = |column: usize| rows::to_u64(row.get(column));
         Ok(Totals {
             projects: count(0),
             conversations: count(1),

@@ -1,4 +1,4 @@
-//! Changing records.
+//! The writing half of a transaction.
 
 use tine_core::{Body, BranchId, Digest, Metadata, Name, ProjectId, SourceId};
 use tine_store::{
@@ -7,28 +7,28 @@ use tine_store::{
     required,
 };
 
-use super::{Txn, Witness};
-use crate::link::values;
-use crate::rows::{self, BodyForm, SHARED_BODY_BYTES, project_of};
+use super::{CommitWitness, PostgresTxn};
+use crate::connection::values;
+use crate::rows::{self, BodyKind, SHARED_BODY_BYTES, project_of};
 
-/// A turn in its columns.
+/// The columns of a turn that depend on its body.
 pub(crate) struct TurnColumns {
     pub form: i16,
     pub body: Option<Vec<u8>>,
-    /// The digest under which the body is stored, if that is elsewhere.
+    /// The digest of the shared body, if the body is stored as one.
     pub shared: Option<Vec<u8>>,
-    /// That body.
+    /// The shared body.
     pub large: Option<Vec<u8>>,
 }
 
 impl TurnColumns {
     pub(crate) fn of(turn: &Turn) -> TurnColumns {
         let (kind, bytes) = match &turn.content {
-            Content::Kept(Body::Text(text)) => (BodyForm::Text, text.as_bytes()),
-            Content::Kept(Body::Blocks(blocks)) => (BodyForm::Blocks, blocks.as_bytes()),
-            Content::Purged(digest) => (BodyForm::Purged, &digest.0[..]),
+            Content::Kept(Body::Text(text)) => (BodyKind::Text, text.as_bytes()),
+            Content::Kept(Body::Blocks(blocks)) => (BodyKind::Blocks, blocks.as_bytes()),
+            Content::Purged(digest) => (BodyKind::Purged, &digest.0[..]),
         };
-        let form = rows::form(turn.role, kind, turn.status);
+        let form = rows::encode_form(turn.role, kind, turn.status);
         if bytes.len() < SHARED_BODY_BYTES {
             return TurnColumns { form, body: Some(bytes.to_vec()), shared: None, large: None };
         }
@@ -37,7 +37,7 @@ impl TurnColumns {
     }
 }
 
-/// A detail in its columns: the bytes, and whether only the digest is left.
+/// Returns the columns of a detail: the bytes, and whether they are a digest.
 pub(crate) fn detail_columns(detail: &Detail) -> (Vec<u8>, bool) {
     match detail {
         Detail::Kept(text) => (text.as_bytes().to_vec(), false),
@@ -45,35 +45,35 @@ pub(crate) fn detail_columns(detail: &Detail) -> (Vec<u8>, bool) {
     }
 }
 
-impl Txn<'_> {
-    fn changes(&self, conversation: ConversationKey) {
-        self.done.borrow_mut().changed.insert(conversation);
+impl PostgresTxn<'_> {
+    fn mark_changed(&self, conversation: ConversationKey) {
+        self.effects.borrow_mut().changed.insert(conversation);
     }
 
-    fn changes_turn(&self, loc: TurnLoc) -> Result<()> {
+    fn mark_turn_changed(&self, loc: TurnLoc) -> Result<()> {
         let sql = "SELECT conversation FROM segment WHERE project = $1 AND no = $2";
-        let (segment, _) = rows::place(Some(loc));
-        let row = self.ask_one(sql, values![project_of(segment), segment])?;
+        let (segment, _) = rows::loc_columns(Some(loc));
+        let row = self.query_opt(sql, values![project_of(segment), segment])?;
         let row = required(row, || format!("segment {segment}"))?;
-        self.changes(ConversationKey(row.get(0)));
+        self.mark_changed(ConversationKey(row.get(0)));
         Ok(())
     }
 }
 
-impl Write for Txn<'_> {
+impl Write for PostgresTxn<'_> {
     fn insert_project(&mut self, project: &Project) -> Result<()> {
-        let row = self.ask_one("SELECT coalesce(max(no), 0) + 1 FROM project", vec![])?;
+        let row = self.query_opt("SELECT coalesce(max(no), 0) + 1 FROM project", vec![])?;
         let no: i32 = required(row, || "numbers of projects".to_owned())?.get(0);
         if no > rows::LAST_PROJECT {
             let why = "one database holds at most 16,777,215 projects; use another one";
             return Err(StoreError::Unsupported(why));
         }
-        self.put(
+        self.write(
             "INSERT INTO project (id, no, created_at) VALUES ($1, $2, $3)",
             values![project.id.as_str().to_owned(), no, project.created_at.as_millis()],
         )?;
-        self.put("INSERT INTO counter (project, blocks) VALUES ($1, 0)", values![no])?;
-        self.done.borrow_mut().projects.insert(project.id.clone(), no);
+        self.write("INSERT INTO counter (project, blocks) VALUES ($1, 0)", values![no])?;
+        self.effects.borrow_mut().projects.insert(project.id.clone(), no);
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl Write for Txn<'_> {
         let bytes = |text: &String| text.as_bytes().to_vec();
         let root = conversation.root.as_ref();
         let from = conversation.derived_from.as_ref();
-        self.put(
+        self.write(
             sql,
             values![
                 project,
@@ -100,11 +100,11 @@ impl Write for Txn<'_> {
                 conversation.created_at.as_millis(),
                 from.map(|from| from.conversation.as_str().to_owned()),
                 from.and_then(|from| from.turn).map(|turn| turn.as_bytes().to_vec()),
-                rows::visibility_number(conversation.visibility),
+                rows::visibility_code(conversation.visibility),
             ],
         )?;
         let key = ConversationKey(no);
-        self.changes(key);
+        self.mark_changed(key);
         Ok(key)
     }
 
@@ -114,8 +114,8 @@ impl Write for Txn<'_> {
         let root = conversation.root.as_ref();
         let sql = "UPDATE conversation SET system_prompt = $3, config = $4, title = $5, \
                    metadata = $6, visibility = $7 WHERE project = $1 AND no = $2";
-        self.changes(key);
-        self.change(
+        self.mark_changed(key);
+        self.update(
             "conversation",
             sql,
             values![
@@ -125,7 +125,7 @@ impl Write for Txn<'_> {
                 root.map(|root| root.config.to_canonical().into_bytes()),
                 conversation.title.as_ref().map(bytes),
                 conversation.metadata.to_canonical().into_bytes(),
-                rows::visibility_number(conversation.visibility),
+                rows::visibility_code(conversation.visibility),
             ],
         )
     }
@@ -137,30 +137,30 @@ impl Write for Txn<'_> {
         base_depth: u32,
     ) -> Result<SegmentNo> {
         let project = project_of(conversation.0);
-        let known = self.done.borrow().last_segments.get(&conversation).copied();
-        let last = match known {
+        let cached = self.effects.borrow().last_segments.get(&conversation).copied();
+        let last = match cached {
             Some(last) => Some(last),
             None => {
                 let sql = "SELECT no FROM segment WHERE project = $1 AND conversation = $2 \
                            ORDER BY no DESC LIMIT 1";
-                self.ask_one(sql, values![project, conversation.0])?.map(|row| row.get(0))
+                self.query_opt(sql, values![project, conversation.0])?.map(|row| row.get(0))
             }
         };
         let no = match last.map(|last| last + 1) {
             None => conversation.0,
-            Some(next) if rows::begins_block(next) => self.next_block(project)?,
+            Some(next) if rows::starts_block(next) => self.next_block(project)?,
             Some(next) => next,
         };
-        self.done.borrow_mut().last_segments.insert(conversation, no);
-        let (segment, index) = rows::place(parent);
-        self.changes(conversation);
-        self.put(
+        self.effects.borrow_mut().last_segments.insert(conversation, no);
+        let (segment, index) = rows::loc_columns(parent);
+        self.mark_changed(conversation);
+        self.write(
             "INSERT INTO segment (project, no, conversation, parent_segment, parent_index, \
              base_depth) VALUES ($1, $2, $3, $4, $5, $6)",
-            values![project, no, conversation.0, segment, index, rows::small(base_depth)],
+            values![project, no, conversation.0, segment, index, rows::to_i32(base_depth)],
         )?;
         let no = SegmentNo(no);
-        self.ahead.note_segment(Segment { no, conversation, parent, base_depth });
+        self.prefetch.note_segment(Segment { no, conversation, parent, base_depth });
         Ok(no)
     }
 
@@ -169,18 +169,18 @@ impl Write for Txn<'_> {
         let TurnColumns { form, body, shared, large } = TurnColumns::of(turn);
         if let (Some(digest), Some(large)) = (&shared, large) {
             self.count_bytes(large.len());
-            self.put(
+            self.write(
                 "INSERT INTO body (project, digest, body) VALUES ($1, $2, $3) \
                  ON CONFLICT DO NOTHING",
                 values![project, digest.clone(), large],
             )?;
         }
         self.count_bytes(body.as_ref().map_or(0, Vec::len));
-        let (segment, index) = rows::place(Some(turn.loc));
+        let (segment, index) = rows::loc_columns(Some(turn.loc));
         let sql = "INSERT INTO turn (project, segment, index, conversation, id, hash, operation, \
                    depth, created_at, form, body, shared, tool_call_id, metadata, origin) VALUES \
                    ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
-        self.put(
+        self.write(
             sql,
             values![
                 project,
@@ -189,43 +189,43 @@ impl Write for Txn<'_> {
                 conversation.0,
                 turn.id.as_bytes().to_vec(),
                 turn.hash.0.0.to_vec(),
-                rows::number(turn.operation),
-                rows::small(turn.depth),
+                rows::to_i64(turn.operation),
+                rows::to_i32(turn.depth),
                 turn.created_at.as_millis(),
                 form,
                 body,
                 shared,
                 turn.tool_call_id.as_ref().map(|id| id.as_bytes().to_vec()),
-                rows::metadata_bytes(&turn.metadata),
+                rows::encode_metadata(&turn.metadata),
                 turn.origin.to_bytes(),
             ],
         )?;
-        self.changes(conversation);
-        self.ahead.note_turn(conversation, turn.loc);
-        rows::add_to_runs(&mut self.done.borrow_mut().runs, turn.loc);
+        self.mark_changed(conversation);
+        self.prefetch.note_turn(conversation, turn.loc);
+        rows::add_to_runs(&mut self.effects.borrow_mut().runs, turn.loc);
         Ok(())
     }
 
     fn set_metadata(&mut self, loc: TurnLoc, metadata: &Metadata) -> Result<()> {
-        self.changes_turn(loc)?;
-        self.ahead.forget_turn(loc);
-        let (segment, index) = rows::place(Some(loc));
+        self.mark_turn_changed(loc)?;
+        self.prefetch.forget_turn(loc);
+        let (segment, index) = rows::loc_columns(Some(loc));
         let sql =
             "UPDATE turn SET metadata = $4 WHERE project = $1 AND segment = $2 AND index = $3";
-        let metadata = rows::metadata_bytes(metadata);
-        self.change("turn", sql, values![project_of(segment), segment, index, metadata])
+        let metadata = rows::encode_metadata(metadata);
+        self.update("turn", sql, values![project_of(segment), segment, index, metadata])
     }
 
     fn purge_turn(&mut self, loc: TurnLoc, digest: &Digest) -> Result<()> {
-        self.changes_turn(loc)?;
-        self.ahead.forget_turn(loc);
-        let (segment, index) = rows::place(Some(loc));
+        self.mark_turn_changed(loc)?;
+        self.prefetch.forget_turn(loc);
+        let (segment, index) = rows::loc_columns(Some(loc));
         let project = project_of(segment);
         let sql = "SELECT shared FROM turn WHERE project = $1 AND segment = $2 AND index = $3";
-        let row = self.ask_one(sql, values![project, segment, index])?;
+        let row = self.query_opt(sql, values![project, segment, index])?;
         let shared: Option<Vec<u8>> =
             row.ok_or_else(|| StoreError::Contract(format!("no turn at {loc:?}")))?.get(0);
-        self.put(
+        self.write(
             "UPDATE turn SET body = $4, shared = NULL, metadata = NULL, \
              form = form & ~$5::int2 | $6::int2 \
              WHERE project = $1 AND segment = $2 AND index = $3",
@@ -234,12 +234,12 @@ impl Write for Txn<'_> {
                 segment,
                 index,
                 digest.0.to_vec(),
-                rows::BODY_FORM_MASK,
-                rows::PURGED_FORM
+                rows::BODY_KIND_MASK,
+                rows::PURGED_BITS
             ],
         )?;
         if let Some(shared) = shared {
-            self.put(
+            self.write(
                 "DELETE FROM body WHERE project = $1 AND digest = $2 AND NOT EXISTS \
                  (SELECT FROM turn WHERE turn.project = $1 AND turn.shared = $2)",
                 values![project, shared],
@@ -253,9 +253,9 @@ impl Write for Txn<'_> {
                    left_segment, left_index, right_segment, right_index, operation) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let [whole, left, right] =
-            [split.whole, split.left, split.right].map(|loc| rows::place(Some(loc)));
-        self.changes(split.conversation);
-        self.put(
+            [split.whole, split.left, split.right].map(|loc| rows::loc_columns(Some(loc)));
+        self.mark_changed(split.conversation);
+        self.write(
             sql,
             values![
                 project_of(split.conversation.0),
@@ -266,7 +266,7 @@ impl Write for Txn<'_> {
                 left.1,
                 right.0,
                 right.1,
-                rows::number(split.operation),
+                rows::to_i64(split.operation),
             ],
         )
     }
@@ -274,28 +274,28 @@ impl Write for Txn<'_> {
     fn delete_split(&mut self, conversation: ConversationKey, whole: TurnLoc) -> Result<()> {
         let sql = "DELETE FROM split WHERE project = $1 AND conversation = $2 \
                    AND whole_segment = $3 AND whole_index = $4";
-        let (segment, index) = rows::place(Some(whole));
-        self.changes(conversation);
+        let (segment, index) = rows::loc_columns(Some(whole));
+        self.mark_changed(conversation);
         let project = project_of(conversation.0);
-        self.change("split", sql, values![project, conversation.0, segment, index])
+        self.update("split", sql, values![project, conversation.0, segment, index])
     }
 
     fn insert_hidden(&mut self, hidden: &Hidden) -> Result<()> {
         let sql = "INSERT INTO hidden (project, conversation, segment, first, last, operation, \
                    hidden_by, root_segment, root_index) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        let root = rows::place(Some(hidden.root));
-        self.changes(hidden.conversation);
-        self.put(
+        let root = rows::loc_columns(Some(hidden.root));
+        self.mark_changed(hidden.conversation);
+        self.write(
             sql,
             values![
                 project_of(hidden.conversation.0),
                 hidden.conversation.0,
                 hidden.segment.0,
-                rows::small(hidden.from),
-                rows::small(hidden.to),
-                rows::number(hidden.operation),
-                rows::hidden_by_number(hidden.by),
+                rows::to_i32(hidden.from),
+                rows::to_i32(hidden.to),
+                rows::to_i64(hidden.operation),
+                rows::hidden_by_code(hidden.by),
                 root.0,
                 root.1,
             ],
@@ -303,10 +303,10 @@ impl Write for Txn<'_> {
     }
 
     fn delete_hidden(&mut self, conversation: ConversationKey, operation: u64) -> Result<()> {
-        self.changes(conversation);
-        self.put(
+        self.mark_changed(conversation);
+        self.write(
             "DELETE FROM hidden WHERE project = $1 AND conversation = $2 AND operation = $3",
-            values![project_of(conversation.0), conversation.0, rows::number(operation)],
+            values![project_of(conversation.0), conversation.0, rows::to_i64(operation)],
         )
     }
 
@@ -315,9 +315,9 @@ impl Write for Txn<'_> {
                    forked_from, created_at, version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
                    ON CONFLICT (project, conversation, id) DO UPDATE SET name = $4, \
                    tip_segment = $5, tip_index = $6, version = $9";
-        let (segment, index) = rows::place(branch.tip);
-        self.changes(branch.conversation);
-        self.put(
+        let (segment, index) = rows::loc_columns(branch.tip);
+        self.mark_changed(branch.conversation);
+        self.write(
             sql,
             values![
                 project_of(branch.conversation.0),
@@ -328,16 +328,16 @@ impl Write for Txn<'_> {
                 index,
                 branch.forked_from.map(|turn| turn.as_bytes().to_vec()),
                 branch.created_at.as_millis(),
-                rows::number(branch.version),
+                rows::to_i64(branch.version),
             ],
         )
     }
 
     fn delete_branch(&mut self, conversation: ConversationKey, id: &BranchId) -> Result<()> {
         let sql = "DELETE FROM branch WHERE project = $1 AND conversation = $2 AND id = $3";
-        self.changes(conversation);
+        self.mark_changed(conversation);
         let (project, id) = (project_of(conversation.0), id.as_bytes().to_vec());
-        self.change("branch", sql, values![project, conversation.0, id])
+        self.update("branch", sql, values![project, conversation.0, id])
     }
 
     fn put_bookmark(&mut self, bookmark: &Bookmark) -> Result<()> {
@@ -345,28 +345,30 @@ impl Write for Txn<'_> {
         let sql = "INSERT INTO bookmark (project, name, conversation, segment, index, created_at) \
                    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (project, name) DO UPDATE \
                    SET conversation = $3, segment = $4, index = $5, created_at = $6";
-        let (segment, index) = rows::place(Some(bookmark.turn));
+        let (segment, index) = rows::loc_columns(Some(bookmark.turn));
         let (name, at) = (bookmark.name.as_str().to_owned(), bookmark.created_at.as_millis());
-        self.put(sql, values![project, name, bookmark.conversation.0, segment, index, at])
+        self.write(sql, values![project, name, bookmark.conversation.0, segment, index, at])
     }
 
     fn delete_bookmark(&mut self, project: &ProjectId, name: &Name) -> Result<()> {
         let project = self.required_project(project)?;
         let sql = "DELETE FROM bookmark WHERE project = $1 AND name = $2";
-        self.change("bookmark", sql, values![project, name.as_str().to_owned()])
+        self.update("bookmark", sql, values![project, name.as_str().to_owned()])
     }
 
     fn insert_operation(&mut self, operation: &Operation) -> Result<()> {
         let key = operation.conversation;
         let project = project_of(key.0);
         let (runs, nth) = {
-            let mut done = self.done.borrow_mut();
-            let Witness { conversation, seq, hash } =
-                Witness { conversation: key, seq: operation.seq, hash: operation.hash };
-            done.witness.get_or_insert(Witness { conversation, seq, hash });
-            done.changed.insert(key);
-            done.operations += 1;
-            (std::mem::take(&mut done.runs), done.operations)
+            let mut effects = self.effects.borrow_mut();
+            effects.witness.get_or_insert(CommitWitness {
+                conversation: key,
+                seq: operation.seq,
+                hash: operation.hash,
+            });
+            effects.changed.insert(key);
+            effects.operations += 1;
+            (std::mem::take(&mut effects.runs), effects.operations)
         };
         let sql = "INSERT INTO operation (project, conversation, seq, kind, actor, at, detail, \
                    purged, hash, undone, key, fingerprint, answer, turns) \
@@ -374,12 +376,12 @@ impl Write for Txn<'_> {
         let (detail, purged) = detail_columns(&operation.detail);
         let first = operation.idempotency.as_ref();
         self.count_bytes(detail.len());
-        self.put(
+        self.write(
             sql,
             values![
                 project,
                 key.0,
-                rows::number(operation.seq),
+                rows::to_i64(operation.seq),
                 operation.kind.clone(),
                 operation.actor.clone(),
                 operation.at.as_millis(),
@@ -390,29 +392,29 @@ impl Write for Txn<'_> {
                 first.map(|first| first.key.clone()),
                 first.map(|first| first.fingerprint.0.to_vec()),
                 first.map(|first| first.answer.clone().into_bytes()),
-                rows::runs_bytes(&runs),
+                rows::encode_runs(&runs),
             ],
         )?;
-        self.put(
+        self.write(
             "INSERT INTO unfed (project, conversation, seq, nth) VALUES ($1, $2, $3, $4)",
-            values![project, key.0, rows::number(operation.seq), nth],
+            values![project, key.0, rows::to_i64(operation.seq), nth],
         )
     }
 
     fn set_undone(&mut self, conversation: ConversationKey, seq: u64, undone: bool) -> Result<()> {
         let sql = "UPDATE operation SET undone = $4 \
                    WHERE project = $1 AND conversation = $2 AND seq = $3";
-        self.changes(conversation);
-        let (project, seq) = (project_of(conversation.0), rows::number(seq));
-        self.change("operation", sql, values![project, conversation.0, seq, undone])
+        self.mark_changed(conversation);
+        let (project, seq) = (project_of(conversation.0), rows::to_i64(seq));
+        self.update("operation", sql, values![project, conversation.0, seq, undone])
     }
 
     fn purge_operation(&mut self, conversation: ConversationKey, seq: u64) -> Result<()> {
         let sql = "UPDATE operation SET detail = sha256(detail), purged = true \
                    WHERE project = $1 AND conversation = $2 AND seq = $3 AND NOT purged";
-        self.changes(conversation);
-        let (project, seq) = (project_of(conversation.0), rows::number(seq));
-        self.put(sql, values![project, conversation.0, seq])
+        self.mark_changed(conversation);
+        let (project, seq) = (project_of(conversation.0), rows::to_i64(seq));
+        self.write(sql, values![project, conversation.0, seq])
     }
 
     fn insert_record(&mut self, project: &ProjectId, record: &Record) -> Result<()> {
@@ -439,7 +441,7 @@ impl Write for Txn<'_> {
         };
         let sql = "DELETE FROM record WHERE project = $1 AND family = $2 AND key = $3";
         let family = i16::from(key.family().code());
-        self.change("record", sql, values![project, family, key.to_bytes()])?;
+        self.update("record", sql, values![project, family, key.to_bytes()])?;
         self.change_index(project, before.as_ref(), None)
     }
 
@@ -454,12 +456,12 @@ impl Write for Txn<'_> {
         let sql = "INSERT INTO piece (project, source, nth, bytes) VALUES ($1, $2, $3, $4)";
         self.count_bytes(bytes.len());
         let source = source.as_bytes().to_vec();
-        self.put(sql, values![project, source, rows::small(nth), bytes.to_vec()])
+        self.write(sql, values![project, source, rows::to_i32(nth), bytes.to_vec()])
     }
 
     fn delete_pieces(&mut self, project: &ProjectId, source: &SourceId) -> Result<()> {
         let project = self.required_project(project)?;
         let sql = "DELETE FROM piece WHERE project = $1 AND source = $2";
-        self.put(sql, values![project, source.as_bytes().to_vec()])
+        self.write(sql, values![project, source.as_bytes().to_vec()])
     }
 }

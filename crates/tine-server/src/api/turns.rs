@@ -8,8 +8,8 @@ use tine_api::{
 };
 use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::{
-    Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge, PurgeTarget,
-    Selection, TopologyQuery, TurnRef, WindowQuery,
+    BranchTurnsQuery, Delete, DeleteMode, Fork, ForkPoint, Outcome, OutlineQuery, PathQuery, Purge,
+    PurgeTarget, Selection, TopologyQuery, TurnRef, WindowQuery,
 };
 use tine_formats::redact::Redacted;
 use tine_formats::{redact, render};
@@ -275,17 +275,14 @@ pub(super) fn add(redacted: &mut Redacted, more: Redacted) {
 }
 
 fn list(asked: &Asked, query: BranchTurns, _: NoBody) -> Answered<Answer<PathPage>> {
-    let engine = asked.engine();
-    let id = conversation(&query.conversation_id, engine.limits())?;
-    let branch = engine.branch(&asked.call, &id, query.branch.as_deref().unwrap_or("main"))?;
-    let to = reference(&branch.id.to_string())?;
-    let limit = query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?;
-    let mut request = PathQuery::of(id).to(to);
-    (request.cursor, request.limit) = (query.cursor, limit);
-    let mut found = engine.path(&asked.call, request)?;
-    if let Some(role) = query.role {
-        found.turns.retain(|turn| turn.role.as_str() == role.as_str());
-    }
+    let request = BranchTurnsQuery {
+        conversation: conversation(&query.conversation_id, asked.engine().limits())?,
+        branch: query.branch.unwrap_or_else(|| "main".to_owned()),
+        role: query.role.map(bodies::Speaker::role),
+        cursor: query.cursor,
+        limit: query.limit.map(|limit| bodies::size("the limit", limit)).transpose()?,
+    };
+    let (branch, found) = asked.engine().branch_turns(&asked.call, request)?;
     Ok(Reply::ok(answer(asked, found)).with_etag(etag(&branch)))
 }
 
@@ -488,10 +485,9 @@ fn fork(asked: &Asked, path: One, body: bodies::ForkTurn) -> Answered<Answer<Bra
 fn edit(asked: &Asked, path: One, body: bodies::EditTurn) -> Answered<Answer<Edited>> {
     let (_, turn) = within(asked, &path, body.conversation_id.as_deref())?;
     let engine = asked.engine();
-    let role = engine.turn(&asked.call, turn.clone())?.role;
     let mut body = body;
     let mut redacted = bodies::redacted(std::mem::take(&mut body.redacted))?;
-    let mut request = body.into_request(turn, role, engine.limits())?;
+    let mut request = body.into_request(turn, engine.limits())?;
     if asked.app.options.redact {
         add(&mut redacted, redact::body(&mut request.body));
     }

@@ -1,7 +1,7 @@
-//! The pages of a damaged database, with the log over them, and the cells in them.
+//! The pages of a damaged database, overlaid with its log, and the cells in them.
 //!
-//! Nothing here trusts a number that it has read: every offset is checked, every chain of pages
-//! is bounded, and what does not fit is an absence, never a panic.
+//! No number that is read is trusted: every offset is checked, every chain of pages is bounded, and
+//! invalid data is treated as missing, never as a panic.
 //!
 //! The format is SQLite's own and documented (<https://sqlite.org/fileformat2.html>).
 
@@ -9,46 +9,46 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::super::wal::Log;
-use super::record::varint;
+use super::super::wal::WalFile;
+use super::row_format::varint;
 
-/// A database as it is once the log is taken in.
+/// A database with its log applied.
 pub(super) struct Pages {
     file: File,
     page_bytes: usize,
     count: u32,
-    log: Option<(Log, BTreeMap<u32, u64>)>,
+    log: Option<(WalFile, BTreeMap<u32, u64>)>,
 }
 
-/// What a page of a tree holds.
+/// The contents of a B-tree page.
 #[derive(Default)]
-pub(super) struct Contents {
-    /// Pages below this one.
+pub(super) struct PageContents {
+    /// Child pages.
     pub(super) children: Vec<u32>,
-    /// Numbers and records; the number is 0 in a tree of keys.
+    /// Row ids and records; the row id is 0 in an index tree.
     pub(super) cells: Vec<(i64, Vec<u8>)>,
-    /// What is wrong with the page.
+    /// Inconsistencies of the page.
     pub(super) faults: Vec<String>,
 }
 
-/// What sort of tree a page belongs to.
+/// The kind of a B-tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tree {
-    /// Rows by number.
-    Rows,
-    /// Entries by key.
-    Keys,
+pub(super) enum BTreeKind {
+    /// Rows by row id.
+    Table,
+    /// Entries by key: an index, or a table without row ids.
+    Index,
 }
 
 impl Pages {
     pub(super) fn new(
         file: File,
         page_bytes: u64,
-        log: Option<(Log, BTreeMap<u32, u64>)>,
+        log: Option<(WalFile, BTreeMap<u32, u64>)>,
         size: u32,
     ) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        // A page that is there in part is read as far as it goes.
+        // A truncated page is read as far as it goes.
         let in_file = u32::try_from(length.div_ceil(page_bytes)).unwrap_or(u32::MAX);
         let in_log = log.as_ref().and_then(|(_, pages)| pages.keys().last().copied());
         let count = in_file.max(in_log.unwrap_or(0)).max(size);
@@ -60,7 +60,7 @@ impl Pages {
         self.count
     }
 
-    /// A page, filled up with zeros where the file ends or cannot be read.
+    /// Reads a page; bytes that are missing or unreadable are zero.
     pub(super) fn page(&mut self, no: u32) -> Vec<u8> {
         if let Some((log, pages)) = &mut self.log
             && let Some(frame) = pages.get(&no)
@@ -79,29 +79,29 @@ impl Pages {
         page
     }
 
-    /// The pages that hold nothing, as the chain of free pages says.
-    pub(super) fn free(&mut self) -> BTreeSet<u32> {
+    /// Returns the pages on the free list.
+    pub(super) fn free_pages(&mut self) -> BTreeSet<u32> {
         let mut free = BTreeSet::new();
-        let mut trunk = number(&self.page(1), 32).unwrap_or(0);
+        let mut trunk = read_u32(&self.page(1), 32).unwrap_or(0);
         while trunk > 1 && trunk <= self.count && free.insert(trunk) {
             let page = self.page(trunk);
-            let leaves = number(&page, 4).unwrap_or(0) as usize;
+            let leaves = read_u32(&page, 4).unwrap_or(0) as usize;
             let leaves =
-                (0..leaves.min(self.page_bytes / 4)).filter_map(|at| number(&page, 8 + 4 * at));
+                (0..leaves.min(self.page_bytes / 4)).filter_map(|at| read_u32(&page, 8 + 4 * at));
             free.extend(leaves);
-            trunk = number(&page, 0).unwrap_or(0);
+            trunk = read_u32(&page, 0).unwrap_or(0);
         }
         free
     }
 
-    /// Reads a page of a tree. A page whose type is none is read as a leaf.
-    pub(super) fn contents(&mut self, no: u32, tree: Tree) -> Contents {
+    /// Reads a page of a tree. A page of an invalid type is read as a leaf.
+    pub(super) fn contents(&mut self, no: u32, tree: BTreeKind) -> PageContents {
         let page = self.page(no);
         let start = if no == 1 { 100 } else { 0 };
-        let mut found = Contents::default();
+        let mut found = PageContents::default();
         let (inner, leaf) = match tree {
-            Tree::Rows => (5, 13),
-            Tree::Keys => (2, 10),
+            BTreeKind::Table => (5, 13),
+            BTreeKind::Index => (2, 10),
         };
         let kind = page[start];
         let is_inner = kind == inner;
@@ -109,70 +109,70 @@ impl Pages {
             found.faults.push(format!("it has type {kind}, not {leaf} or {inner}"));
         }
         let array = start + if is_inner { 12 } else { 8 };
-        let stated = usize::from(short(&page, start + 3));
-        let content = match usize::from(short(&page, start + 5)) {
+        let stated = usize::from(read_u16(&page, start + 3));
+        let content = match usize::from(read_u16(&page, start + 5)) {
             0 => 65_536,
             content => content,
         };
         if is_inner {
-            found.children.extend(number(&page, start + 8));
+            found.children.extend(read_u32(&page, start + 8));
         }
-        // The array of places ends where the cells begin; what is behind the stated count may
-        // hold cells that a damaged count has hidden.
-        let room = content.min(page.len()).saturating_sub(array) / 2;
+        // The array of cell pointers ends where the cells begin. Pointers after the stated count may
+        // lead to cells that a damaged count hides.
+        let capacity = content.min(page.len()).saturating_sub(array) / 2;
         let mut used = vec![false; page.len()];
-        let mut read = |found: &mut Contents, used: &mut [bool], at: usize| -> bool {
-            let place = usize::from(short(&page, array + 2 * at));
-            let Some((child, cell, end)) = self.cell(&page, place, tree, is_inner) else {
+        let mut read = |found: &mut PageContents, used: &mut [bool], at: usize| -> bool {
+            let offset = usize::from(read_u16(&page, array + 2 * at));
+            let Some((child, cell, end)) = self.cell(&page, offset, tree, is_inner) else {
                 return false;
             };
-            if used[place..end].iter().any(|used| *used) {
+            if used[offset..end].iter().any(|used| *used) {
                 return false;
             }
-            used[place..end].fill(true);
+            used[offset..end].fill(true);
             found.children.extend(child);
             found.cells.extend(cell);
             true
         };
-        let listed = stated.min(room);
+        let listed = stated.min(capacity);
         let lost = (0..listed).filter(|at| !read(&mut found, &mut used, *at)).count();
-        if lost > 0 || stated > room {
+        if lost > 0 || stated > capacity {
             found.faults.push("a cell cannot be read".to_owned());
         }
         let cells = content.max(array + 2 * listed).min(page.len());
         let holes = used[cells..].iter().filter(|used| !**used).count();
         if lost == 0 && holes != free_bytes(&page, start) {
             found.faults.push("its free space does not add up".to_owned());
-            for at in listed..room {
+            for at in listed..capacity {
                 read(&mut found, &mut used, at);
             }
         }
         found
     }
 
-    /// A cell: the page below it, its number and record, and where its own bytes end.
+    /// Parses a cell; returns its child page, its row id and record, and where its bytes end.
     #[allow(clippy::type_complexity)]
     fn cell(
         &mut self,
         page: &[u8],
-        place: usize,
-        tree: Tree,
+        offset: usize,
+        tree: BTreeKind,
         inner: bool,
     ) -> Option<(Option<u32>, Option<(i64, Vec<u8>)>, usize)> {
-        let mut at = place;
+        let mut at = offset;
         let mut child = None;
         if inner {
-            child = Some(number(page, at)?);
+            child = Some(read_u32(page, at)?);
             at += 4;
         }
-        if tree == Tree::Rows && inner {
+        if tree == BTreeKind::Table && inner {
             let (_, length) = varint(page.get(at..)?)?;
             return Some((child, None, at + length));
         }
         let (size, length) = varint(page.get(at..)?)?;
         at += length;
         let mut row = 0;
-        if tree == Tree::Rows {
+        if tree == BTreeKind::Table {
             let (number, length) = varint(page.get(at..)?)?;
             row = number;
             at += length;
@@ -181,11 +181,11 @@ impl Pages {
         if size > self.page_bytes * self.count as usize {
             return None;
         }
-        let local = self.local(size, tree);
+        let local = self.local_bytes(size, tree);
         let mut record = page.get(at..at + local)?.to_vec();
         at += local;
         if local < size {
-            let mut next = number(page, at)?;
+            let mut next = read_u32(page, at)?;
             at += 4;
             let mut chain = BTreeSet::new();
             while record.len() < size {
@@ -195,19 +195,19 @@ impl Pages {
                 let overflow = self.page(next);
                 let wanted = (size - record.len()).min(self.page_bytes - 4);
                 record.extend_from_slice(&overflow[4..4 + wanted]);
-                next = number(&overflow, 0)?;
+                next = read_u32(&overflow, 0)?;
             }
         }
-        // A cell is never shorter than what a free block needs.
-        Some((child, Some((row, record)), at.max(place + 4).min(page.len())))
+        // A cell occupies at least four bytes, the size of a free block.
+        Some((child, Some((row, record)), at.max(offset + 4).min(page.len())))
     }
 
-    /// How much of a record of this size lies in the page itself.
-    fn local(&self, size: usize, tree: Tree) -> usize {
+    /// Returns how many bytes of a record are stored in the page itself.
+    fn local_bytes(&self, size: usize, tree: BTreeKind) -> usize {
         let usable = self.page_bytes;
         let most = match tree {
-            Tree::Rows => usable - 35,
-            Tree::Keys => (usable - 12) * 64 / 255 - 23,
+            BTreeKind::Table => usable - 35,
+            BTreeKind::Index => (usable - 12) * 64 / 255 - 23,
         };
         if size <= most {
             return size;
@@ -218,24 +218,24 @@ impl Pages {
     }
 }
 
-/// Bytes between the cells, as the page's own header says.
+/// Returns the number of free bytes between the cells, according to the page header.
 fn free_bytes(page: &[u8], start: usize) -> usize {
     let mut total = usize::from(page[start + 7]);
-    let mut at = usize::from(short(page, start + 1));
+    let mut at = usize::from(read_u16(page, start + 1));
     let mut last = 0;
     while at > last && at + 4 <= page.len() {
-        total += usize::from(short(page, at + 2));
+        total += usize::from(read_u16(page, at + 2));
         last = at;
-        at = usize::from(short(page, at));
+        at = usize::from(read_u16(page, at));
     }
     total
 }
 
-fn short(page: &[u8], at: usize) -> u16 {
+fn read_u16(page: &[u8], at: usize) -> u16 {
     page.get(at..at + 2).map_or(0, |bytes| u16::from(bytes[0]) << 8 | u16::from(bytes[1]))
 }
 
-fn number(page: &[u8], at: usize) -> Option<u32> {
+fn read_u32(page: &[u8], at: usize) -> Option<u32> {
     let bytes = page.get(at..at + 4)?;
     Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }

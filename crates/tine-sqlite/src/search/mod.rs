@@ -1,20 +1,20 @@
-//! The index of the embedded store: FTS5 in a file of its own, `search.db`.
+//! The search index of the embedded store: FTS5 in a file of its own, `search.db`.
 //!
-//! - Nothing here touches `tine.db` or its locks. The append path knows nothing of the index.
+//! - Nothing here touches `tine.db` or its locks, and appends do not touch the index.
 //! - It is derived. A file that is missing, damaged, of another format or of another program is
-//!   made anew, in place and under SQLite's own locks, so that other processes go on unharmed.
-//! - Whoever brings it forward holds its write lock from before the records are read until the
-//!   commit: two processes do not do the same work, and a turn that was erased meanwhile is
-//!   either not read or removed afterwards.
-//! - Commits need not be durable: what is lost is indexed again. They are atomic, also when the
-//!   process is killed.
-//! - Of a store that may only be read, each connection has an index of its own, in a file that
-//!   SQLite deletes with it: slow, and better than no answer.
-//! - Erased turns leave no byte: their terms are merged away and the file is written anew. A
-//!   process that dies in between leaves a note, and the next one that writes finishes the work.
+//!   rebuilt in place, under SQLite's own locks, so that other processes are not disturbed.
+//! - An update holds the index's write lock from before the records are read until the commit: two
+//!   processes do not do the same work, and a turn that is erased meanwhile is either not read or
+//!   removed afterwards.
+//! - Commits are atomic, also if the process is killed, but not durable: what is lost is indexed
+//!   again.
+//! - A read-only store has a temporary index for each connection, which SQLite deletes with it:
+//!   slow, but searches work.
+//! - Erased turns leave no byte: their terms are merged away and the file is vacuumed. A process
+//!   that dies in between leaves a flag, and the next writer finishes the work.
 
+mod index_writer;
 mod query;
-mod writing;
 
 use crate::error::translate;
 use std::path::{Path, PathBuf};
@@ -29,29 +29,29 @@ use tine_store::{
     TextQuery, TurnLoc,
 };
 
-use self::writing::Writing;
-use super::{BUSY_TIMEOUT_MS, IDLE_READERS, OpenOptions, rows};
+use self::index_writer::IndexWriter;
+use super::{BUSY_TIMEOUT_MS, MAX_IDLE_READERS, OpenOptions, rows};
 
 /// The index within the store's folder.
 pub const INDEX_FILE: &str = "search.db";
 
-/// The form of the tables and of the terms in them. Raise it when either changes.
+/// The format of the tables and of the terms in them. Increased when either changes.
 const FORMAT: i64 = 1;
 
-/// "TinS" in the file's header.
+/// "TinS" in ASCII.
 const APPLICATION_ID: i64 = 0x5469_6e53;
 
-/// Terms gathered in memory before they are written: larger batches make a smaller, faster index.
-const GATHERED_BYTES: i64 = 64 << 20;
+/// Memory for terms before FTS5 writes them: larger batches make a smaller, faster index.
+const FTS_HASH_BYTES: i64 = 64 << 20;
 
-/// Memory for pages of each connection: a word that is in hundreds of turns is looked up on as
-/// many pages, and with SQLite's own two megabytes each search would read them all anew.
+/// The page cache of each connection. A word in hundreds of turns is looked up on as many pages, and
+/// with SQLite's default of 2 MiB each search would read them again.
 const CACHE_KIB: i64 = 8 << 10;
 
-/// Times that a damaged index is made anew within one call.
-const ATTEMPTS: usize = 3;
+/// How often one call tries again after rebuilding a damaged index.
+const MAX_ATTEMPTS: usize = 3;
 
-type Sql<T> = rusqlite::Result<T>;
+type SqlResult<T> = rusqlite::Result<T>;
 
 /// The index of one store.
 #[derive(Debug)]
@@ -59,40 +59,42 @@ pub(super) struct SearchIndex {
     file: PathBuf,
     vfs: Option<String>,
     idle: Mutex<Vec<Connection>>,
-    /// The store may only be read: nothing is written beside it.
-    in_passing: bool,
+    /// Whether the store is read-only, so that no file is created beside it.
+    temporary: bool,
 }
 
 impl SearchIndex {
     pub(super) fn new(folder: &Path, options: &OpenOptions) -> Self {
         let (file, vfs) = (folder.join(INDEX_FILE), options.vfs.clone());
-        SearchIndex { file, vfs, idle: Mutex::default(), in_passing: false }
+        SearchIndex { file, vfs, idle: Mutex::default(), temporary: false }
     }
 
-    /// The index of a store that may only be read.
-    pub(super) fn in_passing(folder: &Path, options: &OpenOptions) -> Self {
-        SearchIndex { in_passing: true, ..SearchIndex::new(folder, options) }
+    /// Returns the index of a read-only store.
+    pub(super) fn temporary(folder: &Path, options: &OpenOptions) -> Self {
+        SearchIndex { temporary: true, ..SearchIndex::new(folder, options) }
     }
 
     pub(super) fn state(&self) -> Result<IndexState> {
-        self.run(|connection| progress(connection).map(|(state, _)| state).map_err(Failed::from))
+        self.run(|connection| {
+            progress(connection).map(|(state, _)| state).map_err(IndexFailure::from)
+        })
     }
 
     pub(super) fn index(&self, body: &mut dyn FnMut(&mut dyn Index) -> Result<()>) -> Result<()> {
         self.run(|connection| {
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            let mut writing = Writing::new(connection)?;
-            let done = body(&mut writing);
-            if let Some(error) = writing.take_failure() {
-                return Err(Failed::Index(error));
+            let mut writer = IndexWriter::new(connection)?;
+            let done = body(&mut writer);
+            if let Some(error) = writer.take_failure() {
+                return Err(IndexFailure::Index(error));
             }
             if let Err(error) = done {
                 connection.execute_batch("ROLLBACK")?;
-                return Err(Failed::Records(error));
+                return Err(IndexFailure::Records(error));
             }
-            writing.finish()?;
+            writer.finish()?;
             connection.execute_batch("COMMIT")?;
-            Ok(sweep(connection)?)
+            Ok(purge_erased_terms(connection)?)
         })
     }
 
@@ -126,50 +128,50 @@ impl SearchIndex {
         })
     }
 
-    /// Runs something on a connection. A damaged index is made anew, and the work done once more.
+    /// Runs a closure on a connection. A damaged index is rebuilt, and the closure runs again.
     fn run<T>(
         &self,
-        mut work: impl FnMut(&Connection) -> std::result::Result<T, Failed>,
+        mut work: impl FnMut(&Connection) -> std::result::Result<T, IndexFailure>,
     ) -> Result<T> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let (error, lost) = match self.take() {
+            let (error, was_replaced) = match self.take_connection() {
                 Err(error) => (error, false),
                 Ok(connection) => match work(&connection) {
                     Ok(done) => {
-                        self.give_back(connection);
+                        self.return_connection(connection);
                         return Ok(done);
                     }
-                    Err(Failed::Records(error)) => return Err(error),
-                    Err(Failed::Index(error)) => {
+                    Err(IndexFailure::Records(error)) => return Err(error),
+                    Err(IndexFailure::Index(error)) => {
                         connection.execute_batch("ROLLBACK").ok();
-                        // Another process may have made it anew under this connection.
+                        // Another process may have rebuilt it meanwhile.
                         (error, matches!(is_current(&connection), Ok(false)))
                     }
                 },
             };
             match error {
-                error if attempt >= ATTEMPTS => return Err(self.told(error)),
-                error if is_damage(&error) => self.make_anew()?,
-                _ if lost => self.drop_idle(),
-                error => return Err(self.told(error)),
+                error if attempt >= MAX_ATTEMPTS => return Err(self.to_store_error(error)),
+                error if is_damage(&error) => self.rebuild()?,
+                _ if was_replaced => self.drop_idle(),
+                error => return Err(self.to_store_error(error)),
             }
         }
     }
 
-    fn take(&self) -> Sql<Connection> {
-        if !self.in_passing && !self.file.exists() {
-            // Somebody threw it away: what is still open is nobody's.
+    fn take_connection(&self) -> SqlResult<Connection> {
+        if !self.temporary && !self.file.exists() {
+            // The file was deleted: idle connections refer to the deleted file.
             self.drop_idle();
         }
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         idle.map_or_else(|| self.open(), Ok)
     }
 
-    fn give_back(&self, connection: Connection) {
+    fn return_connection(&self, connection: Connection) {
         if let Ok(mut idle) = self.idle.lock()
-            && idle.len() < IDLE_READERS
+            && idle.len() < MAX_IDLE_READERS
         {
             idle.push(connection);
         }
@@ -181,11 +183,11 @@ impl SearchIndex {
         }
     }
 
-    fn open(&self) -> Sql<Connection> {
-        prepared(if self.in_passing { Connection::open("")? } else { self.connect()? })
+    fn open(&self) -> SqlResult<Connection> {
+        prepare_with_retry(if self.temporary { Connection::open("")? } else { self.connect()? })
     }
 
-    fn connect(&self) -> Sql<Connection> {
+    fn connect(&self) -> SqlResult<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -197,25 +199,25 @@ impl SearchIndex {
         Ok(connection)
     }
 
-    /// Makes an empty database of whatever the file is. Another process that finds the same
-    /// damage at the same time may do it again: nothing is lost but work.
-    fn make_anew(&self) -> Result<()> {
+    /// Replaces the file's content by an empty database. Another process that finds the same damage
+    /// may do so again; only work is lost.
+    fn rebuild(&self) -> Result<()> {
         self.drop_idle();
-        let again = || -> Sql<()> {
+        let reset = || -> SqlResult<()> {
             let connection = self.connect()?;
-            // A first look, whatever comes of it, lets SQLite keep the log that others may use.
-            let look: Sql<i64> =
+            // A first read, even a failing one, makes SQLite keep the log that others may use.
+            let first_read: SqlResult<i64> =
                 connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
-            drop(look);
+            drop(first_read);
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
             connection.execute_batch("VACUUM")?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
             Ok(())
         };
-        again().map_err(|error| self.told(error))
+        reset().map_err(|error| self.to_store_error(error))
     }
 
-    fn told(&self, error: rusqlite::Error) -> StoreError {
+    fn to_store_error(&self, error: rusqlite::Error) -> StoreError {
         match translate(error) {
             StoreError::Corrupt { why, .. } => {
                 let record = format!("search index {INDEX_FILE}, which can be deleted");
@@ -226,17 +228,17 @@ impl SearchIndex {
     }
 }
 
-/// Whose failure it was.
-enum Failed {
-    /// The index's own.
+/// Why an update failed.
+enum IndexFailure {
+    /// The index itself failed.
     Index(rusqlite::Error),
-    /// That of the records that were to be indexed.
+    /// The closure that reads records failed.
     Records(StoreError),
 }
 
-impl From<rusqlite::Error> for Failed {
+impl From<rusqlite::Error> for IndexFailure {
     fn from(error: rusqlite::Error) -> Self {
-        Failed::Index(error)
+        IndexFailure::Index(error)
     }
 }
 
@@ -252,10 +254,10 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// A connection over tables that are there.
-fn prepared(connection: Connection) -> Sql<Connection> {
+/// Prepares the tables, retrying while the database is locked.
+fn prepare_with_retry(connection: Connection) -> SqlResult<Connection> {
     let started = Instant::now();
-    // Switching to a log is refused at once, whatever the timeout, when somebody else is at it.
+    // Switching to a log fails at once, whatever the timeout, while another connection does so.
     loop {
         match prepare(&connection) {
             Err(error) if is_busy(&error) && started.elapsed() < busy_timeout() => {
@@ -266,9 +268,8 @@ fn prepared(connection: Connection) -> Sql<Connection> {
     }
 }
 
-/// Makes the tables in a new file. A file of another format or of another program counts as
-/// damaged.
-fn prepare(connection: &Connection) -> Sql<()> {
+/// Creates the tables in a new file. A file of another format or program counts as damaged.
+fn prepare(connection: &Connection) -> SqlResult<()> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
@@ -276,13 +277,13 @@ fn prepare(connection: &Connection) -> Sql<()> {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let made = make_tables(connection);
-    connection.execute_batch(if made.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-    made
+    let created = create_tables(connection);
+    connection.execute_batch(if created.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    created
 }
 
-fn make_tables(connection: &Connection) -> Sql<()> {
-    // Another process may have been quicker.
+fn create_tables(connection: &Connection) -> SqlResult<()> {
+    // Another process may have created them meanwhile.
     if is_current(connection)? {
         return Ok(());
     }
@@ -295,12 +296,12 @@ fn make_tables(connection: &Connection) -> Sql<()> {
     }
     connection.execute_batch(include_str!("schema.sql"))?;
     let sql = "INSERT INTO said (said, rank) VALUES ('hashsize', ?1)";
-    connection.execute(sql, [GATHERED_BYTES])?;
+    connection.execute(sql, [FTS_HASH_BYTES])?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", FORMAT)
 }
 
-fn is_current(connection: &Connection) -> Sql<bool> {
+fn is_current(connection: &Connection) -> SqlResult<bool> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
     let sql = "SELECT count(*) FROM sqlite_schema \
                WHERE name IN ('said', 'entry', 'project', 'progress')";
@@ -309,12 +310,12 @@ fn is_current(connection: &Connection) -> Sql<bool> {
     Ok((application, format, tables) == (APPLICATION_ID, FORMAT, 4))
 }
 
-/// How far the index is, and whether it has to be swept.
-fn progress(connection: &Connection) -> Sql<(IndexState, bool)> {
+/// Returns how far the index is, and whether erased terms must be purged.
+fn progress(connection: &Connection) -> SqlResult<(IndexState, bool)> {
     let sql = "SELECT at, hash, unswept FROM progress";
     connection.prepare_cached(sql)?.query_row([], |row| {
         let (at, hash): (i64, Option<[u8; 32]>) = (row.get(0)?, row.get(1)?);
-        let at = FeedPosition(rows::unsigned(at));
+        let at = FeedPosition(rows::to_u64(at));
         let state = match hash {
             Some(hash) => {
                 let hash = tine_core::OperationHash(tine_core::Digest(hash));
@@ -326,16 +327,16 @@ fn progress(connection: &Connection) -> Sql<(IndexState, bool)> {
     })
 }
 
-/// Rids the file of terms that are in it no more: they lie in older parts of the index until
-/// those are merged, and in free pages and the log until the file is written anew.
-fn sweep(connection: &Connection) -> Sql<()> {
+/// Purges erased terms from the file: they remain in older parts of the index until those are
+/// merged, and in free pages and the log until the file is vacuumed.
+fn purge_erased_terms(connection: &Connection) -> SqlResult<()> {
     if !progress(connection)?.1 {
         return Ok(());
     }
     connection.execute_batch("INSERT INTO said (said) VALUES ('optimize'); VACUUM")?;
     let truncated: i64 =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    // A reader of long breath keeps the log alive; whoever writes next tries again.
+    // A long-running reader prevents this; the next writer tries again.
     if truncated == 0 {
         connection.execute_batch("UPDATE progress SET unswept = 0")?;
     }

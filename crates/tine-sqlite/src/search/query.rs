@@ -1,20 +1,20 @@
-//! A query in the words of FTS5.
+//! Translation of queries into FTS5 expressions.
 //!
-//! Every term is a string of letters and digits made by our own rules, in quotes, so that no
-//! query can be a syntax error or mean something else.
+//! Every term consists of letters and digits, as Tine's own tokenizer makes them, and is quoted, so
+//! that no query can be a syntax error or have another meaning.
 
 use rusqlite::{Connection, params};
 use tine_core::Timestamp;
 
-use super::Sql;
-use super::writing::tag_term;
+use super::SqlResult;
+use super::index_writer::tag_term;
 use crate::rows;
 use tine_store::{
-    Candidate, ConversationKey, Phrase, Ranked, SearchFilter, TextQuery, scan::hundredths,
+    ConversationKey, Phrase, Ranked, SearchCandidate, SearchFilter, TextQuery, scan::round_score,
 };
 
-/// Labels say nothing about how well a turn fits.
-const FOUND: &str = "SELECT entry.place, bm25(said, 1.0, 0.0), entry.conversation, entry.at \
+/// Labels have weight 0: they do not affect the score.
+const SEARCH: &str = "SELECT entry.place, bm25(said, 1.0, 0.0), entry.conversation, entry.at \
     FROM said CROSS JOIN entry ON entry.no = said.rowid \
     WHERE said MATCH ?1 \
     AND entry.project = (SELECT no FROM project WHERE id = ?2) \
@@ -27,21 +27,21 @@ pub(super) fn search(
     connection: &Connection,
     query: &TextQuery,
     filter: &SearchFilter,
-) -> Sql<Ranked> {
-    let mut statement = connection.prepare_cached(FOUND)?;
+) -> SqlResult<Ranked> {
+    let mut statement = connection.prepare_cached(SEARCH)?;
     let parameters = params![
         expression(query, filter),
         filter.project.as_str(),
         filter.conversation.map(|key| key.0),
-        filter.role.map(rows::role_number),
+        filter.role.map(rows::role_code),
         filter.from.map(Timestamp::as_millis),
         filter.to.map(Timestamp::as_millis),
     ];
     let found = statement.query_map(parameters, |row| {
-        Ok(Candidate {
+        Ok(SearchCandidate {
             loc: rows::loc(row.get(0)?),
-            // FTS5 counts downwards: better is smaller.
-            score: hundredths(-row.get::<_, f64>(1)?),
+            // In FTS5 a smaller score is better.
+            score: round_score(-row.get::<_, f64>(1)?),
             conversation: ConversationKey(row.get(2)?),
             at: Timestamp::from_millis(row.get(3)?),
         })

@@ -1,12 +1,12 @@
-//! Records of families and their index keys: what reading and writing share.
+//! Records of families and their index keys, for reading and writing.
 
 use rusqlite::params;
 
-use super::Txn;
+use super::SqliteTxn;
 use tine_store::{Record, RecordKey, Result, index_changes};
 
-/// The statement for a range of keys, by whether it ends and in which direction it goes. Each is
-/// a constant, so that it is prepared once.
+/// Selects the statement for a range of keys, by whether it is bounded and by direction. Each is a
+/// constant, so that it is prepared once.
 macro_rules! range_sql {
     ($range:expr, $columns:literal, $table:literal, $of:literal) => {{
         macro_rules! sql {
@@ -37,15 +37,17 @@ macro_rules! range_sql {
 
 pub(super) use range_sql;
 
-impl Txn<'_> {
+impl SqliteTxn<'_> {
     pub(super) fn record_in(&self, project: i64, key: &RecordKey) -> Result<Option<Record>> {
         let sql = "SELECT text FROM record WHERE project = ?1 AND family = ?2 AND key = ?3";
         let text: Option<String> =
-            self.one(sql, params![project, key.family().code(), key.to_bytes()], |row| row.get(0))?;
+            self.query_opt(sql, params![project, key.family().code(), key.to_bytes()], |row| {
+                row.get(0)
+            })?;
         Ok(text.map(|text| Record::verbatim(key.clone(), text)))
     }
 
-    /// Brings the indexes in line with a record that was added, replaced or removed.
+    /// Updates the indexes after a record was added, replaced or removed.
     pub(super) fn change_index(
         &self,
         project: i64,
@@ -60,7 +62,7 @@ impl Txn<'_> {
             apply("DELETE FROM record_index WHERE project = ?1 AND name = ?2 AND key = ?3", key)?;
         }
         for key in &changes.added {
-            // A key that a damaged store kept is the same key.
+            // A damaged store may still hold the key.
             apply(
                 "INSERT OR IGNORE INTO record_index (project, name, key) VALUES (?1, ?2, ?3)",
                 key,

@@ -1,21 +1,21 @@
-//! The records' side of a transaction: each method of the contract as a statement or two, those
-//! that read in `read`, those that change something in `write`.
+//! A transaction: the methods of [`tine_store::Read`] and [`tine_store::Write`] as SQL statements.
 
 use crate::error::StoreErr as _;
 use std::cell::{Cell, RefCell};
+use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use tine_core::{Body, BranchId, Digest, Name, ProjectId};
 
-use super::chunk::RawTurn;
-use super::fresh;
-use super::recent::View;
-use super::rows::{self, BodyForm};
+use super::chunk_codec::RawTurn;
+use super::pending_index::IndexView;
+use super::pending_rows;
+use super::rows::{self, BodyEncoding};
 use tine_store::{
     Branch, Conversation, ConversationKey, Operation, Project, Result, StoreError, Turn,
 };
 
-/// Statements over one record type share their columns; only the conditions differ.
+/// Statements over one record type share their columns; only their conditions differ.
 macro_rules! turn_sql {
     ($table:literal, $rest:literal) => {
         concat!(
@@ -58,8 +58,8 @@ macro_rules! operation_sql {
     };
 }
 
-/// The same for operations that are not in their own table yet.
-macro_rules! fresh_operation_sql {
+/// The same for pending operations.
+macro_rules! pending_operation_sql {
     ($rest:literal) => {
         concat!(
             "SELECT no >> 10, conversation, seq, kind, actor, at, detail, hash, undone, key, \
@@ -84,31 +84,44 @@ mod families;
 mod read;
 mod write;
 
-pub(super) struct Txn<'c> {
+pub(super) struct SqliteTxn<'c> {
     pub(super) connection: &'c Connection,
-    recent: View<'c>,
-    disk_bytes: u64,
-    /// The project that was looked up last: a transaction works in one.
-    project: RefCell<Option<(ProjectId, i64)>>,
-    /// A conversation and its project, as they were looked up last.
-    met_conversation: Cell<Option<(i64, i64)>>,
-    /// A branch's conversation, name and id that are known to be in one row.
-    met_branch: RefCell<Option<(i64, Name, BranchId)>>,
-    /// What the turns of the chunk are called that was opened last, and where it begins.
-    pub(super) met_names: RefCell<Option<(i64, Vec<TurnNames>)>>,
+    pending_index: IndexView<'c>,
+    /// The folder whose files `totals` measures; `None` in a write transaction.
+    folder: Option<&'c Path>,
+    /// The project that was looked up last, and its number: a transaction works in one.
+    cached_project: RefCell<Option<(ProjectId, i64)>>,
+    /// The conversation that was looked up last, and its project.
+    cached_conversation: Cell<Option<(i64, i64)>>,
+    /// Conversation, name and id of the branch that was looked up last.
+    cached_branch: RefCell<Option<(i64, Name, BranchId)>>,
+    /// The first place of the chunk that was decoded last, and the identities of its turns.
+    pub(super) cached_identities: RefCell<Option<(i64, Vec<TurnIdentity>)>>,
 }
 
 /// The id and the hash of a turn.
-pub(super) type TurnNames = ([u8; 16], Digest);
+pub(super) type TurnIdentity = ([u8; 16], Digest);
 
-impl<'c> Txn<'c> {
-    pub(super) fn new(connection: &'c Connection, recent: View<'c>, disk_bytes: u64) -> Self {
-        let (project, met_conversation) = (RefCell::default(), Cell::default());
-        let (met_branch, met_names) = (RefCell::default(), RefCell::default());
-        Txn { connection, recent, disk_bytes, project, met_conversation, met_branch, met_names }
+impl<'c> SqliteTxn<'c> {
+    pub(super) fn new(
+        connection: &'c Connection,
+        pending_index: IndexView<'c>,
+        folder: Option<&'c Path>,
+    ) -> Self {
+        let (cached_project, cached_conversation) = (RefCell::default(), Cell::default());
+        let (cached_branch, cached_identities) = (RefCell::default(), RefCell::default());
+        SqliteTxn {
+            connection,
+            pending_index,
+            folder,
+            cached_project,
+            cached_conversation,
+            cached_branch,
+            cached_identities,
+        }
     }
 
-    pub(super) fn one<T>(
+    pub(super) fn query_opt<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -118,7 +131,7 @@ impl<'c> Txn<'c> {
         statement.query_row(params, read).optional().store_err()
     }
 
-    pub(super) fn many<T>(
+    pub(super) fn query_all<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -129,8 +142,8 @@ impl<'c> Txn<'c> {
         rows.collect::<rusqlite::Result<_>>().store_err()
     }
 
-    /// Rows whose reading can find damage: visits each until told to stop.
-    pub(super) fn visit<T>(
+    /// Visits rows until the visitor returns `false`; reading a row may fail.
+    pub(super) fn query_each<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -147,29 +160,29 @@ impl<'c> Txn<'c> {
         Ok(())
     }
 
-    fn conversations_by(&self, sql: &str, params: impl Params) -> Result<Vec<Conversation>> {
+    fn query_conversations(&self, sql: &str, params: impl Params) -> Result<Vec<Conversation>> {
         let mut found = Vec::new();
         let read = |row: &Row<'_>| {
             let conversation = rows::conversation(row)?;
-            self.met_conversation.set(Some((conversation.key.0, row.get(12).store_err()?)));
+            self.cached_conversation.set(Some((conversation.key.0, row.get(12).store_err()?)));
             Ok(conversation)
         };
-        self.visit(sql, params, read, &mut |conversation| {
+        self.query_each(sql, params, read, &mut |conversation| {
             found.push(conversation);
             Ok(true)
         })?;
         Ok(found)
     }
 
-    /// The project of a conversation, by their numbers.
+    /// Returns the number of a conversation's project.
     fn project_of(&self, conversation: i64) -> Result<i64> {
-        if let Some((met, project)) = self.met_conversation.get()
-            && met == conversation
+        if let Some((cached, project)) = self.cached_conversation.get()
+            && cached == conversation
         {
             return Ok(project);
         }
         let sql = "SELECT project FROM conversation WHERE no = ?1";
-        let project = self.one(sql, [conversation], |row| row.get(0))?;
+        let project = self.query_opt(sql, [conversation], |row| row.get(0))?;
         tine_store::required(project, || format!("conversation {conversation}"))
     }
 
@@ -177,7 +190,7 @@ impl<'c> Txn<'c> {
         self.connection.prepare_cached(sql).store_err()?.execute(params).store_err()
     }
 
-    pub(super) fn change_one(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
+    pub(super) fn update_one(&self, what: &str, sql: &str, params: impl Params) -> Result<()> {
         match self.execute(sql, params)? {
             1 => Ok(()),
             changed => Err(StoreError::Contract(format!("{what}: changed {changed} rows, not 1"))),
@@ -185,15 +198,15 @@ impl<'c> Txn<'c> {
     }
 
     pub(super) fn project_no(&self, id: &ProjectId) -> Result<Option<i64>> {
-        if let Some((known, no)) = &*self.project.borrow()
-            && known == id
+        if let Some((cached, no)) = &*self.cached_project.borrow()
+            && cached == id
         {
             return Ok(Some(*no));
         }
         let sql = "SELECT no FROM project WHERE id = ?1";
-        let found: Option<i64> = self.one(sql, [id.as_str()], |row| row.get(0))?;
+        let found: Option<i64> = self.query_opt(sql, [id.as_str()], |row| row.get(0))?;
         if let Some(no) = found {
-            *self.project.borrow_mut() = Some((id.clone(), no));
+            *self.cached_project.borrow_mut() = Some((id.clone(), no));
         }
         Ok(found)
     }
@@ -203,12 +216,12 @@ impl<'c> Txn<'c> {
             .ok_or_else(|| StoreError::Contract(format!("project {id} is not there")))
     }
 
-    pub(super) fn recent(&self) -> &View<'c> {
-        &self.recent
+    pub(super) fn pending_index(&self) -> &IndexView<'c> {
+        &self.pending_index
     }
 
-    /// Visits the rows between two places, fresh ones among them. Answers whether the visitor
-    /// wants to go on.
+    /// Visits the unpacked turns between two places, pending ones included. Returns whether the
+    /// visitor wants to continue.
     pub(super) fn rows_between(
         &self,
         from: i64,
@@ -218,64 +231,65 @@ impl<'c> Txn<'c> {
         if from > to {
             return Ok(true);
         }
-        let mut fresh = self.recent.fresh_between(from, to)?.into_iter().peekable();
-        let mut go_on = true;
+        let mut pending = self.pending_index.pending_between(from, to)?.into_iter().peekable();
+        let mut proceed = true;
         let sql = turn_sql!("turn", "WHERE place BETWEEN ?1 AND ?2 ORDER BY place");
-        self.visit(sql, [from, to], RawTurn::read, &mut |raw| {
+        self.query_each(sql, [from, to], RawTurn::read, &mut |raw| {
             let place = raw.place;
-            while go_on && let Some((before, no)) = fresh.next_if(|(before, _)| *before < place) {
-                if let Some(turn) = self.fresh_row(no, before)? {
-                    go_on = visit(turn)?;
+            while proceed && let Some((before, no)) = pending.next_if(|(before, _)| *before < place)
+            {
+                if let Some(turn) = self.pending_turn_at(no, before)? {
+                    proceed = visit(turn)?;
                 }
             }
-            // One that has come to its place since is not looked up.
-            fresh.next_if(|(same, _)| *same == place);
-            go_on = go_on && visit(self.unsealed(raw)?)?;
-            Ok(go_on)
+            // A turn that has a row in `turn` is not looked up among the pending rows.
+            pending.next_if(|(same, _)| *same == place);
+            proceed = proceed && visit(self.resolve_turn(raw)?)?;
+            Ok(proceed)
         })?;
-        while go_on && let Some((place, no)) = fresh.next() {
-            if let Some(turn) = self.fresh_row(no, place)? {
-                go_on = visit(turn)?;
+        while proceed && let Some((place, no)) = pending.next() {
+            if let Some(turn) = self.pending_turn_at(no, place)? {
+                proceed = visit(turn)?;
             }
         }
-        Ok(go_on)
+        Ok(proceed)
     }
 
-    /// The fresh turn of a number, if it is the one at a place.
-    pub(super) fn fresh_row(&self, no: i64, place: i64) -> Result<Option<Turn>> {
+    /// Returns the pending turn with a row number, if it has the given place.
+    pub(super) fn pending_turn_at(&self, no: i64, place: i64) -> Result<Option<Turn>> {
         let sql = turn_sql!("fresh", "WHERE no = ?1 AND place = ?2");
         self.first_turn(sql, [no, place])
     }
 
     fn first_turn(&self, sql: &str, params: impl Params) -> Result<Option<Turn>> {
         let mut found = None;
-        self.visit(sql, params, RawTurn::read, &mut |raw| {
+        self.query_each(sql, params, RawTurn::read, &mut |raw| {
             found = Some(raw);
             Ok(false)
         })?;
-        found.map(|raw| self.unsealed(raw)).transpose()
+        found.map(|raw| self.resolve_turn(raw)).transpose()
     }
 
-    fn is_fresh_operation(&self, no: i64) -> bool {
-        no > self.recent.horizon().indexed
+    fn is_pending_operation(&self, no: i64) -> bool {
+        no > self.pending_index.horizon().indexed
     }
 
     fn operation_at(&self, no: i64) -> Result<Option<Operation>> {
-        if self.is_fresh_operation(no) {
-            let no = fresh::number_of_operation(no);
-            return self.one(fresh_operation_sql!("WHERE no = ?1"), [no], rows::operation);
+        if self.is_pending_operation(no) {
+            let no = pending_rows::operation_row_no(no);
+            return self.query_opt(pending_operation_sql!("WHERE no = ?1"), [no], rows::operation);
         }
-        self.one(operation_sql!("WHERE operation.no = ?1"), [no], rows::operation)
+        self.query_opt(operation_sql!("WHERE operation.no = ?1"), [no], rows::operation)
     }
 
-    /// The newest operation of a conversation, or what is wanted of it.
+    /// Reads the newest operation of a conversation.
     fn last_operation_by<T>(
         &self,
         conversation: ConversationKey,
         read: impl Fn(i64) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         let mut below = i64::MAX;
-        while let Some((seq, no)) = self.recent.last_operation_of(conversation.0, below)? {
+        while let Some((seq, no)) = self.pending_index.last_operation(conversation.0, below)? {
             if let Some(found) = read(no)? {
                 return Ok(Some(found));
             }
@@ -283,42 +297,43 @@ impl<'c> Txn<'c> {
         }
         let sql = "SELECT operation FROM operation_seq \
                    WHERE conversation = ?1 ORDER BY seq DESC LIMIT 1";
-        match self.one(sql, [conversation.0], |row| row.get(0))? {
+        match self.query_opt(sql, [conversation.0], |row| row.get(0))? {
             Some(no) => read(no),
             None => Ok(None),
         }
     }
 
-    /// A branch from its row, with its tip where it was moved to since.
-    fn moved(&self, mut branch: Branch) -> Result<Branch> {
-        let to = self.recent.last_move(branch.conversation.0, *branch.id.as_bytes())?;
+    /// Applies a pending move to a branch that was read from its row.
+    fn with_pending_move(&self, mut branch: Branch) -> Result<Branch> {
+        let to = self.pending_index.last_move(branch.conversation.0, *branch.id.as_bytes())?;
         if let Some(to) = to {
             branch.tip = rows::root_or_loc(to.tip);
-            branch.version = rows::unsigned(to.version);
+            branch.version = rows::to_u64(to.version);
         }
         Ok(branch)
     }
 
-    /// Whether there is a branch of that name and id.
+    /// Returns whether a branch with this name and id exists.
     fn has_branch(&self, branch: &Branch) -> Result<bool> {
-        let met = |(conversation, name, id): &(i64, Name, BranchId)| {
+        let same = |(conversation, name, id): &(i64, Name, BranchId)| {
             (*conversation, name, id) == (branch.conversation.0, &branch.name, &branch.id)
         };
-        if self.met_branch.borrow().as_ref().is_some_and(met) {
+        if self.cached_branch.borrow().as_ref().is_some_and(same) {
             return Ok(true);
         }
         let sql = "SELECT 1 FROM branch WHERE conversation = ?1 AND name = ?2 AND id = ?3";
         let params = params![branch.conversation.0, branch.name.as_str(), branch.id.as_bytes()];
-        Ok(self.one(sql, params, |_| Ok(()))?.is_some())
+        Ok(self.query_opt(sql, params, |_| Ok(()))?.is_some())
     }
 
     fn find_operation(&self, conversation: ConversationKey, seq: u64) -> Result<Option<i64>> {
-        let seq = rows::number(seq);
-        if let Some(no) = self.recent.operations_of(conversation.0, seq, seq)?.get(&seq) {
+        let seq = rows::to_i64(seq);
+        if let Some(no) = self.pending_index.operations_between(conversation.0, seq, seq)?.get(&seq)
+        {
             return Ok(Some(*no));
         }
         let sql = "SELECT operation FROM operation_seq WHERE conversation = ?1 AND seq = ?2";
-        self.one(sql, [conversation.0, seq], |row| row.get(0))
+        self.query_opt(sql, [conversation.0, seq], |row| row.get(0))
     }
 
     fn operation_no(&self, conversation: ConversationKey, seq: u64) -> Result<i64> {
@@ -326,19 +341,25 @@ impl<'c> Txn<'c> {
             .ok_or_else(|| StoreError::Contract(format!("operation {seq} is not there")))
     }
 
-    /// The body as it goes into the turn's row; large ones are put aside first.
-    fn keep_body(&self, place: i64, body: &Body) -> Result<(BodyForm, rusqlite::types::Value)> {
+    /// Returns the body as stored in the turn's row; a large one is stored as a shared body first.
+    fn store_body(
+        &self,
+        place: i64,
+        body: &Body,
+    ) -> Result<(BodyEncoding, rusqlite::types::Value)> {
         let (text, inline, shared) = match body {
-            Body::Text(text) => (text, BodyForm::Text, BodyForm::SharedText),
-            Body::Blocks(text) => (text, BodyForm::Blocks, BodyForm::SharedBlocks),
+            Body::Text(text) => (text, BodyEncoding::Text, BodyEncoding::SharedText),
+            Body::Blocks(text) => (text, BodyEncoding::Blocks, BodyEncoding::SharedBlocks),
         };
         if text.len() < rows::SHARED_BODY_BYTES {
             return Ok((inline, text.clone().into()));
         }
         let digest = Digest::of(text.as_bytes()).0;
-        let known: Option<i64> =
-            self.one("SELECT no FROM shared_body WHERE digest = ?1", [digest], |row| row.get(0))?;
-        let no = match known {
+        let existing: Option<i64> =
+            self.query_opt("SELECT no FROM shared_body WHERE digest = ?1", [digest], |row| {
+                row.get(0)
+            })?;
+        let no = match existing {
             Some(no) => no,
             None => {
                 let sql = "INSERT INTO shared_body (digest, body) VALUES (?1, ?2)";
@@ -359,6 +380,6 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     })
 }
 
-pub(super) fn limit_number(limit: usize) -> i64 {
+pub(super) fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Reading within a transaction.
+//! The reading half of a transaction.
 
 use crate::error::StoreErr as _;
 use rusqlite::{Row, params};
@@ -6,24 +6,25 @@ use tine_core::{
     BranchId, ConversationId, Digest, Name, OperationHash, ProjectId, SourceId, Timestamp, TurnId,
 };
 
-use super::super::fresh;
-use super::super::rows::{self};
+use super::super::files;
+use super::super::pending_rows;
+use super::super::rows;
 use super::families::range_sql;
-use super::{Txn, limit_number, project};
+use super::{SqliteTxn, project, sql_limit};
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, FeedPosition, Hidden, IndexKey,
     IndexMark, IndexQuery, KeyRange, Operation, Project, Read, Record, RecordKey, RecordQuery,
     Result, SEGMENT_TURNS, Segment, SegmentExtent, SegmentNo, Split, Totals, Turn, TurnLoc,
 };
 
-impl Read for Txn<'_> {
+impl Read for SqliteTxn<'_> {
     fn projects(&self) -> Result<Vec<Project>> {
-        self.many("SELECT id, created_at FROM project ORDER BY id", [], project)
+        self.query_all("SELECT id, created_at FROM project ORDER BY id", [], project)
     }
 
     fn project(&self, id: &ProjectId) -> Result<Option<Project>> {
         let sql = "SELECT id, created_at FROM project WHERE id = ?1";
-        self.one(sql, [id.as_str()], project)
+        self.query_opt(sql, [id.as_str()], project)
     }
 
     fn conversation(
@@ -32,12 +33,12 @@ impl Read for Txn<'_> {
         id: &ConversationId,
     ) -> Result<Option<Conversation>> {
         let sql = conversation_sql!("WHERE project.id = ?1 AND conversation.id = ?2");
-        Ok(self.conversations_by(sql, [project.as_str(), id.as_str()])?.pop())
+        Ok(self.query_conversations(sql, [project.as_str(), id.as_str()])?.pop())
     }
 
     fn conversation_by_key(&self, key: ConversationKey) -> Result<Option<Conversation>> {
         let sql = conversation_sql!("WHERE conversation.no = ?1");
-        Ok(self.conversations_by(sql, [key.0])?.pop())
+        Ok(self.query_conversations(sql, [key.0])?.pop())
     }
 
     fn conversations(
@@ -50,19 +51,19 @@ impl Read for Txn<'_> {
             "WHERE project.id = ?1 AND conversation.no > ?2 ORDER BY conversation.no LIMIT ?3"
         );
         let after = after.map_or(0, |key| key.0);
-        self.conversations_by(sql, params![project.as_str(), after, limit_number(limit)])
+        self.query_conversations(sql, params![project.as_str(), after, sql_limit(limit)])
     }
 
     fn derivatives(&self, project: &ProjectId, of: &ConversationId) -> Result<Vec<Conversation>> {
         let sql = conversation_sql!(
             "WHERE project.id = ?1 AND derived_from = ?2 ORDER BY conversation.no"
         );
-        self.conversations_by(sql, [project.as_str(), of.as_str()])
+        self.query_conversations(sql, [project.as_str(), of.as_str()])
     }
 
     fn segment(&self, no: SegmentNo) -> Result<Segment> {
         let sql = "SELECT no, conversation, parent, base_depth FROM segment WHERE no = ?1";
-        let found = self.one(sql, [no.0], rows::segment)?;
+        let found = self.query_opt(sql, [no.0], rows::segment)?;
         tine_store::required(found, || format!("segment {}", no.0))
     }
 
@@ -74,11 +75,12 @@ impl Read for Txn<'_> {
                              WHERE first >= no << 20 AND first < (no + 1) << 20 \
                              ORDER BY first DESC LIMIT 1), -1)) \
                    FROM segment WHERE conversation = ?1 ORDER BY no";
-        let settled = self
-            .many(sql, [conversation.0], |row| Ok((rows::segment(row)?, row.get::<_, i64>(4)?)))?;
-        let mut extents = Vec::with_capacity(settled.len());
-        for (segment, last) in settled {
-            let last = self.last_fresh(segment.no, last)?.unwrap_or(last);
+        let stored = self.query_all(sql, [conversation.0], |row| {
+            Ok((rows::segment(row)?, row.get::<_, i64>(4)?))
+        })?;
+        let mut extents = Vec::with_capacity(stored.len());
+        for (segment, last) in stored {
+            let last = self.last_pending(segment.no, last)?.unwrap_or(last);
             let turns = if last < 0 { 0 } else { rows::loc(last).index + 1 };
             extents.push(SegmentExtent { segment, turns });
         }
@@ -92,14 +94,14 @@ impl Read for Txn<'_> {
     ) -> Result<Vec<Segment>> {
         let sql = "SELECT no, conversation, parent, base_depth FROM segment \
                    WHERE conversation = ?1 AND parent = ?2 ORDER BY no";
-        self.many(sql, [conversation.0, rows::root_or_place(parent)], rows::segment)
+        self.query_all(sql, [conversation.0, rows::root_or_place(parent)], rows::segment)
     }
 
     fn forks_from(&self, conversation: ConversationKey, at: TurnLoc) -> Result<Vec<Segment>> {
         let sql = "SELECT no, conversation, parent, base_depth FROM segment \
                    WHERE conversation = ?1 AND parent >= ?2 AND parent < ?3 ORDER BY no";
         let end = TurnLoc { segment: SegmentNo(at.segment.0 + 1), index: 0 };
-        self.many(sql, [conversation.0, rows::place(at), rows::place(end)], rows::segment)
+        self.query_all(sql, [conversation.0, rows::place(at), rows::place(end)], rows::segment)
     }
 
     fn last_index(&self, segment: SegmentNo) -> Result<u32> {
@@ -109,8 +111,8 @@ impl Read for Txn<'_> {
                    coalesce((SELECT first + turns - 1 FROM chunk \
                              WHERE first >= ?1 << 20 AND first < (?1 + 1) << 20 \
                              ORDER BY first DESC LIMIT 1), -1))";
-        let settled: i64 = self.one(sql, [segment.0], |row| row.get(0))?.unwrap_or(-1);
-        let last = self.last_fresh(segment, settled)?.unwrap_or(settled);
+        let stored: i64 = self.query_opt(sql, [segment.0], |row| row.get(0))?.unwrap_or(-1);
+        let last = self.last_pending(segment, stored)?.unwrap_or(stored);
         let last = Some(last).filter(|place| *place >= 0);
         let place = tine_store::required(last, || format!("first turn of segment {}", segment.0))?;
         Ok(rows::loc(place).index)
@@ -118,7 +120,7 @@ impl Read for Txn<'_> {
 
     fn turn(&self, loc: TurnLoc) -> Result<Option<Turn>> {
         let place = rows::place(loc);
-        if let Some(turn) = self.fresh_turn(place)? {
+        if let Some(turn) = self.pending_turn(place)? {
             return Ok(Some(turn));
         }
         match self.first_turn(turn_sql!("turn", "WHERE place = ?1"), [place])? {
@@ -134,7 +136,7 @@ impl Read for Txn<'_> {
         to: u32,
         visit: &mut dyn FnMut(Turn) -> Result<bool>,
     ) -> Result<()> {
-        // The next segment begins where the places of this one end.
+        // A larger index would be a place of the next segment.
         let place =
             |index: u32| rows::place(TurnLoc { segment, index: index.min(SEGMENT_TURNS - 1) });
         self.turns_between(place(from), place(to), visit)
@@ -146,19 +148,19 @@ impl Read for Txn<'_> {
         id: &TurnId,
     ) -> Result<Option<(ConversationKey, TurnLoc)>> {
         let sql = "SELECT place FROM turn_id WHERE prefix = ?1";
-        let mut places = self.many(sql, [rows::id_prefix(id.as_bytes())], |row| row.get(0))?;
-        places.extend(self.recent.places_of_id(id.as_bytes())?);
-        // Whether it is there is asked of the turn: others may begin like it, and an entry may be
-        // ahead of this snapshot.
+        let mut places = self.query_all(sql, [rows::id_prefix(id.as_bytes())], |row| row.get(0))?;
+        places.extend(self.pending_index.places_by_id(id.as_bytes())?);
+        // The turn itself is checked: other ids may share the prefix, and an entry may be newer than
+        // this snapshot.
         let sql = "SELECT conversation.no FROM segment \
                    JOIN conversation ON conversation.no = segment.conversation \
                    JOIN project ON project.no = conversation.project \
                    WHERE segment.no = ?1 >> 20 AND project.id = ?2";
         for place in places {
             let found: Option<i64> =
-                self.one(sql, params![place, project.as_str()], |row| row.get(0))?;
+                self.query_opt(sql, params![place, project.as_str()], |row| row.get(0))?;
             if let Some(conversation) = found
-                && self.names_at(place)?.is_some_and(|(found, _)| found == *id.as_bytes())
+                && self.identity_at(place)?.is_some_and(|(found, _)| found == *id.as_bytes())
             {
                 return Ok(Some((ConversationKey(conversation), rows::loc(place))));
             }
@@ -176,13 +178,13 @@ impl Read for Txn<'_> {
         let (from, to) = (rows::prefix(low), rows::prefix(high));
         let sql = "SELECT place FROM turn_hash \
                    WHERE conversation = ?1 AND prefix BETWEEN ?2 AND ?3";
-        let mut places = self.many(sql, [conversation.0, from, to], |row| row.get(0))?;
-        places.extend(self.recent.places_of_hashes(conversation.0, from, to)?);
+        let mut places = self.query_all(sql, [conversation.0, from, to], |row| row.get(0))?;
+        places.extend(self.pending_index.places_by_hash(conversation.0, from, to)?);
         places.sort_unstable();
         places.dedup();
         let mut found = Vec::new();
         for place in places {
-            if let Some((_, hash)) = self.names_at(place)?
+            if let Some((_, hash)) = self.identity_at(place)?
                 && (*low..=*high).contains(&hash)
             {
                 found.push((hash, rows::loc(place)));
@@ -194,17 +196,17 @@ impl Read for Txn<'_> {
     }
 
     fn same_content(&self, loc: TurnLoc, limit: usize) -> Result<Vec<(ConversationKey, TurnLoc)>> {
-        // Without an index this reads everything: it serves erasure, which is rare.
+        // There is no index for this: it reads every turn, and only erasure needs it.
         let Some(Turn { content: Content::Kept(body), .. }) = self.turn(loc)? else {
             return Ok(Vec::new());
         };
-        let mut places = self.places_with(&body, limit.saturating_add(1))?;
+        let mut places = self.places_with_body(&body, limit.saturating_add(1))?;
         places.retain(|place| *place != rows::place(loc));
         places.truncate(limit);
         let sql = "SELECT conversation FROM segment WHERE no = ?1 >> 20";
         let mut found = Vec::with_capacity(places.len());
         for place in places {
-            if let Some(conversation) = self.one(sql, [place], |row| row.get(0))? {
+            if let Some(conversation) = self.query_opt(sql, [place], |row| row.get(0))? {
                 found.push((ConversationKey(conversation), rows::loc(place)));
             }
         }
@@ -214,28 +216,28 @@ impl Read for Txn<'_> {
     fn splits(&self, conversation: ConversationKey) -> Result<Vec<Split>> {
         let sql = "SELECT conversation, whole, left_half, right_half, operation FROM split \
                    WHERE conversation = ?1 ORDER BY whole";
-        self.many(sql, [conversation.0], rows::split)
+        self.query_all(sql, [conversation.0], rows::split)
     }
 
     fn hidden_in(&self, conversation: ConversationKey, segment: SegmentNo) -> Result<Vec<Hidden>> {
         let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root \
                    FROM hidden WHERE conversation = ?1 AND segment = ?2 ORDER BY first, operation";
-        self.many(sql, [conversation.0, segment.0], rows::hidden)
+        self.query_all(sql, [conversation.0, segment.0], rows::hidden)
     }
 
     fn hidden(&self, conversation: ConversationKey) -> Result<Vec<Hidden>> {
         let sql = "SELECT conversation, segment, first, last, operation, hidden_by, root \
                    FROM hidden WHERE conversation = ?1 ORDER BY segment, first, operation";
-        self.many(sql, [conversation.0], rows::hidden)
+        self.query_all(sql, [conversation.0], rows::hidden)
     }
 
     fn branch(&self, conversation: ConversationKey, name: &Name) -> Result<Option<Branch>> {
         let sql = branch_sql!("WHERE branch.conversation = ?1 AND branch.name = ?2");
-        let found = self.one(sql, params![conversation.0, name.as_str()], rows::branch)?;
+        let found = self.query_opt(sql, params![conversation.0, name.as_str()], rows::branch)?;
         if let Some(branch) = &found {
-            *self.met_branch.borrow_mut() = Some((conversation.0, name.clone(), branch.id));
+            *self.cached_branch.borrow_mut() = Some((conversation.0, name.clone(), branch.id));
         }
-        found.map(|branch| self.moved(branch)).transpose()
+        found.map(|branch| self.with_pending_move(branch)).transpose()
     }
 
     fn branch_by_id(&self, project: &ProjectId, id: &BranchId) -> Result<Option<Branch>> {
@@ -244,19 +246,19 @@ impl Read for Txn<'_> {
              JOIN project ON project.no = conversation.project \
              WHERE branch.id = ?1 AND project.id = ?2"
         );
-        let found = self.one(sql, params![id.as_bytes(), project.as_str()], rows::branch)?;
-        found.map(|branch| self.moved(branch)).transpose()
+        let found = self.query_opt(sql, params![id.as_bytes(), project.as_str()], rows::branch)?;
+        found.map(|branch| self.with_pending_move(branch)).transpose()
     }
 
     fn branches(&self, conversation: ConversationKey) -> Result<Vec<Branch>> {
         let sql = branch_sql!("WHERE branch.conversation = ?1 ORDER BY branch.name");
-        let found = self.many(sql, [conversation.0], rows::branch)?;
-        found.into_iter().map(|branch| self.moved(branch)).collect()
+        let found = self.query_all(sql, [conversation.0], rows::branch)?;
+        found.into_iter().map(|branch| self.with_pending_move(branch)).collect()
     }
 
     fn bookmark(&self, project: &ProjectId, name: &Name) -> Result<Option<Bookmark>> {
         let sql = bookmark_sql!("WHERE project.id = ?1 AND bookmark.name = ?2");
-        self.one(sql, [project.as_str(), name.as_str()], rows::bookmark)
+        self.query_opt(sql, [project.as_str(), name.as_str()], rows::bookmark)
     }
 
     fn bookmarks(
@@ -269,12 +271,12 @@ impl Read for Txn<'_> {
             "WHERE project.id = ?1 AND bookmark.name > ?2 ORDER BY bookmark.name LIMIT ?3"
         );
         let after = after.map_or("", Name::as_str);
-        self.many(sql, params![project.as_str(), after, limit_number(limit)], rows::bookmark)
+        self.query_all(sql, params![project.as_str(), after, sql_limit(limit)], rows::bookmark)
     }
 
     fn bookmarks_in(&self, conversation: ConversationKey) -> Result<Vec<Bookmark>> {
         let sql = bookmark_sql!("WHERE bookmark.conversation = ?1 ORDER BY bookmark.name");
-        self.many(sql, [conversation.0], rows::bookmark)
+        self.query_all(sql, [conversation.0], rows::bookmark)
     }
 
     fn last_operation(&self, conversation: ConversationKey) -> Result<Option<Operation>> {
@@ -283,25 +285,26 @@ impl Read for Txn<'_> {
 
     fn log_end(&self, conversation: ConversationKey) -> Result<Option<(u64, OperationHash)>> {
         self.last_operation_by(conversation, |no| {
-            let (sql, no) = match self.is_fresh_operation(no) {
-                true => {
-                    ("SELECT seq, hash FROM fresh WHERE no = ?1", fresh::number_of_operation(no))
-                }
+            let (sql, no) = match self.is_pending_operation(no) {
+                true => (
+                    "SELECT seq, hash FROM fresh WHERE no = ?1",
+                    pending_rows::operation_row_no(no),
+                ),
                 false => ("SELECT seq, hash FROM operation WHERE no = ?1", no),
             };
-            self.one(sql, [no], |row| {
-                Ok((rows::unsigned(row.get(0)?), OperationHash(Digest(row.get(1)?))))
+            self.query_opt(sql, [no], |row| {
+                Ok((rows::to_u64(row.get(0)?), OperationHash(Digest(row.get(1)?))))
             })
         })
     }
 
     fn changed_at(&self, conversation: ConversationKey) -> Result<Option<Timestamp>> {
         self.last_operation_by(conversation, |no| {
-            let (sql, no) = match self.is_fresh_operation(no) {
-                true => ("SELECT at FROM fresh WHERE no = ?1", fresh::number_of_operation(no)),
+            let (sql, no) = match self.is_pending_operation(no) {
+                true => ("SELECT at FROM fresh WHERE no = ?1", pending_rows::operation_row_no(no)),
                 false => ("SELECT at FROM operation WHERE no = ?1", no),
             };
-            self.one(sql, [no], |row| Ok(Timestamp::from_millis(row.get(0)?)))
+            self.query_opt(sql, [no], |row| Ok(Timestamp::from_millis(row.get(0)?)))
         })
     }
 
@@ -324,25 +327,25 @@ impl Read for Txn<'_> {
              WHERE operation_seq.conversation = ?1 AND operation_seq.seq BETWEEN ?2 AND ?3 \
              ORDER BY operation_seq.seq"
         );
-        let (mut next, to) = (rows::number(from), rows::number(to));
-        let mut go_on = true;
+        let (mut next, to) = (rows::to_i64(from), rows::to_i64(to));
+        let mut proceed = true;
         let params = [conversation.0, next, to];
-        self.visit(
+        self.query_each(
             sql,
             params,
             |row| rows::operation(row).store_err(),
             &mut |operation: Operation| {
-                next = rows::number(operation.seq) + 1;
-                go_on = visit(operation)?;
-                Ok(go_on)
+                next = rows::to_i64(operation.seq) + 1;
+                proceed = visit(operation)?;
+                Ok(proceed)
             },
         )?;
-        for no in self.recent.operations_of(conversation.0, next, to)?.values() {
-            if !go_on {
+        for no in self.pending_index.operations_between(conversation.0, next, to)?.values() {
+            if !proceed {
                 break;
             }
             if let Some(operation) = self.operation_at(*no)? {
-                go_on = visit(operation)?;
+                proceed = visit(operation)?;
             }
         }
         Ok(())
@@ -350,47 +353,48 @@ impl Read for Txn<'_> {
 
     fn feed(&self, after: FeedPosition, limit: usize) -> Result<Vec<(FeedPosition, Operation)>> {
         let entry =
-            |row: &Row<'_>| Ok((FeedPosition(rows::unsigned(row.get(0)?)), rows::operation(row)?));
-        let after = rows::number(after.0);
+            |row: &Row<'_>| Ok((FeedPosition(rows::to_u64(row.get(0)?)), rows::operation(row)?));
+        let after = rows::to_i64(after.0);
         let mut found = Vec::new();
-        if !self.is_fresh_operation(after.saturating_add(1)) {
+        if !self.is_pending_operation(after.saturating_add(1)) {
             let sql = operation_sql!("WHERE operation.no > ?1 ORDER BY operation.no LIMIT ?2");
-            found = self.many(sql, [after, limit_number(limit)], entry)?;
+            found = self.query_all(sql, [after, sql_limit(limit)], entry)?;
         }
         if found.len() < limit {
-            // No number is as large as the caller's may be.
-            let after = fresh::number_of_operation(after.min(i64::MAX >> 11));
+            // The caller's number may be too large to be shifted.
+            let after = pending_rows::operation_row_no(after.min(i64::MAX >> 11));
             let sql =
-                fresh_operation_sql!("WHERE no > ?1 AND seq IS NOT NULL ORDER BY no LIMIT ?2");
-            let rest = [after, limit_number(limit - found.len())];
-            found.append(&mut self.many(sql, rest, entry)?);
+                pending_operation_sql!("WHERE no > ?1 AND seq IS NOT NULL ORDER BY no LIMIT ?2");
+            let rest = [after, sql_limit(limit - found.len())];
+            found.append(&mut self.query_all(sql, rest, entry)?);
         }
         Ok(found)
     }
 
     fn feed_end(&self) -> Result<Option<IndexMark>> {
         let mark = |row: &Row<'_>| {
-            let at = FeedPosition(rows::unsigned(row.get(0)?));
+            let at = FeedPosition(rows::to_u64(row.get(0)?));
             Ok(IndexMark { at, hash: OperationHash(Digest(row.get(1)?)) })
         };
         let sql = "SELECT no >> 10, hash FROM fresh WHERE seq IS NOT NULL ORDER BY no DESC LIMIT 1";
-        if let Some(found) = self.one(sql, [], mark)? {
+        if let Some(found) = self.query_opt(sql, [], mark)? {
             return Ok(Some(found));
         }
-        self.one("SELECT no, hash FROM operation ORDER BY no DESC LIMIT 1", [], mark)
+        self.query_opt("SELECT no, hash FROM operation ORDER BY no DESC LIMIT 1", [], mark)
     }
 
     fn made_by(&self, at: FeedPosition) -> Result<Vec<(TurnLoc, u32)>> {
-        let at = rows::number(at.0);
-        let list: Option<Option<Vec<u8>>> = if self.is_fresh_operation(at) {
-            let no = fresh::number_of_operation(at.min(i64::MAX >> 11));
-            self.one("SELECT turns FROM fresh WHERE no = ?1", [no], |row| row.get(0))?
+        let at = rows::to_i64(at.0);
+        let list: Option<Option<Vec<u8>>> = if self.is_pending_operation(at) {
+            let no = pending_rows::operation_row_no(at.min(i64::MAX >> 11));
+            self.query_opt("SELECT turns FROM fresh WHERE no = ?1", [no], |row| row.get(0))?
         } else {
-            self.one("SELECT turns FROM operation WHERE no = ?1", [at], |row| row.get(0))?
+            self.query_opt("SELECT turns FROM operation WHERE no = ?1", [at], |row| row.get(0))?
         };
         let list = list.flatten().unwrap_or_default();
-        let run = |run: rows::Run| (rows::loc(run.first), u32::try_from(run.count).unwrap_or(0));
-        Ok(rows::read_runs(&list).map(run).collect())
+        let run =
+            |run: rows::PlaceRun| (rows::loc(run.first), u32::try_from(run.count).unwrap_or(0));
+        Ok(rows::decode_runs(&list).map(run).collect())
     }
 
     fn idempotent(&self, project: &ProjectId, key: &str) -> Result<Option<Operation>> {
@@ -399,8 +403,8 @@ impl Read for Txn<'_> {
         };
         let prefix = rows::key_prefix(key);
         let sql = "SELECT operation FROM idempotency WHERE project = ?1 AND prefix = ?2";
-        let mut candidates = self.many(sql, [project, prefix], |row| row.get(0))?;
-        candidates.extend(self.recent.operations_of_key(project, prefix)?);
+        let mut candidates = self.query_all(sql, [project, prefix], |row| row.get(0))?;
+        candidates.extend(self.pending_index.operations_by_key(project, prefix)?);
         for no in candidates {
             if let Some(operation) = self.operation_at(no)?
                 && operation.idempotency.as_ref().is_some_and(|first| first.key == key)
@@ -429,8 +433,8 @@ impl Read for Txn<'_> {
         };
         let sql = range_sql!(query.range, "key, text", "record", "family");
         let KeyRange { from, to, .. } = &query.range;
-        let values = params![project, query.of.code(), from, to, limit_number(limit)];
-        self.many(sql, values, |row| {
+        let values = params![project, query.of.code(), from, to, sql_limit(limit)];
+        self.query_all(sql, values, |row| {
             let key = RecordKey::from_bytes(query.of, row.get_ref(0)?.as_blob()?);
             Ok(Record::verbatim(key, row.get::<_, String>(1)?))
         })
@@ -447,8 +451,10 @@ impl Read for Txn<'_> {
         };
         let sql = range_sql!(query.range, "key", "record_index", "name");
         let KeyRange { from, to, .. } = &query.range;
-        let values = params![project, query.of.code(), from, to, limit_number(limit)];
-        self.many(sql, values, |row| Ok(IndexKey::from_bytes(query.of, row.get_ref(0)?.as_blob()?)))
+        let values = params![project, query.of.code(), from, to, sql_limit(limit)];
+        self.query_all(sql, values, |row| {
+            Ok(IndexKey::from_bytes(query.of, row.get_ref(0)?.as_blob()?))
+        })
     }
 
     fn piece(&self, project: &ProjectId, source: &SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
@@ -456,21 +462,21 @@ impl Read for Txn<'_> {
             return Ok(None);
         };
         let sql = "SELECT bytes FROM piece WHERE project = ?1 AND source = ?2 AND nth = ?3";
-        self.one(sql, params![project, source.as_bytes(), nth], |row| row.get(0))
+        self.query_opt(sql, params![project, source.as_bytes(), nth], |row| row.get(0))
     }
 
     fn totals(&self) -> Result<Totals> {
         let count = |table: &str| -> Result<u64> {
             let sql = format!("SELECT count(*) FROM {table}");
             let rows: i64 = self.connection.query_row(&sql, [], |row| row.get(0)).store_err()?;
-            Ok(rows::unsigned(rows))
+            Ok(rows::to_u64(rows))
         };
-        // Turns behind the last batch are counted from the operations that list them.
+        // Turns that are not indexed yet are counted from the operations that list them.
         let mut turns = count("turn_id")?;
         let sql = "SELECT turns FROM fresh WHERE turns IS NOT NULL";
-        let lists = self.many(sql, [], |row| row.get::<_, Vec<u8>>(0))?;
+        let lists = self.query_all(sql, [], |row| row.get::<_, Vec<u8>>(0))?;
         for list in lists {
-            turns += rows::read_runs(&list).map(|run| rows::unsigned(run.count)).sum::<u64>();
+            turns += rows::decode_runs(&list).map(|run| rows::to_u64(run.count)).sum::<u64>();
         }
         Ok(Totals {
             projects: count("project")?,
@@ -479,7 +485,7 @@ impl Read for Txn<'_> {
             branches: count("branch")?,
             bookmarks: count("bookmark")?,
             operations: count("operation")? + count("fresh WHERE seq IS NOT NULL")?,
-            disk_bytes: self.disk_bytes,
+            disk_bytes: self.folder.map_or(0, files::disk_bytes),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Record families and their indexes, through the trait alone.
+//! Checks of record families and their indexes.
 
 use tine_core::facts::RunStatus;
 use tine_core::facts::{Observation, ObservationOrigin, Slot};
@@ -8,7 +8,7 @@ use tine_core::{
     TurnId,
 };
 
-use super::{at, commit, look, project};
+use super::{at, commit, project, read_store};
 use crate::families::{
     EntityRecord, Family, IndexKey, IndexQuery, ObservationRecord, PromptRecord, ReadFamilies,
     Record, RecordIndex, RecordKey, RecordQuery, RunRecord, WriteFamilies,
@@ -34,12 +34,12 @@ fn observed(entity: u8, seq: u64) -> ObservationId {
 }
 
 fn list(store: &dyn Store, query: RecordQuery, limit: usize) -> Vec<RecordKey> {
-    let found = look(store, |records| records.records(&project("p"), &query, limit));
+    let found = read_store(store, |records| records.records(&project("p"), &query, limit));
     found.iter().map(|record| record.key().clone()).collect()
 }
 
 fn indexed(store: &dyn Store, query: IndexQuery) -> Vec<IndexKey> {
-    look(store, |records| records.index_keys(&project("p"), &query, 100))
+    read_store(store, |records| records.index_keys(&project("p"), &query, 100))
 }
 
 /// Returns every index key of a project.
@@ -48,7 +48,7 @@ fn index(store: &dyn Store) -> Vec<IndexKey> {
 }
 
 /// Queries return the records of one family and one project, in order, from either end.
-pub fn records_are_listed_in_order_of_key_each_family_by_itself(store: &dyn Store) {
+pub fn records_of_each_family_are_listed_in_order_of_key(store: &dyn Store) {
     two_projects(store);
     let ids = [(0, 1), (1, 1), (1, 255), (1, 256), (2, 9), (255, u64::MAX)];
     let all = ids.map(|(entity, seq)| RecordKey::Observation(observed(entity, seq)));
@@ -74,17 +74,17 @@ pub fn records_are_listed_in_order_of_key_each_family_by_itself(store: &dyn Stor
     assert_eq!(list(store, of(1).backwards().after(&all[3]), 10), backwards[1..]);
     let last = RecordQuery::all(Family::Observation).backwards();
     assert_eq!(list(store, last, 1), all[5..]);
-    let read = |owner: &str| look(store, |records| records.record(&project(owner), &all[4]));
+    let read = |owner: &str| read_store(store, |records| records.record(&project(owner), &all[4]));
     assert_eq!(read("p").as_ref().map(Record::text), Some("text"));
     assert_eq!(read("unknown"), None);
 }
 
-/// What a transaction does to a record is visible to others after the commit, and not before.
+/// Changes of a record become visible to others with the commit.
 pub fn a_record_is_replaced_and_removed_and_a_rollback_keeps_it(store: &dyn Store) {
     two_projects(store);
     let digest = Digest::of(b"k");
     let prompt = move |text: &str| PromptRecord { digest, text: text.to_owned() };
-    let read = || look(store, |it| it.get::<PromptRecord>(&project("p"), &digest));
+    let read = || read_store(store, |it| it.get::<PromptRecord>(&project("p"), &digest));
     commit(store, move |it| it.insert(&project("p"), &prompt("one")));
     commit(store, move |it| it.put(&project("p"), &prompt("two")));
     assert_eq!(read(), Some(prompt("two")));
@@ -101,8 +101,8 @@ pub fn a_record_is_replaced_and_removed_and_a_rollback_keeps_it(store: &dyn Stor
     assert_eq!(read(), None);
 }
 
-/// Indexes hold what the records of the moment declare: after an insert, a replacement, an earlier
-/// form put back, a removal and a rollback.
+/// Indexes match the present records: after an insert, a replacement, a return to an earlier form, a
+/// removal and a rollback.
 pub fn indexes_follow_their_records(store: &dyn Store) {
     two_projects(store);
     let chat = ConversationId::from_stored("chat");
@@ -149,7 +149,7 @@ pub fn indexes_follow_their_records(store: &dyn Store) {
     });
     assert_eq!(index(store), []);
     let elsewhere = IndexQuery::entities(None);
-    let kept = look(store, |it| it.index_keys(&project("q"), &elsewhere, 10));
+    let kept = read_store(store, |it| it.index_keys(&project("q"), &elsewhere, 10));
     assert_eq!(kept.len(), 1, "the other project keeps its own");
 }
 
@@ -227,7 +227,7 @@ pub fn an_index_lists_each_date_and_each_run_that_is_due(store: &dyn Store) {
 }
 
 /// Pieces belong to one source of one project.
-pub fn pieces_of_a_source_come_back_and_go_together(store: &dyn Store) {
+pub fn pieces_of_a_source_are_read_back_and_removed_together(store: &dyn Store) {
     two_projects(store);
     let (one, other) = (SourceId::from_bytes([1; 16]), SourceId::from_bytes([2; 16]));
     commit(store, move |records| {
@@ -238,7 +238,7 @@ pub fn pieces_of_a_source_come_back_and_go_together(store: &dyn Store) {
         records.insert_piece(&project("p"), &other, 0, &[0, 255])
     });
     let read = |owner: &str, id: SourceId, nth| {
-        look(store, |records| records.piece(&project(owner), &id, nth))
+        read_store(store, |records| records.piece(&project(owner), &id, nth))
     };
     assert_eq!(read("p", one, 0), Some(vec![7; PIECE_BYTES]));
     assert_eq!(read("p", one, 1), Some(vec![8, 9]));

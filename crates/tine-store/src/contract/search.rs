@@ -1,10 +1,10 @@
-//! Searching, through the trait alone.
+//! Checks of the search index.
 
 use tine_core::Body;
 
-use super::{World, chain, commit, conversation, look, operation, project, text};
+use super::{RecordFactory, chain, commit, conversation, operation, project, read_store, text};
 use crate::records::{Content, ConversationKey, Turn, TurnLoc};
-use crate::search::{Document, IndexMark, IndexState, Phrase, SearchFilter, TextQuery};
+use crate::search::{IndexDocument, IndexMark, IndexState, Phrase, SearchFilter, TextQuery};
 use crate::traits::{Store, Write};
 use crate::{Result, StoreError};
 
@@ -16,7 +16,7 @@ fn three_turns(store: &dyn Store) -> Vec<Owned> {
     let said = |records: &mut dyn Write, owner: &str, words: &[&str]| -> Result<Vec<Owned>> {
         let key = conversation(records, owner, "c")?;
         let bodies: Vec<Body> = words.iter().map(|words| text(*words)).collect();
-        let made = chain(records, &mut World::new(), key, None, &bodies)?;
+        let made = chain(records, &mut RecordFactory::new(), key, None, &bodies)?;
         records.insert_operation(&operation(key, 1, None))?;
         Ok(made.into_iter().map(|turn| (owner.to_owned(), turn, key)).collect())
     };
@@ -32,7 +32,7 @@ fn put_all(store: &dyn Store, turns: &[Owned], mark: IndexMark) {
         .index(&mut |index| {
             for (owner, turn, conversation) in turns {
                 let Content::Kept(body) = &turn.content else { continue };
-                index.put(&Document {
+                index.put(&IndexDocument {
                     loc: turn.loc,
                     conversation: *conversation,
                     project: &project(owner),
@@ -68,9 +68,9 @@ fn candidates(store: &dyn Store, owner: &str, words: &[&str], end: IndexMark) ->
 }
 
 /// Words, phrases and pairs are found, within one project.
-pub fn a_search_names_every_turn_that_says_it_and_no_other_project(store: &dyn Store) {
+pub fn a_search_finds_every_matching_turn_of_its_project_only(store: &dyn Store) {
     let turns = three_turns(store);
-    let end = look(store, |records| records.feed_end()).unwrap();
+    let end = read_store(store, |records| records.feed_end()).unwrap();
     put_all(store, &turns, end);
     let locs: Vec<TurnLoc> = turns.iter().map(|(_, turn, _)| turn.loc).collect();
     let found = |owner: &str, words: &[&str]| candidates(store, owner, words, end);
@@ -82,13 +82,13 @@ pub fn a_search_names_every_turn_that_says_it_and_no_other_project(store: &dyn S
     assert_eq!(found("nobody", &["red"]), []);
 }
 
-/// What a closure does to an index counts as a whole, turns leave it, and it can be emptied.
-pub fn an_index_goes_forward_all_together_or_not_at_all(store: &dyn Store) {
-    if store.index_state().unwrap() == IndexState::Needless {
+/// The changes of a closure take effect together; turns can be removed, and the index cleared.
+pub fn index_updates_are_atomic(store: &dyn Store) {
+    if store.index_state().unwrap() == IndexState::NotNeeded {
         return;
     }
     let turns = three_turns(store);
-    let end = look(store, |records| records.feed_end()).unwrap();
+    let end = read_store(store, |records| records.feed_end()).unwrap();
     assert_eq!(store.index_state().unwrap(), IndexState::Empty);
     let failed = store.index(&mut |index| {
         index.advance(end)?;

@@ -1,13 +1,13 @@
-//! Everything from one store to another, record by record.
+//! Copying a store to another, record by record.
 //!
-//! First the log is followed in its own order: each operation with the turns that it made, a batch
-//! to a transaction. What is there already is passed over, so that a copy that was interrupted
-//! goes on where it ended. Then every record of both stores is compared ([`level`]): what may
-//! change is made equal, and what may not must be equal. So a copy that ends well is verified.
+//! First the feed is replayed in order: each operation with the turns that it made, one batch per
+//! transaction. Operations that the target already has are skipped, so that an interrupted copy
+//! continues where it stopped. Then every record of both stores is compared ([`reconcile`]): mutable
+//! records are made equal, and immutable ones must be equal. So a copy that succeeds is verified.
 //!
-//! A store that is written to meanwhile is copied as far as it was; copying again adds the rest.
+//! Writes to the source during the copy may be missing from it; copying again adds them.
 
-mod level;
+mod reconcile;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,49 +21,55 @@ use crate::records::{
 use crate::traits::{Read, Store, Verdict, Write, required};
 use crate::{Result, StoreError};
 
-/// Operations compared or copied at once.
-const OPERATIONS: usize = 512;
+/// The number of operations in a page.
+const OPERATIONS_PAGE: usize = 512;
 
-/// Bytes of turns behind which a batch ends.
+/// The size of turns at which a batch ends.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// How far a copy is, or what it was in the end.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// Operations of the source, as it was in the beginning.
-    pub of: u64,
-    /// Operations that are in the target.
+pub struct CopyProgress {
+    /// Operations of the source when the copy started.
+    pub source_operations: u64,
+    /// Operations in the target.
     pub operations: u64,
-    /// Of these, those that were there before.
+    /// Those of them that the target had before.
     pub found: u64,
     /// Turns that were copied.
     pub turns: u64,
     /// Conversations that were compared.
     pub conversations: u64,
-    /// Entries of what was learned that were compared.
+    /// Records of families that were compared.
     pub entries: u64,
 }
 
-/// Copies everything, telling now and then how far it is.
-pub fn copy(from: &dyn Store, to: &dyn Store, tell: &mut dyn FnMut(&Copied)) -> Result<Copied> {
-    let mut done =
-        Copied { of: look(from, |records| records.totals())?.operations, ..Copied::default() };
-    let mut at = pass_over(from, to, &mut done)?;
-    tell(&done);
+/// Copies a store, reporting progress.
+pub fn copy(
+    from: &dyn Store,
+    to: &dyn Store,
+    report: &mut dyn FnMut(&CopyProgress),
+) -> Result<CopyProgress> {
+    let mut done = CopyProgress {
+        source_operations: read(from, |records| records.totals())?.operations,
+        ..CopyProgress::default()
+    };
+    let mut at = skip_copied(from, to, &mut done)?;
+    report(&done);
     loop {
-        let steps = look(from, |records| gather(records, at))?;
-        let Some(last) = steps.last() else { break };
+        let batch = read(from, |records| read_batch(records, at))?;
+        let Some(last) = batch.last() else { break };
         at = last.at;
-        done.operations += steps.len() as u64;
-        done.turns += steps.iter().map(|step| step.turns.len() as u64).sum::<u64>();
-        write(to, move |records| replay(records, &steps))?;
-        tell(&done);
+        done.operations += batch.len() as u64;
+        done.turns += batch.iter().map(|it| it.turns.len() as u64).sum::<u64>();
+        write(to, move |records| replay(records, &batch))?;
+        report(&done);
     }
-    level::level(from, to, &mut done, tell)?;
+    reconcile::reconcile(from, to, &mut done, report)?;
     Ok(done)
 }
 
-fn look<T>(store: &dyn Store, body: impl Fn(&dyn Read) -> Result<T>) -> Result<T> {
+fn read<T>(store: &dyn Store, body: impl Fn(&dyn Read) -> Result<T>) -> Result<T> {
     let mut answer = None;
     store.read(&mut |records| {
         answer = Some(body(records)?);
@@ -82,15 +88,15 @@ fn write(
     }))
 }
 
-/// Finds the place in the source's log up to which the target has it.
-fn pass_over(from: &dyn Store, to: &dyn Store, done: &mut Copied) -> Result<FeedPosition> {
-    let (mut here, mut there) = (FeedPosition::default(), FeedPosition::default());
+/// Skips the operations that the target already has; returns the position in the source's feed.
+fn skip_copied(from: &dyn Store, to: &dyn Store, done: &mut CopyProgress) -> Result<FeedPosition> {
+    let (mut source_at, mut target_at) = (FeedPosition::default(), FeedPosition::default());
     loop {
-        let copied = look(to, |records| records.feed(there, OPERATIONS))?;
+        let copied = read(to, |records| records.feed(target_at, OPERATIONS_PAGE))?;
         if copied.is_empty() {
-            return Ok(here);
+            return Ok(source_at);
         }
-        let own = look(from, |records| records.feed(here, copied.len()))?;
+        let own = read(from, |records| records.feed(source_at, copied.len()))?;
         let same = |(a, b): (&(FeedPosition, Operation), &(FeedPosition, Operation))| {
             (a.1.seq, a.1.hash) == (b.1.seq, b.1.hash)
         };
@@ -102,52 +108,52 @@ fn pass_over(from: &dyn Store, to: &dyn Store, done: &mut Copied) -> Result<Feed
         }
         done.found += copied.len() as u64;
         done.operations += copied.len() as u64;
-        here = own.last().map_or(here, |(at, _)| *at);
-        there = copied.last().map_or(there, |(at, _)| *at);
+        source_at = own.last().map_or(source_at, |(at, _)| *at);
+        target_at = copied.last().map_or(target_at, |(at, _)| *at);
     }
 }
 
-/// An operation on its way, with the turns that it made.
-struct Step {
+/// An operation of the source, with the turns that it made.
+struct CopiedOperation {
     at: FeedPosition,
     project: Project,
     conversation: Conversation,
-    /// Segments of the source's conversation, in order.
+    /// The segments of the conversation, in order.
     segments: Vec<SegmentNo>,
     turns: Vec<(Turn, Segment)>,
     operation: Operation,
 }
 
-fn gather(records: &dyn Read, after: FeedPosition) -> Result<Vec<Step>> {
+fn read_batch(records: &dyn Read, after: FeedPosition) -> Result<Vec<CopiedOperation>> {
     let mut owners: HashMap<ConversationKey, (Project, Conversation, Vec<SegmentNo>)> =
         HashMap::new();
-    let (mut steps, mut bytes) = (Vec::new(), 0);
-    for (at, operation) in records.feed(after, OPERATIONS)? {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for (at, operation) in records.feed(after, OPERATIONS_PAGE)? {
         let key = operation.conversation;
-        let known = match owners.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(owner(records, key)?),
+        let owner = match owners.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(read_owner(records, key)?),
         };
-        let (project, conversation, segments) = known.clone();
+        let (project, conversation, segments) = owner.clone();
         let mut turns = Vec::new();
         for (first, count) in records.made_by(at)? {
             let segment = records.segment(first.segment)?;
             let last = first.index.saturating_add(count.saturating_sub(1));
             records.turns(first.segment, first.index, last, &mut |turn| {
-                bytes += size(&turn);
+                bytes += content_bytes(&turn);
                 turns.push((turn, segment));
                 Ok(true)
             })?;
         }
-        steps.push(Step { at, project, conversation, segments, turns, operation });
+        batch.push(CopiedOperation { at, project, conversation, segments, turns, operation });
         if bytes >= BATCH_BYTES {
             break;
         }
     }
-    Ok(steps)
+    Ok(batch)
 }
 
-fn owner(
+fn read_owner(
     records: &dyn Read,
     key: ConversationKey,
 ) -> Result<(Project, Conversation, Vec<SegmentNo>)> {
@@ -159,7 +165,7 @@ fn owner(
     Ok((project, conversation, segments))
 }
 
-fn size(turn: &Turn) -> usize {
+fn content_bytes(turn: &Turn) -> usize {
     match &turn.content {
         crate::Content::Kept(tine_core::Body::Text(text) | tine_core::Body::Blocks(text)) => {
             text.len()
@@ -168,73 +174,82 @@ fn size(turn: &Turn) -> usize {
     }
 }
 
-fn replay(records: &mut dyn Write, steps: &[Step]) -> Result<()> {
-    let mut targets: HashMap<ConversationKey, Target> = HashMap::new();
-    for step in steps {
-        let source = step.operation.conversation;
+fn replay(records: &mut dyn Write, batch: &[CopiedOperation]) -> Result<()> {
+    let mut targets: HashMap<ConversationKey, TargetConversation> = HashMap::new();
+    for copied in batch {
+        let source = copied.operation.conversation;
         let target = match targets.entry(source) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(Target::find(
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(TargetConversation::find_or_create(
                 records,
-                &step.project,
-                &step.conversation,
-                &step.segments,
+                &copied.project,
+                &copied.conversation,
+                &copied.segments,
             )?),
         };
-        for (turn, segment) in &step.turns {
-            target.add(records, turn, segment)?;
+        for (turn, segment) in &copied.turns {
+            target.insert_turn(records, turn, segment)?;
         }
-        let operation = Operation { conversation: target.key, ..step.operation.clone() };
+        let operation = Operation { conversation: target.key, ..copied.operation.clone() };
         records.insert_operation(&operation)?;
     }
     Ok(())
 }
 
-/// A conversation of the target, and where the segments of the source are in it.
-struct Target {
+/// A conversation of the target, with its segments by those of the source.
+struct TargetConversation {
     key: ConversationKey,
-    places: HashMap<SegmentNo, SegmentNo>,
+    segments: HashMap<SegmentNo, SegmentNo>,
 }
 
-impl Target {
-    /// Segments are made in the same order on both sides, and are told apart by it.
-    fn find(
+impl TargetConversation {
+    /// Finds or creates the conversation. Segments correspond by their order of creation.
+    fn find_or_create(
         records: &mut dyn Write,
         project: &Project,
         conversation: &Conversation,
         segments: &[SegmentNo],
-    ) -> Result<Target> {
+    ) -> Result<TargetConversation> {
         if records.project(&project.id)?.is_none() {
             records.insert_project(project)?;
         }
-        let known = known(&*records, &project.id, &conversation.id)?;
-        let key = match known {
+        let existing = find_conversation(&*records, &project.id, &conversation.id)?;
+        let key = match existing {
             Some(found) => found.key,
             None => records.insert_conversation(conversation)?,
         };
-        let there = records.segments(key)?;
-        let pairs = segments.iter().zip(&there);
-        Ok(Target { key, places: pairs.map(|(own, there)| (*own, there.segment.no)).collect() })
+        let created = records.segments(key)?;
+        let pairs = segments.iter().zip(&created);
+        Ok(TargetConversation {
+            key,
+            segments: pairs.map(|(source, target)| (*source, target.segment.no)).collect(),
+        })
     }
 
-    fn place(&self, loc: TurnLoc) -> Result<TurnLoc> {
-        let segment = self.places.get(&loc.segment).copied();
+    /// Returns the location that corresponds to one of the source.
+    fn locate(&self, loc: TurnLoc) -> Result<TurnLoc> {
+        let segment = self.segments.get(&loc.segment).copied();
         let segment = required(segment, || format!("segment {}", loc.segment.0))?;
         Ok(TurnLoc { segment, index: loc.index })
     }
 
-    fn add(&mut self, records: &mut dyn Write, turn: &Turn, segment: &Segment) -> Result<()> {
-        if !self.places.contains_key(&segment.no) {
-            let parent = segment.parent.map(|parent| self.place(parent)).transpose()?;
-            let made = records.insert_segment(self.key, parent, segment.base_depth)?;
-            self.places.insert(segment.no, made);
+    fn insert_turn(
+        &mut self,
+        records: &mut dyn Write,
+        turn: &Turn,
+        segment: &Segment,
+    ) -> Result<()> {
+        if !self.segments.contains_key(&segment.no) {
+            let parent = segment.parent.map(|parent| self.locate(parent)).transpose()?;
+            let no = records.insert_segment(self.key, parent, segment.base_depth)?;
+            self.segments.insert(segment.no, no);
         }
-        let turn = Turn { loc: self.place(turn.loc)?, ..turn.clone() };
+        let turn = Turn { loc: self.locate(turn.loc)?, ..turn.clone() };
         records.insert_turn(self.key, &turn)
     }
 }
 
-fn known(
+fn find_conversation(
     records: &dyn Read,
     project: &ProjectId,
     id: &ConversationId,

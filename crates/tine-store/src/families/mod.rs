@@ -57,7 +57,7 @@ pub use knowledge::{
     EntityRecord, ObservationMove, ObservationRecord, RelationshipRecord, RunRecord, SchemaRecord,
     SourceRecord,
 };
-pub use query::{IndexQuery, KeyRange, RecordQuery, Scan};
+pub use query::{IndexQuery, KeyRange, KeyScan, RecordQuery};
 pub use sync::{PendingErasure, SyncMark, SyncMarks};
 
 /// The longest key of a record or an index, in bytes.

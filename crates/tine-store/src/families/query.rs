@@ -34,7 +34,7 @@ fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
 
 /// A range of a family's records or of an index's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scan<T> {
+pub struct KeyScan<T> {
     /// The family or the index.
     pub of: T,
     /// The keys.
@@ -42,24 +42,24 @@ pub struct Scan<T> {
 }
 
 /// Records of one family, by key.
-pub type RecordQuery = Scan<Family>;
+pub type RecordQuery = KeyScan<Family>;
 
 /// Keys of one index.
-pub type IndexQuery = Scan<RecordIndex>;
+pub type IndexQuery = KeyScan<RecordIndex>;
 
-impl<T> Scan<T> {
+impl<T> KeyScan<T> {
     /// Selects everything.
     pub fn all(of: T) -> Self {
-        Scan { of, range: KeyRange::default() }
+        KeyScan { of, range: KeyRange::default() }
     }
 
     fn prefix(of: T, prefix: &[u8]) -> Self {
-        Scan { of, range: KeyRange::prefix(prefix) }
+        KeyScan { of, range: KeyRange::prefix(prefix) }
     }
 
     fn between(of: T, from: &[u8], through: &[u8]) -> Self {
         let range = KeyRange { from: from.to_vec(), to: successor(through), backwards: false };
-        Scan { of, range }
+        KeyScan { of, range }
     }
 
     /// Lists the last key first.
@@ -97,7 +97,7 @@ impl RecordQuery {
 
     /// Selects the observations that were made of an entity.
     pub fn observations_of(entity: EntityId) -> Self {
-        Scan::prefix(Family::Observation, entity.as_bytes())
+        KeyScan::prefix(Family::Observation, entity.as_bytes())
     }
 
     /// Selects the observations of an entity after one of them.
@@ -108,37 +108,37 @@ impl RecordQuery {
 
     /// Selects the moves of observations that were made of an entity.
     pub fn moves_of(entity: EntityId) -> Self {
-        Scan::prefix(Family::ObservationMove, entity.as_bytes())
+        KeyScan::prefix(Family::ObservationMove, entity.as_bytes())
     }
 
     /// Selects the versions of a type's schema.
     pub fn schemas_of(entity_type: &str) -> Self {
-        Scan::prefix(Family::Schema, &[entity_type.as_bytes(), &[0]].concat())
+        KeyScan::prefix(Family::Schema, &[entity_type.as_bytes(), &[0]].concat())
     }
 
     /// Selects the relationships that start at an end.
     pub fn relationships_from(source: &Endpoint) -> Self {
-        Scan::prefix(Family::Relationship, &source.to_bytes())
+        KeyScan::prefix(Family::Relationship, &source.to_bytes())
     }
 
     /// Selects the commits whose hashes lie between two, both included.
     pub fn commits_between(low: &Digest, high: &Digest) -> Self {
-        Scan::between(Family::Commit, &low.0, &high.0)
+        KeyScan::between(Family::Commit, &low.0, &high.0)
     }
 
     /// Selects the listed commits of a conversation, the oldest first.
     pub fn listings_of(id: &ConversationId) -> Self {
-        Scan::prefix(Family::CommitListing, ConversationTag::of(id).as_bytes())
+        KeyScan::prefix(Family::CommitListing, ConversationTag::of(id).as_bytes())
     }
 
     /// Selects the last commits of a conversation's branches.
     pub fn heads_of(id: &ConversationId) -> Self {
-        Scan::prefix(Family::CommitHead, ConversationTag::of(id).as_bytes())
+        KeyScan::prefix(Family::CommitHead, ConversationTag::of(id).as_bytes())
     }
 
     /// Selects the rings of turns between two, both included.
     pub fn rings_between(first: &TurnId, last: &TurnId) -> Self {
-        Scan::between(Family::Rings, first.as_bytes(), last.as_bytes())
+        KeyScan::between(Family::Rings, first.as_bytes(), last.as_bytes())
     }
 }
 
@@ -152,27 +152,27 @@ impl IndexQuery {
     pub fn exactly(key: &IndexKey) -> Self {
         let from = key.to_bytes();
         let to = Some([from.as_slice(), &[0]].concat());
-        Scan { of: key.index(), range: KeyRange { from, to, backwards: false } }
+        KeyScan { of: key.index(), range: KeyRange { from, to, backwards: false } }
     }
 
     /// Selects the entities of a type, or of every type.
     pub fn entities(entity_type: Option<&str>) -> Self {
         match entity_type {
-            None => Scan::all(RecordIndex::EntityByType),
+            None => KeyScan::all(RecordIndex::EntityByType),
             Some(name) => {
-                Scan::prefix(RecordIndex::EntityByType, &[name.as_bytes(), &[0]].concat())
+                KeyScan::prefix(RecordIndex::EntityByType, &[name.as_bytes(), &[0]].concat())
             }
         }
     }
 
     /// Selects the entities that were merged into one.
     pub fn merged_into(entity: EntityId) -> Self {
-        Scan::prefix(RecordIndex::MergedInto, entity.as_bytes())
+        KeyScan::prefix(RecordIndex::MergedInto, entity.as_bytes())
     }
 
     /// Selects the observations that were moved to an entity.
     pub fn moved_to(entity: EntityId) -> Self {
-        Scan::prefix(RecordIndex::MovedTo, entity.as_bytes())
+        KeyScan::prefix(RecordIndex::MovedTo, entity.as_bytes())
     }
 
     /// Selects the observations about a turn.
@@ -182,12 +182,12 @@ impl IndexQuery {
 
     /// Selects the observations about turns between two, both included.
     pub fn about_turns(first: &TurnId, last: &TurnId) -> Self {
-        Scan::between(RecordIndex::ObservationOfTurn, first.as_bytes(), last.as_bytes())
+        KeyScan::between(RecordIndex::ObservationOfTurn, first.as_bytes(), last.as_bytes())
     }
 
     /// Selects the dated fields from one time, inclusive, to another, exclusive.
     pub fn dated(from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
-        let mut query = Scan::all(RecordIndex::DatedField);
+        let mut query = KeyScan::all(RecordIndex::DatedField);
         query.range.from = from.map_or_else(Vec::new, |from| time_bytes(from).to_vec());
         query.range.to = to.map(|to| time_bytes(to).to_vec());
         query
@@ -195,43 +195,49 @@ impl IndexQuery {
 
     /// Selects the entity of a conversation.
     pub fn entity_of_conversation(id: &ConversationId) -> Self {
-        Scan::prefix(RecordIndex::EntityOfConversation, ConversationTag::of(id).as_bytes())
+        KeyScan::prefix(RecordIndex::EntityOfConversation, ConversationTag::of(id).as_bytes())
     }
 
     /// Selects the entity of a slot.
     pub fn entity_of_slot(id: &ConversationId, slot: &Slot) -> Self {
-        Scan::prefix(RecordIndex::EntityOfSlot, &slot_prefix(ConversationTag::of(id), slot))
+        KeyScan::prefix(RecordIndex::EntityOfSlot, &slot_prefix(ConversationTag::of(id), slot))
     }
 
     /// Selects the entities of all slots under a host's turn id.
     pub fn slots_of_turn(id: &ConversationId, turn_id: &str) -> Self {
-        Scan::prefix(RecordIndex::EntityOfSlot, &turn_id_prefix(ConversationTag::of(id), turn_id))
+        KeyScan::prefix(
+            RecordIndex::EntityOfSlot,
+            &turn_id_prefix(ConversationTag::of(id), turn_id),
+        )
     }
 
     /// Selects the entities of an assistant's slots under a host's turn id, ordered by part.
     pub fn answers_of_turn(id: &ConversationId, turn_id: &str) -> Self {
-        Scan::prefix(RecordIndex::EntityOfSlot, &answers_prefix(ConversationTag::of(id), turn_id))
+        KeyScan::prefix(
+            RecordIndex::EntityOfSlot,
+            &answers_prefix(ConversationTag::of(id), turn_id),
+        )
     }
 
     /// Selects the runs over a source, the oldest first.
     pub fn runs_of(source: &SourceId) -> Self {
-        Scan::prefix(RecordIndex::RunOfSource, source.as_bytes())
+        KeyScan::prefix(RecordIndex::RunOfSource, source.as_bytes())
     }
 
     /// Selects the runs that are due at a time.
     pub fn runs_due(at: Timestamp) -> Self {
-        let mut query = Scan::all(RecordIndex::QueuedRun);
+        let mut query = KeyScan::all(RecordIndex::QueuedRun);
         query.range.to = Some(time_bytes(at.next()).to_vec());
         query
     }
 
     /// Selects the relationships that end at an end.
     pub fn relationships_to(target: &Endpoint) -> Self {
-        Scan::prefix(RecordIndex::RelationshipTo, &target.to_bytes())
+        KeyScan::prefix(RecordIndex::RelationshipTo, &target.to_bytes())
     }
 
     /// Selects the relationships that end at any turn.
     pub fn relationships_to_turns() -> Self {
-        Scan::prefix(RecordIndex::RelationshipTo, &any_turn_prefix())
+        KeyScan::prefix(RecordIndex::RelationshipTo, &any_turn_prefix())
     }
 }

@@ -1,13 +1,13 @@
-//! Branches whose tips have moved and whose rows say so later.
+//! Branch tips that have moved and whose rows are written later.
 
 use tine_core::{BranchId, Name};
 use tine_sqlite::SqliteStore;
 use tine_store::{Branch, ConversationKey, SegmentNo, Store, TurnLoc, Verdict};
 
-use crate::embedded::{add, at, log};
+use crate::embedded::{add, add_operations, at};
 use crate::fixture::Folder;
 
-/// More entries of the log than are kept in memory.
+/// More operations than the pending index holds.
 const MANY: u64 = 9_000;
 
 fn branch(conversation: ConversationKey, version: u64) -> Branch {
@@ -23,8 +23,8 @@ fn branch(conversation: ConversationKey, version: u64) -> Branch {
     }
 }
 
-/// Puts a branch, with entries in the log behind it.
-fn put(store: &SqliteStore, branch: &Branch, entries: u64) {
+/// Puts a branch in a transaction without an operation, then adds operations.
+fn put(store: &SqliteStore, branch: &Branch, operations: u64) {
     let (branch, key) = (branch.clone(), branch.conversation);
     store
         .write(Box::new(move |records| {
@@ -33,17 +33,17 @@ fn put(store: &SqliteStore, branch: &Branch, entries: u64) {
             Ok(Verdict::Commit)
         }))
         .unwrap();
-    log(store, key, entries);
+    add_operations(store, key, operations);
 }
 
-/// Puts a branch in the transaction of its entry in the log, as the engine does.
-fn move_with_entry(store: &SqliteStore, branch: &Branch) {
+/// Puts a branch and its operation in one transaction, as the engine does.
+fn move_with_operation(store: &SqliteStore, branch: &Branch) {
     let branch = branch.clone();
     store
         .write(Box::new(move |records| {
             records.put_branch(&branch)?;
             let seq = records.log_end(branch.conversation)?.map_or(0, |(seq, _)| seq) + 1;
-            records.insert_operation(&crate::embedded::entry(branch.conversation, seq))?;
+            records.insert_operation(&crate::embedded::operation(branch.conversation, seq))?;
             assert_eq!(records.branches(branch.conversation)?, std::slice::from_ref(&branch));
             Ok(Verdict::Commit)
         }))
@@ -64,16 +64,16 @@ fn check(store: &SqliteStore, expected: &Branch) {
 }
 
 #[test]
-fn every_handle_finds_a_moved_branch_where_it_is_before_and_after_its_row_is_written() {
+fn every_handle_finds_a_moved_branch_before_and_after_its_row_is_written() {
     let folder = Folder::new();
     let stores = [0, 1, 2].map(|_| SqliteStore::open(&folder.path()).unwrap());
     let key = add(&stores[0], "c", "title");
     for version in 1..20_u64 {
         let moved = branch(key, version);
-        move_with_entry(&stores[usize::try_from(version % 2).unwrap()], &moved);
+        move_with_operation(&stores[usize::try_from(version % 2).unwrap()], &moved);
         stores.iter().for_each(|store| check(store, &moved));
         if version % 6 == 0 {
-            log(&stores[0], key, MANY);
+            add_operations(&stores[0], key, MANY);
             stores.iter().for_each(|store| check(store, &moved));
             check(&SqliteStore::open(&folder.path()).unwrap(), &moved);
         }
@@ -81,18 +81,18 @@ fn every_handle_finds_a_moved_branch_where_it_is_before_and_after_its_row_is_wri
 }
 
 #[test]
-fn a_reader_finds_a_branch_where_its_snapshot_has_it() {
+fn a_reader_finds_a_branch_as_of_its_snapshot() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.path()).unwrap();
     let key = add(&store, "c", "title");
-    move_with_entry(&store, &branch(key, 1));
-    move_with_entry(&store, &branch(key, 2));
+    move_with_operation(&store, &branch(key, 1));
+    move_with_operation(&store, &branch(key, 2));
     store
         .read(&mut |records| {
             for version in 3..6 {
-                move_with_entry(&store, &branch(key, version));
+                move_with_operation(&store, &branch(key, version));
                 assert_eq!(records.branches(key)?, [branch(key, 2)]);
-                log(&store, key, MANY);
+                add_operations(&store, key, MANY);
                 assert_eq!(records.branches(key)?, [branch(key, 2)]);
             }
             Ok(())
@@ -102,7 +102,7 @@ fn a_reader_finds_a_branch_where_its_snapshot_has_it() {
 }
 
 #[test]
-fn a_branch_that_is_put_without_an_entry_in_the_log_is_there_for_everybody() {
+fn a_branch_put_without_an_operation_is_visible_to_every_handle() {
     let folder = Folder::new();
     let (one, other) = (SqliteStore::open(&folder.path()), SqliteStore::open(&folder.path()));
     let (one, other) = (one.unwrap(), other.unwrap());
@@ -110,8 +110,8 @@ fn a_branch_that_is_put_without_an_entry_in_the_log_is_there_for_everybody() {
     for version in 1..8 {
         let moved = branch(key, version);
         match version % 3 {
-            0 => move_with_entry(&one, &moved),
-            entries => put(&one, &moved, entries - 1),
+            0 => move_with_operation(&one, &moved),
+            operations => put(&one, &moved, operations - 1),
         }
         check(&one, &moved);
         check(&other, &moved);
@@ -119,16 +119,16 @@ fn a_branch_that_is_put_without_an_entry_in_the_log_is_there_for_everybody() {
 }
 
 #[test]
-fn a_branch_that_was_removed_and_comes_back_is_what_it_came_back_as() {
+fn a_deleted_branch_can_be_put_back_with_an_older_version() {
     let folder = Folder::new();
     let (one, other) = (SqliteStore::open(&folder.path()), SqliteStore::open(&folder.path()));
     let (one, other) = (one.unwrap(), other.unwrap());
     let key = add(&one, "c", "title");
     for version in 1..5 {
-        move_with_entry(&one, &branch(key, version));
+        move_with_operation(&one, &branch(key, version));
     }
     let renamed = Branch { name: Name::from_stored("other"), ..branch(key, 5) };
-    move_with_entry(&one, &renamed);
+    move_with_operation(&one, &renamed);
     check(&other, &renamed);
     let id = renamed.id;
     one.write(Box::new(move |records| {
@@ -136,22 +136,22 @@ fn a_branch_that_was_removed_and_comes_back_is_what_it_came_back_as() {
         Ok(Verdict::Commit)
     }))
     .unwrap();
-    // Older than what it was when it went.
+    // Older than its version at the time of deletion.
     let back = branch(key, 2);
-    move_with_entry(&one, &back);
+    move_with_operation(&one, &back);
     check(&one, &back);
     check(&other, &back);
-    log(&one, key, MANY);
+    add_operations(&one, key, MANY);
     check(&one, &back);
     check(&other, &back);
 }
 
 #[test]
-fn a_move_that_is_taken_back_leaves_nothing() {
+fn a_move_that_is_rolled_back_leaves_no_trace() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.path()).unwrap();
     let key = add(&store, "c", "title");
-    move_with_entry(&store, &branch(key, 1));
+    move_with_operation(&store, &branch(key, 1));
     store
         .write(Box::new(move |records| {
             records.put_branch(&branch(key, 2))?;
@@ -162,11 +162,11 @@ fn a_move_that_is_taken_back_leaves_nothing() {
     store
         .write(Box::new(move |records| {
             records.put_branch(&branch(key, 3))?;
-            records.insert_operation(&crate::embedded::entry(key, 2))?;
+            records.insert_operation(&crate::embedded::operation(key, 2))?;
             Ok(Verdict::Rollback)
         }))
         .unwrap();
     check(&store, &branch(key, 1));
-    move_with_entry(&store, &branch(key, 2));
+    move_with_operation(&store, &branch(key, 2));
     check(&SqliteStore::open(&folder.path()).unwrap(), &branch(key, 2));
 }

@@ -1,4 +1,4 @@
-//! Several servers on one database: each has a store of its own and knows nothing of the others.
+//! Several servers on one database: each has its own store and no contact with the others.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -13,7 +13,6 @@ use tine_store::{FeedPosition, OpenMode};
 
 use crate::fixture;
 
-/// Clients, and what each of them does.
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 12;
 
@@ -23,11 +22,11 @@ fn engines() -> [Engine; 2] {
     [open(), open()]
 }
 
-fn said(text: &str) -> Vec<Message> {
+fn message(text: &str) -> Vec<Message> {
     vec![Message::text(Role::User, text)]
 }
 
-fn created(engine: &Engine, call: &Call, name: &str) -> ConversationId {
+fn create(engine: &Engine, call: &Call, name: &str) -> ConversationId {
     engine.create_conversation(call, NewConversation::named(name).unwrap()).unwrap().id
 }
 
@@ -35,21 +34,21 @@ fn created(engine: &Engine, call: &Call, name: &str) -> ConversationId {
 fn two_servers_and_eight_clients_lose_no_turn_and_break_no_chain() {
     let engines = engines();
     let call = Call::by("tester");
-    let shared = created(&engines[0], &call, "shared");
+    let shared = create(&engines[0], &call, "shared");
     let acknowledged: Mutex<BTreeSet<TurnId>> = Mutex::default();
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (engines, call, shared, acknowledged) = (&engines, &call, &shared, &acknowledged);
             scope.spawn(move || {
-                let own = created(&engines[client % 2], call, &format!("own-{client}"));
+                let own = create(&engines[client % 2], call, &format!("own-{client}"));
                 for round in 0..ROUNDS {
-                    // Now through one server, now through the other.
+                    // Alternate between the servers.
                     let engine = &engines[(client + round) % 2];
                     let text = format!("{client} says {round}");
                     let keyed = call.clone().with_key(format!("{client}-{round}"));
                     for (call, id) in [(call, &own), (&keyed, shared)] {
                         let done =
-                            engine.append(call, Append::to(id.clone(), said(&text))).unwrap();
+                            engine.append(call, Append::to(id.clone(), message(&text))).unwrap();
                         acknowledged.lock().unwrap().insert(done.turns[0].id);
                     }
                     if round % 4 == 1 {
@@ -69,9 +68,9 @@ fn two_servers_and_eight_clients_lose_no_turn_and_break_no_chain() {
     for engine in &engines {
         let verified = engine.verify().unwrap();
         assert!(verified.problems.is_empty(), "{:?}", verified.problems);
-        let told = acknowledged.lock().unwrap();
-        assert_eq!(told.len(), CLIENTS * ROUNDS * 2);
-        for turn in told.iter() {
+        let acknowledged = acknowledged.lock().unwrap();
+        assert_eq!(acknowledged.len(), CLIENTS * ROUNDS * 2);
+        for turn in acknowledged.iter() {
             engine.turn(&call, TurnRef::of(*turn)).unwrap();
         }
     }
@@ -80,47 +79,47 @@ fn two_servers_and_eight_clients_lose_no_turn_and_break_no_chain() {
             engine.feed(FeedPosition::default(), &FeedFilter::default(), 10_000).unwrap();
         entries.into_iter().map(|entry| (entry.position, entry.operation)).collect::<Vec<_>>()
     });
-    assert_eq!(one, other, "both tell the same history");
+    assert_eq!(one, other, "both servers have the same history");
 }
 
 #[test]
-fn what_one_server_knows_is_not_believed_when_the_other_was_quicker() {
+fn a_server_with_a_stale_cache_does_not_overwrite_another_servers_append() {
     let engines = engines();
     let call = Call::by("tester");
-    let id = created(&engines[0], &call, "c");
+    let id = create(&engines[0], &call, "c");
     let append = |engine: &Engine, text: &str| {
-        engine.append(&call, Append::to(id.clone(), said(text))).unwrap()
+        engine.append(&call, Append::to(id.clone(), message(text))).unwrap()
     };
-    // Both know the conversation; then each is told of something behind its back.
+    // Both servers have cached the conversation; then each cache becomes stale.
     append(&engines[0], "1");
     append(&engines[1], "2");
     append(&engines[0], "3");
     let last = append(&engines[1], "4");
     let hash = |n: usize| Reference::parse(&last.turns[n].hash.to_string()).unwrap();
     append(&engines[0], "5");
-    // The tip is no longer what this server believes, and no longer what the caller expects.
-    let stale = Append { expected_tip: Some(hash(0)), ..Append::to(id.clone(), said("6")) };
+    // The tip is neither what this server has cached nor what the caller expects.
+    let stale = Append { expected_tip: Some(hash(0)), ..Append::to(id.clone(), message("6")) };
     let refused = engines[1].append(&call, stale.clone()).unwrap_err();
     assert_eq!(refused.kind(), Kind::Conflict);
     let forked = Append { on_conflict: OnConflict::Fork, ..stale };
     assert!(engines[1].append(&call, forked).unwrap().forked);
-    // A key that was used through the other server is known here, and nothing is added.
+    // A key that was used through the other server is found here, and nothing is added.
     let keyed = call.clone().with_key("k");
-    let first = engines[0].append(&keyed, Append::to(id.clone(), said("7"))).unwrap();
-    let again = engines[1].append(&keyed, Append::to(id.clone(), said("7"))).unwrap();
+    let first = engines[0].append(&keyed, Append::to(id.clone(), message("7"))).unwrap();
+    let again = engines[1].append(&keyed, Append::to(id.clone(), message("7"))).unwrap();
     assert!(again.replayed);
     assert_eq!(first.turns[0].id, again.turns[0].id);
-    let other = engines[1].append(&keyed, Append::to(id.clone(), said("8"))).unwrap_err();
+    let other = engines[1].append(&keyed, Append::to(id.clone(), message("8"))).unwrap_err();
     assert_eq!(other.kind(), Kind::IdempotencyMismatch);
 }
 
 #[test]
-fn a_search_in_one_conversation_finds_what_was_just_acknowledged_elsewhere() {
+fn a_search_finds_appends_that_another_server_has_just_acknowledged() {
     let engines = engines();
     let call = Call::by("tester");
-    let id = created(&engines[0], &call, "c");
+    let id = create(&engines[0], &call, "c");
     for (nth, word) in ["amber", "birch", "cedar"].into_iter().enumerate() {
-        engines[nth % 2].append(&call, Append::to(id.clone(), said(word))).unwrap();
+        engines[nth % 2].append(&call, Append::to(id.clone(), message(word))).unwrap();
         let query =
             SearchQuery { conversation: Some(id.clone()), ..SearchQuery::of(word.to_owned()) };
         let found = engines[(nth + 1) % 2].search(&call, query).unwrap();

@@ -1,16 +1,16 @@
-//! Random sequences of operations: model = memory store = PostgreSQL, to the byte.
+//! Random sequences of operations: the model, the memory store and PostgreSQL agree byte for byte.
 //!
-//! The short form runs with every test; `TINE_STATE_MACHINE_CASES` and `TINE_STATE_MACHINE_SEED`
-//! make it longer and other.
+//! A short run is part of every test run; `TINE_STATE_MACHINE_CASES` and `TINE_STATE_MACHINE_SEED`
+//! set its length and seed.
 
 use std::sync::Arc;
 
 use tine_store::Store;
 use tine_testkit::machine::{RunPlan, run_cases};
 
-fn setting(name: &str, otherwise: u64) -> u64 {
+fn setting(name: &str, default: u64) -> u64 {
     let set = std::env::var(name).ok();
-    set.map_or(otherwise, |text| text.parse().expect("a number in the environment"))
+    set.map_or(default, |text| text.parse().expect("a number in the environment"))
 }
 
 fn run(cases: u64, other: fn() -> Arc<dyn Store>) {

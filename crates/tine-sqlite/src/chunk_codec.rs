@@ -1,15 +1,16 @@
-//! Sealed runs of older turns: up to 64 turns of one segment, compressed together.
+//! The format of chunks: up to 64 older turns of one segment, compressed together.
 //!
-//! A chunk holds the very columns of the rows that it stands for, so that packing and unpacking
-//! lose nothing and need no knowledge of what the columns mean.
+//! A chunk holds the columns of the rows that it replaces, verbatim, so that packing and unpacking
+//! lose nothing and do not depend on what the columns mean.
 //!
-//! The bytes, before compression (Zstandard, with its checksum), are for each turn in order: id
+//! The bytes, before compression (Zstandard, with its checksum), are, for each turn in order: id
 //! (16), hash (32), then the numbers `operation`, `form` and `created_at` as variable-length
 //! integers, then the columns `body`, `tool_call_id`, `metadata` and `origin`, each a tag and, for
-//! text and bytes, a length and the bytes themselves. Depth follows from the first turn's.
+//! text and bytes, a length and the bytes. Only the first turn's depth is stored.
 //!
-//! There is no dictionary: one of 16 KiB that was trained on other subjects saves 4 % (137 bytes a
-//! turn instead of 143, of 261), one of 110 KiB 6 %, and would be part of the format for ever.
+//! There is no dictionary. One of 16 KiB, trained on other subjects, saves 4 % (137 bytes a turn
+//! instead of 143, of 261 uncompressed); one of 110 KiB saves 6 %. Either would become a permanent
+//! part of the format.
 
 use crate::error::StoreErr as _;
 use rusqlite::Row;
@@ -18,13 +19,13 @@ use rusqlite::types::{Value, ValueRef};
 use super::rows;
 use tine_store::{Result, StoreError};
 
-/// Turns in one chunk at most.
+/// The maximum number of turns in a chunk.
 pub(super) const CHUNK_TURNS: u32 = 64;
 
-/// Bytes of a chunk before compression at most: a corrupt length must not ask for more.
-const CHUNK_BYTES: usize = 64 << 20;
+/// The maximum size of a chunk before compression, so that a corrupt length cannot request more.
+const MAX_CHUNK_BYTES: usize = 64 << 20;
 
-/// A turn's row as it lies in the table.
+/// A row of the table `turn`, undecoded.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RawTurn {
     pub place: i64,
@@ -45,10 +46,12 @@ impl RawTurn {
     pub(super) fn read(row: &Row<'_>) -> Result<Self> {
         let place: i64 = row.get(0).store_err()?;
         let body = match row.get_ref(7).store_err()? {
-            // Damage is found here rather than passed on as a text that is none.
+            // Invalid UTF-8 is reported here as damage.
             ValueRef::Text(bytes) => {
                 let text = std::str::from_utf8(bytes);
-                Value::Text(text.map_err(|_| damaged(place, "its text is not UTF-8"))?.to_owned())
+                Value::Text(
+                    text.map_err(|_| corrupt_turn(place, "its text is not UTF-8"))?.to_owned(),
+                )
             }
             ValueRef::Null => Value::Null,
             ValueRef::Integer(number) => Value::Integer(number),
@@ -75,19 +78,19 @@ impl RawTurn {
     }
 }
 
-pub(super) fn damaged(place: i64, why: &str) -> StoreError {
+pub(super) fn corrupt_turn(place: i64, why: &str) -> StoreError {
     StoreError::Corrupt { record: format!("turn at place {place}"), why: why.to_owned() }
 }
 
-/// Seals turns that follow each other in one segment.
-pub(super) fn seal(turns: &[RawTurn]) -> Result<Vec<u8>> {
+/// Encodes consecutive turns of one segment.
+pub(super) fn encode(turns: &[RawTurn]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    write_number(&mut bytes, turns.first().map_or(0, |turn| turn.depth));
+    write_varint(&mut bytes, turns.first().map_or(0, |turn| turn.depth));
     for turn in turns {
         bytes.extend_from_slice(&turn.id);
         bytes.extend_from_slice(&turn.hash);
         for number in [turn.operation, turn.form, turn.created_at] {
-            write_number(&mut bytes, number);
+            write_varint(&mut bytes, number);
         }
         write_value(&mut bytes, &turn.body);
         write_value(&mut bytes, &turn.tool_call_id.clone().into());
@@ -100,43 +103,44 @@ pub(super) fn seal(turns: &[RawTurn]) -> Result<Vec<u8>> {
     compressor.compress(&bytes).map_err(failed)
 }
 
-/// Zstandard's own default: higher levels gain little on a few kilobytes of chat.
+/// Zstandard's default: higher levels gain little on a few kilobytes of chat.
 const LEVEL: i32 = 3;
 
-/// The turns of a chunk that begins at a place.
-pub(super) fn open(first: i64, turns: i64, data: &[u8]) -> Result<Vec<RawTurn>> {
-    let broken = |why: &str| StoreError::Corrupt {
+/// Decodes the turns of a chunk whose first turn is at `first`.
+pub(super) fn decode(first: i64, turns: i64, data: &[u8]) -> Result<Vec<RawTurn>> {
+    let corrupt = |why: &str| StoreError::Corrupt {
         record: format!("chunk of {turns} turns at place {first}"),
         why: why.to_owned(),
     };
     let size = zstd::zstd_safe::get_frame_content_size(data).ok().flatten();
-    let size = size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size <= CHUNK_BYTES);
-    let size = size.ok_or_else(|| broken("its size cannot be read"))?;
+    let size =
+        size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size <= MAX_CHUNK_BYTES);
+    let size = size.ok_or_else(|| corrupt("its size cannot be read"))?;
     let bytes = zstd::bulk::decompress(data, size)
-        .map_err(|_| broken("it cannot be decompressed, or its checksum does not fit"))?;
+        .map_err(|_| corrupt("it cannot be decompressed, or its checksum does not fit"))?;
     let mut rest = bytes.as_slice();
     let mut found = Vec::new();
-    read_all(&mut rest, first, turns, &mut found).ok_or_else(|| broken("it is cut short"))?;
+    read_turns(&mut rest, first, turns, &mut found).ok_or_else(|| corrupt("it is cut short"))?;
     match rest.is_empty() {
         true => Ok(found),
-        false => Err(broken("there is more in it than there should be")),
+        false => Err(corrupt("there is more in it than there should be")),
     }
 }
 
-fn read_all(rest: &mut &[u8], first: i64, turns: i64, found: &mut Vec<RawTurn>) -> Option<()> {
-    let depth = read_number(rest)?;
+fn read_turns(rest: &mut &[u8], first: i64, turns: i64, found: &mut Vec<RawTurn>) -> Option<()> {
+    let depth = read_varint(rest)?;
     for index in 0..turns {
         let turn = RawTurn {
             place: first + index,
             id: *take_array(rest)?,
             hash: *take_array(rest)?,
-            operation: read_number(rest)?,
+            operation: read_varint(rest)?,
             depth: depth + index,
-            form: read_number(rest)?,
-            created_at: read_number(rest)?,
+            form: read_varint(rest)?,
+            created_at: read_varint(rest)?,
             body: read_value(rest)?,
-            tool_call_id: text(read_value(rest)?)?,
-            metadata: text(read_value(rest)?)?,
+            tool_call_id: optional_text(read_value(rest)?)?,
+            metadata: optional_text(read_value(rest)?)?,
             origin: match read_value(rest)? {
                 Value::Null => None,
                 Value::Blob(bytes) => Some(bytes),
@@ -148,7 +152,7 @@ fn read_all(rest: &mut &[u8], first: i64, turns: i64, found: &mut Vec<RawTurn>) 
     Some(())
 }
 
-fn text(value: Value) -> Option<Option<String>> {
+fn optional_text(value: Value) -> Option<Option<String>> {
     match value {
         Value::Null => Some(None),
         Value::Text(text) => Some(Some(text)),
@@ -170,7 +174,7 @@ fn write_value(bytes: &mut Vec<u8>, value: &Value) {
         }
         Value::Integer(number) => {
             bytes.push(INTEGER);
-            write_number(bytes, *number);
+            write_varint(bytes, *number);
             return;
         }
         Value::Real(number) => {
@@ -182,7 +186,7 @@ fn write_value(bytes: &mut Vec<u8>, value: &Value) {
         Value::Blob(blob) => (BLOB, blob),
     };
     bytes.push(tag);
-    write_number(bytes, i64::try_from(content.len()).unwrap_or(i64::MAX));
+    write_varint(bytes, i64::try_from(content.len()).unwrap_or(i64::MAX));
     bytes.extend_from_slice(content);
 }
 
@@ -190,10 +194,10 @@ fn read_value(rest: &mut &[u8]) -> Option<Value> {
     let [tag] = *take_array(rest)?;
     match tag {
         NULL => Some(Value::Null),
-        INTEGER => Some(Value::Integer(read_number(rest)?)),
+        INTEGER => Some(Value::Integer(read_varint(rest)?)),
         REAL => Some(Value::Real(f64::from_be_bytes(*take_array(rest)?))),
         TEXT | BLOB => {
-            let length = usize::try_from(read_number(rest)?).ok()?;
+            let length = usize::try_from(read_varint(rest)?).ok()?;
             let content = rest.get(..length)?;
             *rest = &rest[length..];
             match tag {
@@ -205,8 +209,8 @@ fn read_value(rest: &mut &[u8]) -> Option<Value> {
     }
 }
 
-/// Seven bits a byte, least significant first; the sign in the lowest bit.
-fn write_number(bytes: &mut Vec<u8>, number: i64) {
+/// Writes a zigzag varint: seven bits a byte, least significant first.
+fn write_varint(bytes: &mut Vec<u8>, number: i64) {
     let mut left = (number << 1 ^ number >> 63).cast_unsigned();
     while left >= 0x80 {
         bytes.push(left.to_le_bytes()[0] | 0x80);
@@ -215,7 +219,7 @@ fn write_number(bytes: &mut Vec<u8>, number: i64) {
     bytes.push(left.to_le_bytes()[0]);
 }
 
-fn read_number(rest: &mut &[u8]) -> Option<i64> {
+fn read_varint(rest: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let [byte] = *take_array(rest)?;
@@ -228,9 +232,9 @@ fn read_number(rest: &mut &[u8]) -> Option<i64> {
 }
 
 fn take_array<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-    let (taken, behind) = rest.split_first_chunk()?;
-    *rest = behind;
-    Some(taken)
+    let (array, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(array)
 }
 
 #[cfg(test)]
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_as_it_was() {
+    fn encoded_turns_decode_to_the_same_columns() {
         let bodies = [
             Value::Text("words 🌸".to_owned()),
             Value::Text(String::new()),
@@ -264,27 +268,27 @@ mod tests {
             Value::Null,
         ];
         let turns: Vec<RawTurn> = (0..).zip(bodies).map(|(at, body)| turn(at, body)).collect();
-        let data = seal(&turns).unwrap();
-        assert_eq!(open(0, 6, &data).unwrap(), turns);
+        let data = encode(&turns).unwrap();
+        assert_eq!(decode(0, 6, &data).unwrap(), turns);
     }
 
     #[test]
-    fn a_damaged_chunk_is_found_wherever_it_is_damaged() {
+    fn a_flipped_bit_or_a_truncated_chunk_never_decodes_to_other_turns() {
         let turns: Vec<RawTurn> =
             (0..20).map(|at| turn(at, Value::Text("word ".repeat(9)))).collect();
-        let data = seal(&turns).unwrap();
+        let data = encode(&turns).unwrap();
         for at in 0..data.len() {
             for bit in 0..8 {
                 let mut bad = data.clone();
                 bad[at] ^= 1 << bit;
-                // A bit of the frame's header may say the same in another way; never another thing.
-                if let Ok(opened) = open(0, 20, &bad) {
-                    assert_eq!(opened, turns, "byte {at}, bit {bit}");
+                // Some header bits have no effect on the content; none may change it.
+                if let Ok(decoded) = decode(0, 20, &bad) {
+                    assert_eq!(decoded, turns, "byte {at}, bit {bit}");
                 }
             }
-            assert!(open(0, 20, &data[..at]).is_err(), "cut at {at}");
+            assert!(decode(0, 20, &data[..at]).is_err(), "cut at {at}");
         }
-        assert!(open(0, 19, &data).is_err());
-        assert!(open(0, 21, &data).is_err());
+        assert!(decode(0, 19, &data).is_err());
+        assert!(decode(0, 21, &data).is_err());
     }
 }

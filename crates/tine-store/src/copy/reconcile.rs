@@ -1,10 +1,13 @@
-//! Making two stores equal where records may change, and finding them equal where they may not.
+//! Making the mutable records of two stores equal, and checking that the immutable ones are.
 
 use std::collections::BTreeSet;
 
 use tine_core::{BranchId, ProjectId, SourceId};
 
-use super::{BATCH_BYTES, Copied, OPERATIONS, Target, known, look, size, write};
+use super::{
+    BATCH_BYTES, CopyProgress, OPERATIONS_PAGE, TargetConversation, content_bytes,
+    find_conversation, read, write,
+};
 use crate::families::{Family, Record, RecordKey, RecordQuery};
 use crate::records::{
     Bookmark, Branch, Content, Conversation, Detail, Hidden, Operation, Project, Segment,
@@ -13,19 +16,20 @@ use crate::records::{
 use crate::traits::{Read, Store, Write};
 use crate::{Result, StoreError};
 
-/// Conversations listed at once, and records of families compared at once.
+/// The number of conversations or records in a page.
 const PAGE: usize = 1_000;
 
-/// Turns compared at once.
-const TURNS: u32 = 1_024;
+/// The number of turns in a page.
+const TURNS_PAGE: u32 = 1_024;
 
-pub(super) fn level(
+/// Reconciles every project of the source.
+pub(super) fn reconcile(
     from: &dyn Store,
     to: &dyn Store,
-    done: &mut Copied,
-    tell: &mut dyn FnMut(&Copied),
+    done: &mut CopyProgress,
+    report: &mut dyn FnMut(&CopyProgress),
 ) -> Result<()> {
-    for project in look(from, |records| records.projects())? {
+    for project in read(from, |records| records.projects())? {
         let made = project.clone();
         write(to, move |records| match records.project(&made.id)? {
             Some(_) => Ok(()),
@@ -33,31 +37,31 @@ pub(super) fn level(
         })?;
         let mut after = None;
         loop {
-            let page = look(from, |records| records.conversations(&project.id, after, PAGE))?;
+            let page = read(from, |records| records.conversations(&project.id, after, PAGE))?;
             let Some(last) = page.last() else { break };
             after = Some(last.key);
             for conversation in page {
-                level_conversation(from, to, &project, conversation)?;
+                reconcile_conversation(from, to, &project, conversation)?;
                 done.conversations += 1;
-                tell(done);
+                report(done);
             }
         }
-        bookmarks(from, to, &project)?;
+        reconcile_bookmarks(from, to, &project)?;
         for family in Family::all() {
-            records(from, to, &project, family, done)?;
-            tell(done);
+            reconcile_family(from, to, &project, family, done)?;
+            report(done);
         }
     }
     Ok(())
 }
 
-fn differs(what: String) -> StoreError {
+fn mismatch(what: String) -> StoreError {
     let why = "it is not the same in both stores; copy to an empty one".to_owned();
     StoreError::Corrupt { record: what, why }
 }
 
-/// What may change of a conversation.
-struct State {
+/// The mutable state of a conversation.
+struct ConversationState {
     conversation: Conversation,
     segments: Vec<SegmentNo>,
     branches: Vec<Branch>,
@@ -65,9 +69,9 @@ struct State {
     hidden: Vec<Hidden>,
 }
 
-fn state(records: &dyn Read, conversation: Conversation) -> Result<State> {
+fn read_state(records: &dyn Read, conversation: Conversation) -> Result<ConversationState> {
     let key = conversation.key;
-    Ok(State {
+    Ok(ConversationState {
         segments: records.segments(key)?.iter().map(|extent| extent.segment.no).collect(),
         branches: records.branches(key)?,
         splits: records.splits(key)?,
@@ -76,30 +80,35 @@ fn state(records: &dyn Read, conversation: Conversation) -> Result<State> {
     })
 }
 
-fn level_conversation(
+fn reconcile_conversation(
     from: &dyn Store,
     to: &dyn Store,
     project: &Project,
     conversation: Conversation,
 ) -> Result<()> {
-    level_turns(from, to, project, &conversation)?;
-    level_log(from, to, project, &conversation)?;
-    let own = look(from, |records| state(records, conversation.clone()))?;
+    reconcile_turns(from, to, project, &conversation)?;
+    reconcile_log(from, to, project, &conversation)?;
+    let own = read(from, |records| read_state(records, conversation.clone()))?;
     let owner = project.clone();
     write(to, move |records| {
-        let target = Target::find(records, &owner, &own.conversation, &own.segments)?;
-        set_state(records, &own, &target)
+        let target =
+            TargetConversation::find_or_create(records, &owner, &own.conversation, &own.segments)?;
+        write_state(records, &own, &target)
     })
 }
 
-fn set_state(records: &mut dyn Write, own: &State, target: &Target) -> Result<()> {
+fn write_state(
+    records: &mut dyn Write,
+    own: &ConversationState,
+    target: &TargetConversation,
+) -> Result<()> {
     let key = target.key;
     let wanted = Conversation { key, ..own.conversation.clone() };
     let there = records.conversation_by_key(key)?;
-    let there = there.ok_or_else(|| differs(format!("conversation {}", wanted.id)))?;
-    let fixed = |it: &Conversation| (it.root_hash, it.created_at, it.derived_from.clone());
-    if fixed(&there) != fixed(&wanted) {
-        return Err(differs(format!("conversation {}", wanted.id)));
+    let there = there.ok_or_else(|| mismatch(format!("conversation {}", wanted.id)))?;
+    let immutable = |it: &Conversation| (it.root_hash, it.created_at, it.derived_from.clone());
+    if immutable(&there) != immutable(&wanted) {
+        return Err(mismatch(format!("conversation {}", wanted.id)));
     }
     if there != wanted {
         records.update_conversation(&wanted)?;
@@ -110,16 +119,17 @@ fn set_state(records: &mut dyn Write, own: &State, target: &Target) -> Result<()
         records.delete_branch(key, &branch.id)?;
     }
     for branch in &own.branches {
-        let tip = branch.tip.map(|tip| target.place(tip)).transpose()?;
+        let tip = branch.tip.map(|tip| target.locate(tip)).transpose()?;
         let branch = Branch { conversation: key, tip, ..branch.clone() };
         if !branches.contains(&branch) {
             records.put_branch(&branch)?;
         }
     }
-    let place = |loc: TurnLoc| target.place(loc);
+    let locate = |loc: TurnLoc| target.locate(loc);
     let mut splits = Vec::with_capacity(own.splits.len());
     for split in &own.splits {
-        let (whole, left, right) = (place(split.whole)?, place(split.left)?, place(split.right)?);
+        let (whole, left, right) =
+            (locate(split.whole)?, locate(split.left)?, locate(split.right)?);
         splits.push(Split { conversation: key, whole, left, right, ..*split });
     }
     let there = records.splits(key)?;
@@ -131,8 +141,8 @@ fn set_state(records: &mut dyn Write, own: &State, target: &Target) -> Result<()
     }
     let mut hidden = Vec::with_capacity(own.hidden.len());
     for run in &own.hidden {
-        let segment = place(TurnLoc { segment: run.segment, index: 0 })?.segment;
-        hidden.push(Hidden { conversation: key, segment, root: place(run.root)?, ..*run });
+        let segment = locate(TurnLoc { segment: run.segment, index: 0 })?.segment;
+        hidden.push(Hidden { conversation: key, segment, root: locate(run.root)?, ..*run });
     }
     let there = records.hidden(key)?;
     if there != hidden {
@@ -143,71 +153,73 @@ fn set_state(records: &mut dyn Write, own: &State, target: &Target) -> Result<()
     Ok(())
 }
 
-/// Turns of both sides side by side; those that no operation brought are added.
-fn level_turns(
+/// Compares the turns of a conversation; adds those that no operation lists.
+fn reconcile_turns(
     from: &dyn Store,
     to: &dyn Store,
     project: &Project,
     conversation: &Conversation,
 ) -> Result<()> {
-    let own = look(from, |records| records.segments(conversation.key))?;
+    let own = read(from, |records| records.segments(conversation.key))?;
     let nos: Vec<SegmentNo> = own.iter().map(|extent| extent.segment.no).collect();
     for (nth, extent) in own.iter().enumerate() {
         let mut next = 0;
         while next < extent.turns {
-            let last = (next + TURNS - 1).min(extent.turns - 1);
-            let turns = look(from, |records| some_turns(records, extent.segment.no, next, last))?;
+            let last = (next + TURNS_PAGE - 1).min(extent.turns - 1);
+            let turns = read(from, |records| turn_page(records, extent.segment.no, next, last))?;
             let Some(first) = turns.first().map(|turn| turn.loc.index) else {
-                return Err(differs(format!("segment {}", extent.segment.no.0)));
+                return Err(mismatch(format!("segment {}", extent.segment.no.0)));
             };
             next = first + turns.len() as u32;
-            let there = look(to, |records| {
-                let Some(target) = known(records, &project.id, &conversation.id)? else {
+            let there = read(to, |records| {
+                let Some(target) = find_conversation(records, &project.id, &conversation.id)?
+                else {
                     return Ok(Vec::new());
                 };
                 match records.segments(target.key)?.get(nth) {
-                    Some(extent) => some_turns(records, extent.segment.no, first, last),
+                    Some(extent) => turn_page(records, extent.segment.no, first, last),
                     None => Ok(Vec::new()),
                 }
             })?;
-            let unlike = differences(&turns, &there)?;
-            if unlike.is_empty() {
+            let differing = differences(&turns, &there)?;
+            if differing.is_empty() {
                 continue;
             }
             let (owner, record) = (project.clone(), conversation.clone());
             let (segment, nos) = (extent.segment, nos.clone());
             write(to, move |records| {
-                let mut target = Target::find(records, &owner, &record, &nos)?;
-                unlike
-                    .iter()
-                    .try_for_each(|unlike| set_turn(records, &mut target, &segment, unlike))
+                let mut target =
+                    TargetConversation::find_or_create(records, &owner, &record, &nos)?;
+                differing.iter().try_for_each(|difference| {
+                    write_turn(records, &mut target, &segment, difference)
+                })
             })?;
         }
     }
     Ok(())
 }
 
-/// Turns from one index to another, as far as one batch goes; at least one, if there is any.
-fn some_turns(records: &dyn Read, segment: SegmentNo, from: u32, to: u32) -> Result<Vec<Turn>> {
+/// Reads turns up to the size of a batch; at least one, if there is any.
+fn turn_page(records: &dyn Read, segment: SegmentNo, from: u32, to: u32) -> Result<Vec<Turn>> {
     let (mut turns, mut bytes) = (Vec::new(), 0);
     records.turns(segment, from, to, &mut |turn| {
-        bytes += size(&turn);
+        bytes += content_bytes(&turn);
         turns.push(turn);
         Ok(bytes < BATCH_BYTES)
     })?;
     Ok(turns)
 }
 
-enum Unlike {
+enum TurnDifference {
     Missing(Turn),
     Changed(Turn),
 }
 
-fn differences(own: &[Turn], there: &[Turn]) -> Result<Vec<Unlike>> {
-    let mut unlike = Vec::new();
-    for (nth, turn) in own.iter().enumerate() {
-        let Some(copy) = there.get(nth) else {
-            unlike.push(Unlike::Missing(turn.clone()));
+fn differences(source: &[Turn], target: &[Turn]) -> Result<Vec<TurnDifference>> {
+    let mut differing = Vec::new();
+    for (nth, turn) in source.iter().enumerate() {
+        let Some(copy) = target.get(nth) else {
+            differing.push(TurnDifference::Missing(turn.clone()));
             continue;
         };
         let copy = Turn { loc: turn.loc, ..copy.clone() };
@@ -217,27 +229,27 @@ fn differences(own: &[Turn], there: &[Turn]) -> Result<Vec<Unlike>> {
         let erased = matches!(turn.content, Content::Purged(_));
         let content = if erased { turn.content.clone() } else { copy.content.clone() };
         if (Turn { metadata: turn.metadata.clone(), content, ..copy }) != *turn {
-            return Err(differs(format!("turn {}", turn.id)));
+            return Err(mismatch(format!("turn {}", turn.id)));
         }
-        unlike.push(Unlike::Changed(turn.clone()));
+        differing.push(TurnDifference::Changed(turn.clone()));
     }
-    Ok(unlike)
+    Ok(differing)
 }
 
-fn set_turn(
+fn write_turn(
     records: &mut dyn Write,
-    target: &mut Target,
+    target: &mut TargetConversation,
     segment: &Segment,
-    unlike: &Unlike,
+    difference: &TurnDifference,
 ) -> Result<()> {
-    match unlike {
-        Unlike::Missing(turn) => {
-            let there = target.places.contains_key(&turn.loc.segment)
-                && records.turn(target.place(turn.loc)?)?.is_some();
-            if there { Ok(()) } else { target.add(records, turn, segment) }
+    match difference {
+        TurnDifference::Missing(turn) => {
+            let there = target.segments.contains_key(&turn.loc.segment)
+                && records.turn(target.locate(turn.loc)?)?.is_some();
+            if there { Ok(()) } else { target.insert_turn(records, turn, segment) }
         }
-        Unlike::Changed(turn) => {
-            let place = target.place(turn.loc)?;
+        TurnDifference::Changed(turn) => {
+            let place = target.locate(turn.loc)?;
             if let Content::Purged(digest) = &turn.content {
                 records.purge_turn(place, digest)?;
             }
@@ -246,8 +258,8 @@ fn set_turn(
     }
 }
 
-/// Logs of both sides side by side.
-fn level_log(
+/// Compares the operations of a conversation.
+fn reconcile_log(
     from: &dyn Store,
     to: &dyn Store,
     project: &Project,
@@ -255,19 +267,19 @@ fn level_log(
 ) -> Result<()> {
     let mut next = 1;
     loop {
-        let own = look(from, |records| some_operations(records, conversation, next))?;
+        let own = read(from, |records| operation_page(records, conversation, next))?;
         if own.is_empty() {
             return Ok(());
         }
-        let there = look(to, |records| {
-            let target = known(records, &project.id, &conversation.id)?;
-            target.map_or(Ok(Vec::new()), |target| some_operations(records, &target, next))
+        let there = read(to, |records| {
+            let target = find_conversation(records, &project.id, &conversation.id)?;
+            target.map_or(Ok(Vec::new()), |target| operation_page(records, &target, next))
         })?;
         next += own.len() as u64;
         let mut changed = Vec::new();
         for (nth, operation) in own.iter().enumerate() {
-            let told = || format!("operation {} of {}", operation.seq, conversation.id);
-            // What came after the log was followed comes with the next copy.
+            let name = || format!("operation {} of {}", operation.seq, conversation.id);
+            // Operations that were added after the replay are left to the next copy.
             let Some(copy) = there.get(nth) else { return Ok(()) };
             let copy = Operation { conversation: operation.conversation, ..copy.clone() };
             if copy == *operation {
@@ -276,7 +288,7 @@ fn level_log(
             let erased = matches!(operation.detail, Detail::Purged(_));
             let detail = if erased { operation.detail.clone() } else { copy.detail.clone() };
             if (Operation { undone: operation.undone, detail, ..copy }) != *operation {
-                return Err(differs(told()));
+                return Err(mismatch(name()));
             }
             changed.push((operation.seq, operation.undone, erased));
         }
@@ -285,8 +297,8 @@ fn level_log(
         }
         let (owner, id) = (project.id.clone(), conversation.id.clone());
         write(to, move |records| {
-            let target = known(&*records, &owner, &id)?;
-            let key = target.ok_or_else(|| differs(format!("conversation {id}")))?.key;
+            let target = find_conversation(&*records, &owner, &id)?;
+            let key = target.ok_or_else(|| mismatch(format!("conversation {id}")))?.key;
             for (seq, undone, erased) in &changed {
                 records.set_undone(key, *seq, *undone)?;
                 if *erased {
@@ -298,7 +310,7 @@ fn level_log(
     }
 }
 
-fn some_operations(
+fn operation_page(
     records: &dyn Read,
     conversation: &Conversation,
     from: u64,
@@ -306,21 +318,21 @@ fn some_operations(
     let mut operations = Vec::new();
     records.operations(conversation.key, from, u64::MAX, &mut |operation| {
         operations.push(operation);
-        Ok(operations.len() < OPERATIONS)
+        Ok(operations.len() < OPERATIONS_PAGE)
     })?;
     Ok(operations)
 }
 
-fn bookmarks(from: &dyn Store, to: &dyn Store, project: &Project) -> Result<()> {
+fn reconcile_bookmarks(from: &dyn Store, to: &dyn Store, project: &Project) -> Result<()> {
     let all =
-        |store: &dyn Store| look(store, |records| records.bookmarks(&project.id, None, usize::MAX));
+        |store: &dyn Store| read(store, |records| records.bookmarks(&project.id, None, usize::MAX));
     let mut wanted = Vec::new();
     for bookmark in all(from)? {
-        let owner = look(from, |records| {
+        let owner = read(from, |records| {
             let conversation = records.conversation_by_key(bookmark.conversation)?;
             let conversation =
-                conversation.ok_or_else(|| differs(format!("bookmark {}", bookmark.name)))?;
-            state(records, conversation)
+                conversation.ok_or_else(|| mismatch(format!("bookmark {}", bookmark.name)))?;
+            read_state(records, conversation)
         })?;
         wanted.push((bookmark, owner));
     }
@@ -328,8 +340,13 @@ fn bookmarks(from: &dyn Store, to: &dyn Store, project: &Project) -> Result<()> 
     let owner = project.clone();
     write(to, move |records| {
         for (bookmark, own) in &wanted {
-            let target = Target::find(records, &owner, &own.conversation, &own.segments)?;
-            let (conversation, turn) = (target.key, target.place(bookmark.turn)?);
+            let target = TargetConversation::find_or_create(
+                records,
+                &owner,
+                &own.conversation,
+                &own.segments,
+            )?;
+            let (conversation, turn) = (target.key, target.locate(bookmark.turn)?);
             let bookmark = Bookmark { conversation, turn, ..bookmark.clone() };
             if !there.contains(&bookmark) {
                 records.put_bookmark(&bookmark)?;
@@ -344,35 +361,36 @@ fn bookmarks(from: &dyn Store, to: &dyn Store, project: &Project) -> Result<()> 
     })
 }
 
-/// Makes one family equal, page by page; sources with their bytes. The target keeps its indexes.
-fn records(
+/// Makes one family equal, page by page; sources with their bytes. The target maintains its own
+/// indexes.
+fn reconcile_family(
     from: &dyn Store,
     to: &dyn Store,
     project: &Project,
     family: Family,
-    done: &mut Copied,
+    done: &mut CopyProgress,
 ) -> Result<()> {
     let mut query = RecordQuery::all(family);
     loop {
-        let own = look(from, |records| records.records(&project.id, &query, PAGE))?;
-        // Up to where the source's page ends, or to the end.
+        let own = read(from, |records| records.records(&project.id, &query, PAGE))?;
+        // The target's page ends at the same key as the source's.
         let last = (own.len() == PAGE).then(|| own.last().map(|it| it.key().clone())).flatten();
         let same = match &last {
             Some(last) => query.clone().through(last),
             None => query.clone(),
         };
-        let there = look(to, |records| records.records(&project.id, &same, usize::MAX))?;
+        let there = read(to, |records| records.records(&project.id, &same, usize::MAX))?;
         if family == Family::Source {
             for record in &own {
                 if let RecordKey::Source(id) = record.key() {
-                    pieces(from, to, project, *id)?;
+                    reconcile_pieces(from, to, project, *id)?;
                 }
             }
         }
         done.entries += own.len() as u64;
         if own != there {
             let owner = project.id.clone();
-            write(to, move |records| set_records(records, &owner, &own, &there))?;
+            write(to, move |records| write_records(records, &owner, &own, &there))?;
         }
         match last {
             Some(last) => query = query.after(&last),
@@ -381,7 +399,7 @@ fn records(
     }
 }
 
-fn set_records(
+fn write_records(
     records: &mut dyn Write,
     project: &ProjectId,
     own: &[Record],
@@ -398,10 +416,15 @@ fn set_records(
     Ok(())
 }
 
-fn pieces(from: &dyn Store, to: &dyn Store, project: &Project, source: SourceId) -> Result<()> {
+fn reconcile_pieces(
+    from: &dyn Store,
+    to: &dyn Store,
+    project: &Project,
+    source: SourceId,
+) -> Result<()> {
     let mut nth = 0;
     loop {
-        let piece = |store| look(store, |records| records.piece(&project.id, &source, nth));
+        let piece = |store| read(store, |records| records.piece(&project.id, &source, nth));
         let (own, there) = (piece(from)?, piece(to)?);
         let owner = project.id.clone();
         match (own, there) {
@@ -410,7 +433,7 @@ fn pieces(from: &dyn Store, to: &dyn Store, project: &Project, source: SourceId)
             (Some(own), None) => {
                 write(to, move |records| records.insert_piece(&owner, &source, nth, &own))?;
             }
-            // Erased since, or interrupted in the middle: start again.
+            // Erased since, or interrupted in the middle: start over.
             _ => {
                 write(to, move |records| records.delete_pieces(&owner, &source))?;
                 nth = 0;

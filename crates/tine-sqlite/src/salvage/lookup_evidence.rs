@@ -1,8 +1,9 @@
-//! What look-up tables still know about rows that are gone.
+//! What look-up tables still say about lost rows.
 //!
-//! A log that has lost its last entries, or a line that has lost its last turns, looks whole by
-//! itself. The look-up tables lie on other pages and may remember. They are believed only about
-//! tables that are known to have lost rows: they can be what is damaged, too.
+//! A log that has lost its last operations, or a segment that has lost its last turns, looks
+//! complete by itself. The look-up tables lie on other pages and may still list what is missing.
+//! They count as evidence only for tables that are known to be broken, since they may be damaged
+//! themselves.
 
 use crate::error::StoreErr as _;
 use std::collections::BTreeSet;
@@ -12,29 +13,29 @@ use rusqlite::{Connection, params_from_iter};
 
 use tine_store::{ConversationKey, LostRecord, Result};
 
-/// How much of a turn's id there is: its beginning, or all of it up to format 3. What is longer or
-/// shorter comes from another table, or is damaged.
+/// The lengths of a turn's id in the look-up table: a prefix, or up to format 3 the whole id. Any
+/// other length is damage, or a row of another table.
 const ID_BYTES: [usize; 2] = [8, 16];
 
 pub(super) fn prepare(connection: &Connection) -> Result<()> {
     connection
         .execute_batch(
-            "CREATE TEMP TABLE heard_operation (conversation, seq, operation);
-         CREATE TEMP TABLE heard_turn (id, place);",
+            "CREATE TEMP TABLE indexed_operation (conversation, seq, operation);
+         CREATE TEMP TABLE indexed_turn (id, place);",
         )
         .store_err()?;
     Ok(())
 }
 
-/// Tables whose rows leave no gap, and of which not every log tells.
-const WITHOUT_WITNESS: [&str; 3] = ["bookmark", "hidden", "split"];
+/// Tables for which there is no evidence of lost rows.
+const TABLES_WITHOUT_EVIDENCE: [&str; 3] = ["bookmark", "hidden", "split"];
 
-/// Keeps what a row of a look-up table says.
-pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Result<()> {
+/// Records a row of a look-up table.
+pub(super) fn record_entry(connection: &Connection, table: &str, row: &[Value]) -> Result<()> {
     let sql = match (table, row) {
-        ("operation_seq", _) => "INSERT INTO heard_operation VALUES (?, ?, ?)",
+        ("operation_seq", _) => "INSERT INTO indexed_operation VALUES (?, ?, ?)",
         ("turn_id", [Value::Blob(id), _]) if ID_BYTES.contains(&id.len()) => {
-            "INSERT INTO heard_turn VALUES (?, ?)"
+            "INSERT INTO indexed_turn VALUES (?, ?)"
         }
         _ => return Ok(()),
     };
@@ -42,16 +43,19 @@ pub(super) fn hear(connection: &Connection, table: &str, row: &[Value]) -> Resul
     Ok(())
 }
 
-/// Records of broken tables that were heard of and are not there.
-pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result<Vec<LostRecord>> {
+/// Returns the records of broken tables that a look-up table lists and that were not found.
+pub(super) fn lost_records(
+    connection: &Connection,
+    broken: &BTreeSet<String>,
+) -> Result<Vec<LostRecord>> {
     let mut lost = Vec::new();
     if broken.contains("operation") || broken.contains("fresh") {
         let mut statement = connection
             .prepare(
-                "SELECT heard.conversation, heard.seq FROM heard_operation AS heard \
+                "SELECT entry.conversation, entry.seq FROM indexed_operation AS entry \
              WHERE NOT EXISTS (SELECT 1 FROM operation_seq AS found \
-                               WHERE found.conversation = heard.conversation \
-                               AND found.seq = heard.seq) \
+                               WHERE found.conversation = entry.conversation \
+                               AND found.seq = entry.seq) \
              ORDER BY 1, 2",
             )
             .store_err()?;
@@ -61,29 +65,29 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
             let record = format!("operation {}", row.get::<_, i64>(1).store_err()?);
             lost.push(LostRecord { conversation, record });
         }
-        // The newest operations are not in the look-up tables yet; their numbers are one after
-        // the other, and what is missing at the very end leaves no gap.
-        let known = lost.len();
+        // Pending operations are in no look-up table. Their numbers are consecutive, so a gap counts
+        // as loss; operations missing at the end leave no gap.
+        let listed = lost.len();
         let highest = "SELECT max(ifnull((SELECT max(no) FROM operation), 0), \
-                       ifnull((SELECT max(operation) FROM heard_operation), 0)) \
+                       ifnull((SELECT max(operation) FROM indexed_operation), 0)) \
                        - (SELECT count(*) FROM operation)";
         let missing: i64 = connection.query_row(highest, [], |row| row.get(0)).store_err()?;
-        let unknown = usize::try_from(missing).unwrap_or(0).saturating_sub(known);
-        let record = match unknown {
+        let unlisted = usize::try_from(missing).unwrap_or(0).saturating_sub(listed);
+        let record = match unlisted {
             0 => "operations at the end of a log, if there were any on a damaged page".to_owned(),
-            unknown => format!("{unknown} operations"),
+            unlisted => format!("{unlisted} operations"),
         };
         lost.push(LostRecord { conversation: None, record });
     }
     if ["turn", "fresh", "chunk", "segment"].iter().any(|table| broken.contains(*table)) {
         let mut statement = connection
             .prepare(
-                "SELECT segment.conversation, heard.id FROM heard_turn AS heard \
-             LEFT JOIN segment ON segment.no = heard.place >> 20 \
-             WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.place = heard.place) \
-             AND NOT EXISTS (SELECT 1 FROM chunk WHERE heard.place >= chunk.first \
-                             AND heard.place < chunk.first + chunk.turns) \
-             ORDER BY heard.place",
+                "SELECT segment.conversation, entry.id FROM indexed_turn AS entry \
+             LEFT JOIN segment ON segment.no = entry.place >> 20 \
+             WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.place = entry.place) \
+             AND NOT EXISTS (SELECT 1 FROM chunk WHERE entry.place >= chunk.first \
+                             AND entry.place < chunk.first + chunk.turns) \
+             ORDER BY entry.place",
             )
             .store_err()?;
         let mut rows = statement.query([]).store_err()?;
@@ -91,19 +95,19 @@ pub(super) fn lost(connection: &Connection, broken: &BTreeSet<String>) -> Result
             let conversation = row.get::<_, Option<i64>>(0).store_err()?.map(ConversationKey);
             lost.push(LostRecord {
                 conversation,
-                record: turn_named(&row.get::<_, Vec<u8>>(1).store_err()?),
+                record: describe_turn(&row.get::<_, Vec<u8>>(1).store_err()?),
             });
         }
     }
-    for table in WITHOUT_WITNESS.into_iter().filter(|table| broken.contains(*table)) {
+    for table in TABLES_WITHOUT_EVIDENCE.into_iter().filter(|table| broken.contains(*table)) {
         let record = format!("records of the table {table}, if there were any on a damaged page");
         lost.push(LostRecord { conversation: None, record });
     }
     Ok(lost)
 }
 
-/// A turn by its id, or by as much of it as is known.
-fn turn_named(id: &[u8]) -> String {
+/// Names a turn by its id, or by the known prefix of it.
+fn describe_turn(id: &[u8]) -> String {
     let mut whole = [0; 16];
     let known = id.len().min(whole.len());
     whole[..known].copy_from_slice(&id[..known]);

@@ -1,15 +1,15 @@
-//! Connections that are encrypted, and servers that are not the right ones.
+//! Encrypted connections, and servers that are not trusted.
 
 use tine_core::Kind;
-use tine_postgres::{Address, PostgresStore};
+use tine_postgres::{PostgresAddress, PostgresStore};
 use tine_store::OpenMode;
 use tine_testkit::database::Encrypted;
 use tokio_postgres::NoTls;
 
-/// Opens a store, and answers how many of its connections are encrypted.
+/// Opens a store and returns how many of its connections are encrypted.
 fn open(server: &Encrypted, host: &str, parameters: &str) -> Result<i64, tine_store::StoreError> {
     let address = server.address().replace("127.0.0.1", host);
-    let address = Address::parse(&format!("{address}?{parameters}"))?;
+    let address = PostgresAddress::parse(&format!("{address}?{parameters}"))?;
     let _store = PostgresStore::open(&address, OpenMode::Create)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     Ok(runtime.block_on(async {
@@ -22,7 +22,7 @@ fn open(server: &Encrypted, host: &str, parameters: &str) -> Result<i64, tine_st
 }
 
 #[test]
-fn connections_are_encrypted_and_a_server_that_is_not_the_right_one_is_refused() {
+fn connections_are_encrypted_and_an_untrusted_server_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let [authority, other] = ["authority.pem", "other.pem"].map(|name| folder.path().join(name));
     let server = Encrypted::start(&authority);
@@ -31,9 +31,9 @@ fn connections_are_encrypted_and_a_server_that_is_not_the_right_one_is_refused()
     let encrypted = |host: &str, parameters: &str| open(&server, host, parameters).unwrap() > 0;
 
     assert!(encrypted("localhost", &trusting("verify-full")));
-    assert!(encrypted("127.0.0.1", &trusting("verify-ca")), "whatever it is called");
-    assert!(encrypted("127.0.0.1", "sslmode=require"), "whoever it is");
-    assert!(encrypted("127.0.0.1", ""), "if it can");
+    assert!(encrypted("127.0.0.1", &trusting("verify-ca")), "the host name is not checked");
+    assert!(encrypted("127.0.0.1", "sslmode=require"), "no certificate is checked");
+    assert!(encrypted("127.0.0.1", ""), "encrypted if supported");
     assert!(!encrypted("127.0.0.1", "sslmode=disable"));
 
     let mistrusted = format!("sslmode=verify-full&sslrootcert={}", other.display());
@@ -45,8 +45,8 @@ fn connections_are_encrypted_and_a_server_that_is_not_the_right_one_is_refused()
     ] {
         let refused = open(&server, host, &parameters).unwrap_err();
         assert_eq!(refused.kind(), Kind::Invalid, "{parameters}: {refused}");
-        let told = refused.to_string();
-        assert!(told.contains(why) && told.contains("sslrootcert"), "{parameters}: {told}");
+        let message = refused.to_string();
+        assert!(message.contains(why) && message.contains("sslrootcert"), "{message}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_password_is_bound_to_the_channel_it_is_sent_over() {
     });
     let address = server.address().replace("postgres@", "bound:secret@");
     let open = |address: &str, parameters: &str| {
-        let address = Address::parse(&format!("{address}?{parameters}")).unwrap();
+        let address = PostgresAddress::parse(&format!("{address}?{parameters}")).unwrap();
         PostgresStore::open(&address, OpenMode::Create).map(drop)
     };
     open(&address, "sslmode=require&channel_binding=require").unwrap();
@@ -79,15 +79,15 @@ fn a_password_is_bound_to_the_channel_it_is_sent_over() {
 }
 
 #[test]
-fn a_server_without_encryption_is_refused_where_it_is_asked_for() {
+fn a_server_without_encryption_is_rejected_if_encryption_is_required() {
     let address = format!("{}&sslmode=require", tine_testkit::database::new_store());
-    let refused = PostgresStore::open(&Address::parse(&address).unwrap(), OpenMode::Create);
-    let told = refused.unwrap_err().to_string();
-    assert!(told.contains("does not support TLS"), "{told}");
+    let refused = PostgresStore::open(&PostgresAddress::parse(&address).unwrap(), OpenMode::Create);
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("does not support TLS"), "{message}");
 }
 
 #[test]
-fn certificates_that_cannot_be_read_are_told_with_their_file() {
+fn unreadable_certificates_are_reported_with_their_file() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty.pem");
     std::fs::write(&empty, "nothing\n").unwrap();
@@ -97,8 +97,8 @@ fn certificates_that_cannot_be_read_are_told_with_their_file() {
         (format!("sslrootcert={}", empty.display()), "no certificate"),
         ("sslrootcert=%FF".to_owned(), "UTF-8"),
     ] {
-        let wrong = Address::parse(&format!("postgres://me@localhost/db?{parameters}"));
-        let told = wrong.unwrap_err().to_string();
-        assert!(told.contains(why), "{parameters}: {told}");
+        let wrong = PostgresAddress::parse(&format!("postgres://me@localhost/db?{parameters}"));
+        let message = wrong.unwrap_err().to_string();
+        assert!(message.contains(why), "{parameters}: {message}");
     }
 }

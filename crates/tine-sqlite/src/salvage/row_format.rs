@@ -1,4 +1,4 @@
-//! Rows as SQLite stores them, and whether they are rows of a table.
+//! SQLite's record format, and matching records against table schemas.
 
 use crate::error::StoreErr as _;
 use rusqlite::Connection;
@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 
 use tine_store::Result;
 
-/// Reads a number of one to nine bytes; the number and its length.
+/// Reads a varint; returns the number and its length.
 pub(super) fn varint(bytes: &[u8]) -> Option<(i64, usize)> {
     let mut value: u64 = 0;
     for (at, byte) in bytes.iter().take(9).enumerate() {
@@ -22,7 +22,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(i64, usize)> {
     None
 }
 
-/// The values of a record; `None` if the bytes are not one record, or its text is not UTF-8.
+/// Decodes the values of a record; `None` if the bytes are not exactly one valid record.
 pub(super) fn decode(payload: &[u8]) -> Option<Vec<Value>> {
     let (header, mut at) = varint(payload)?;
     let header = usize::try_from(header).ok()?;
@@ -65,32 +65,32 @@ fn value(serial: i64, body: &mut &[u8]) -> Option<Value> {
     })
 }
 
-/// Columns of a fresh row in a store of format 1: those of a turn, which are still the first.
+/// The number of columns of the table `fresh` in format 1; they are still its first columns.
 const FRESH_IN_FORMAT_1: usize = 12;
 
-/// One column, as its table declares it.
+/// A column as declared.
 #[derive(Debug)]
-struct Column {
+struct ColumnSchema {
     name: String,
     declared: String,
     required: bool,
 }
 
-/// A table of the store and what its rows look like.
+/// The schema of a table.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct TableSchema {
     pub(super) table: String,
-    /// Columns in the order in which a record holds them.
-    columns: Vec<Column>,
-    /// The column that is the row's own number and is not in the record.
-    pub(super) number: Option<usize>,
-    /// Whether rows are entries of a tree of keys, without a number.
-    pub(super) keyed: bool,
+    /// Columns in the order of the record.
+    columns: Vec<ColumnSchema>,
+    /// The column that aliases the row id and is stored as NULL in the record.
+    pub(super) rowid_column: Option<usize>,
+    /// Whether the table is declared WITHOUT ROWID.
+    pub(super) without_rowid: bool,
 }
 
-impl Shape {
-    /// The shapes of all tables of a database.
-    pub(super) fn all(connection: &Connection) -> Result<Vec<Shape>> {
+impl TableSchema {
+    /// Reads the schemas of all tables of a database.
+    pub(super) fn read_all(connection: &Connection) -> Result<Vec<TableSchema>> {
         let mut statement = connection
             .prepare(
                 "SELECT name, wr FROM pragma_table_list \
@@ -102,60 +102,64 @@ impl Shape {
             .store_err()?
             .collect::<rusqlite::Result<_>>()
             .store_err()?;
-        tables.into_iter().map(|(table, keyed)| Shape::of(connection, table, keyed)).collect()
+        tables
+            .into_iter()
+            .map(|(table, without_rowid)| TableSchema::read(connection, table, without_rowid))
+            .collect()
     }
 
-    fn of(connection: &Connection, table: String, keyed: bool) -> Result<Shape> {
+    fn read(connection: &Connection, table: String, without_rowid: bool) -> Result<TableSchema> {
         let mut statement = connection
             .prepare("SELECT name, type, \"notnull\", pk FROM pragma_table_info(?1)")
             .store_err()?;
-        let mut columns: Vec<(i64, Column)> = statement
+        let mut columns: Vec<(i64, ColumnSchema)> = statement
             .query_map([&table], |row| {
                 let (name, declared, required) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok((row.get(3)?, Column { name, declared, required }))
+                Ok((row.get(3)?, ColumnSchema { name, declared, required }))
             })
             .store_err()?
             .collect::<rusqlite::Result<_>>()
             .store_err()?;
-        let mut number = None;
-        if keyed {
-            // The key comes first, then everything else as declared.
+        let mut rowid_column = None;
+        if without_rowid {
+            // The key columns come first, then the others as declared.
             columns.sort_by_key(|(key, _)| if *key == 0 { i64::MAX } else { *key });
         } else {
-            number = columns.iter().position(|(key, it)| *key == 1 && it.declared == "INTEGER");
+            rowid_column =
+                columns.iter().position(|(key, it)| *key == 1 && it.declared == "INTEGER");
         }
         let columns = columns.into_iter().map(|(_, column)| column).collect();
-        Ok(Shape { table, columns, number, keyed })
+        Ok(TableSchema { table, columns, rowid_column, without_rowid })
     }
 
-    /// A row of this table from a record, if it can be one.
-    pub(super) fn row(&self, number: i64, mut values: Vec<Value>) -> Option<Vec<Value>> {
+    /// Converts a record into a row, if it matches the schema.
+    pub(super) fn row(&self, rowid: i64, mut values: Vec<Value>) -> Option<Vec<Value>> {
         if self.table == "fresh" && values.len() == FRESH_IN_FORMAT_1 {
             values.resize(self.columns.len(), Value::Null);
         }
         if values.len() != self.columns.len() {
             return None;
         }
-        if let Some(at) = self.number {
+        if let Some(at) = self.rowid_column {
             if values[at] != Value::Null {
                 return None;
             }
-            values[at] = Value::Integer(number);
+            values[at] = Value::Integer(rowid);
         }
-        let fits = self.columns.iter().zip(&values).all(|(column, value)| match value {
+        let matches = self.columns.iter().zip(&values).all(|(column, value)| match value {
             Value::Null => !column.required,
             Value::Integer(_) => matches!(column.declared.as_str(), "INTEGER" | "ANY"),
             Value::Real(_) => matches!(column.declared.as_str(), "REAL" | "ANY"),
             Value::Text(_) => matches!(column.declared.as_str(), "TEXT" | "ANY"),
             Value::Blob(_) => matches!(column.declared.as_str(), "BLOB" | "ANY"),
         });
-        fits.then_some(values)
+        matches.then_some(values)
     }
 
-    /// The statement that adds a row.
+    /// Returns the statement that inserts a row.
     pub(super) fn insert(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
-        let places = vec!["?"; names.len()].join(", ");
-        format!("INSERT INTO {} ({}) VALUES ({places})", self.table, names.join(", "))
+        let parameters = vec!["?"; names.len()].join(", ");
+        format!("INSERT INTO {} ({}) VALUES ({parameters})", self.table, names.join(", "))
     }
 }
