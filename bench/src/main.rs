@@ -83,7 +83,7 @@ fn main() -> Result<(), Error> {
         arguments.get(at + 1).map(String::as_str)
     };
     if let Some(row) = word("--peer") {
-        let asked = peer::Asked {
+        let options = peer::PeerOptions {
             row,
             conversation: word("--conversation").unwrap_or_default(),
             word: word("--word").unwrap_or_default(),
@@ -94,7 +94,7 @@ fn main() -> Result<(), Error> {
             samples: number("--samples")?.unwrap_or(100),
             seconds: Duration::try_from_secs_f64(word("--seconds").unwrap_or("2").parse()?)?,
         };
-        return peer::measure(&folder, &asked);
+        return peer::measure(&folder, &options);
     }
     if let Some(writers) = number("--writers")? {
         let seconds = Duration::from_secs(u64::try_from(number("--seconds")?.unwrap_or(10))?);

@@ -25,7 +25,7 @@ const POOL: usize = 1_024;
 const FEWEST: usize = 3;
 
 /// What is asked for on the command line.
-pub(crate) struct Asked<'a> {
+pub(crate) struct PeerOptions<'a> {
     pub(crate) row: &'a str,
     pub(crate) conversation: &'a str,
     pub(crate) word: &'a str,
@@ -78,18 +78,18 @@ impl Messages {
     }
 }
 
-pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
+pub(crate) fn measure(store: &Path, options: &PeerOptions<'_>) -> Result<(), Error> {
     let messages = Messages::new()?;
     let call = Call::by("bench");
-    match asked.row {
+    match options.row {
         "clients" => {
-            println!("{:?}", clients(store, asked, &messages)?);
+            println!("{:?}", clients(store, options, &messages)?);
             return Ok(());
         }
         "open" => {
-            let seconds = sample(asked, |_| {
+            let seconds = sample(options, |_| {
                 let engine = Engine::new(SqliteStore::open(store)?);
-                let id = ConversationId::new(asked.conversation, &Limits::default())?;
+                let id = ConversationId::new(options.conversation, &Limits::default())?;
                 engine.path(
                     &call,
                     PathQuery { selection: Selection::Last(1), ..PathQuery::of(id) },
@@ -102,19 +102,19 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
         _ => {}
     }
     let engine = Engine::new(SqliteStore::open(store)?);
-    let id = ConversationId::new(asked.conversation, &Limits::default())?;
+    let id = ConversationId::new(options.conversation, &Limits::default())?;
     let turn_at = |back: usize| -> Result<TurnId, Error> {
         let turn = Reference::parse(&format!("main~{back}"))?;
         Ok(engine.turn(&call, TurnRef::within(id.clone(), turn))?.id)
     };
-    let seconds = match asked.row {
-        "append" => sample(asked, |number| {
+    let seconds = match options.row {
+        "append" => sample(options, |number| {
             engine.append(&call, Append::to(id.clone(), vec![messages.of(number)]))?;
             Ok(())
         })?,
         "fork" => {
-            let turn = turn_at(asked.back)?;
-            sample(asked, |number| {
+            let turn = turn_at(options.back)?;
+            sample(options, |number| {
                 let name = Some(Name::new(format!("f-{number}"), &Limits::default())?);
                 let point = ForkPoint::At(Reference::from(turn));
                 engine.fork(&call, Fork { conversation: None, point, name })?;
@@ -122,10 +122,11 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
             })?
         }
         "edit" => {
-            let turns: Vec<TurnId> =
-                (0..asked.samples).map(|n| turn_at(asked.back + n)).collect::<Result<_, _>>()?;
-            sample(asked, |number| {
-                let turn = turns[number - asked.first];
+            let turns: Vec<TurnId> = (0..options.samples)
+                .map(|n| turn_at(options.back + n))
+                .collect::<Result<_, _>>()?;
+            sample(options, |number| {
+                let turn = turns[number - options.first];
                 let turn = TurnRef { conversation: None, turn: Reference::from(turn) };
                 let body = Body::Text(messages.text(number));
                 engine.edit(&call, Edit { turn, body, branch: None, reuse: true })?;
@@ -133,22 +134,22 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
             })?
         }
         "path" | "last" => {
-            let turns = if asked.row == "path" { usize::MAX } else { asked.turns };
-            sample(asked, |_| {
+            let turns = if options.row == "path" { usize::MAX } else { options.turns };
+            sample(options, |_| {
                 crate::pages(&engine, &call, PathQuery::of(id.clone()), turns, |_| {})
             })?
         }
         "around" => {
-            let turn = turn_at(asked.back)?;
-            sample(asked, |_| {
+            let turn = turn_at(options.back)?;
+            sample(options, |_| {
                 let turn = TurnRef { conversation: None, turn: Reference::from(turn) };
-                let (before, after) = (asked.turns / 2, asked.turns - asked.turns / 2 - 1);
+                let (before, after) = (options.turns / 2, options.turns - options.turns / 2 - 1);
                 engine.window(&call, WindowQuery { turn, branch: None, before, after })?;
                 Ok(())
             })?
         }
-        "search" => sample(asked, |_| {
-            engine.search(&call, SearchQuery::of(asked.word))?;
+        "search" => sample(options, |_| {
+            engine.search(&call, SearchQuery::of(options.word))?;
             Ok(())
         })?,
         row => return Err(format!("there is no row {row}").into()),
@@ -159,12 +160,12 @@ pub(crate) fn measure(store: &Path, asked: &Asked<'_>) -> Result<(), Error> {
 
 /// Seconds that each took: so many, or as many as there is time for.
 fn sample(
-    asked: &Asked<'_>,
+    options: &PeerOptions<'_>,
     mut work: impl FnMut(usize) -> Result<(), Error>,
 ) -> Result<Vec<f64>, Error> {
     let (mut seconds, began) = (Vec::new(), Instant::now());
-    for number in asked.first..asked.first + asked.samples {
-        if seconds.len() >= FEWEST && began.elapsed() > asked.seconds {
+    for number in options.first..options.first + options.samples {
+        if seconds.len() >= FEWEST && began.elapsed() > options.seconds {
             break;
         }
         let started = Instant::now();
@@ -175,9 +176,9 @@ fn sample(
 }
 
 /// Appends in a second by clients at once, each to a conversation of its own.
-fn clients(store: &Path, asked: &Asked<'_>, messages: &Messages) -> Result<f64, Error> {
+fn clients(store: &Path, options: &PeerOptions<'_>, messages: &Messages) -> Result<f64, Error> {
     let engine = Arc::new(Engine::new(SqliteStore::open(store)?));
-    let ready = Barrier::new(asked.clients);
+    let ready = Barrier::new(options.clients);
     let done = std::thread::scope(|scope| {
         let start = |client: usize| {
             let (engine, ready) = (Arc::clone(&engine), &ready);
@@ -186,19 +187,19 @@ fn clients(store: &Path, asked: &Asked<'_>, messages: &Messages) -> Result<f64, 
                 let id = conversation(&engine, &call, &format!("c{client}"))
                     .map_err(|error| error.to_string())?;
                 ready.wait();
-                crate::timing::time_for(asked.seconds, |number| {
+                crate::timing::time_for(options.seconds, |number| {
                     engine.append(&call, Append::to(id.clone(), vec![messages.of(number)]))?;
                     Ok(())
                 })
                 .map_err(|error| error.to_string())
             })
         };
-        let threads: Vec<_> = (0..asked.clients).map(start).collect();
+        let threads: Vec<_> = (0..options.clients).map(start).collect();
         let mut done = 0;
         for thread in threads {
             done += thread.join().map_err(|_| "a client panicked")??;
         }
         Ok::<usize, Error>(done)
     })?;
-    Ok(crate::timing::per_second(done, asked.seconds))
+    Ok(crate::timing::per_second(done, options.seconds))
 }

@@ -33,13 +33,13 @@ impl Dice {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The rank of a word by Zipf's law.
+    /// Returns the rank of a word by Zipf's law.
     fn rank(&mut self) -> usize {
         ((WORDS as f64).powf(self.next()) - 1.0) as usize
     }
 }
 
-/// The word of a rank: frequent ones are short.
+/// Returns the word of a rank: frequent ones are short.
 fn word(rank: usize) -> String {
     let syllables = ["ka", "to", "ri", "men", "sol", "ve", "du", "pan", "ist", "or", "le", "gar"];
     let mut text = String::new();

@@ -33,7 +33,7 @@ impl Samples {
         format!("p50 {median:.1?}, p99 {p99:.1?}, {:.0}/s", self.rate())
     }
 
-    /// How many times the other's median this one's is.
+    /// Returns how many times the other's median this one's is.
     pub(crate) fn ratio(&self, other: &Samples) -> String {
         format!("{:.2}×", self.median().as_secs_f64() / other.median().as_secs_f64())
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tine_core::Limits;
 use tine_engine::{Call, Engine, FixedEntropy, ManualClock};
-use tine_import::land::{Landing, Settings};
-use tine_import::{Bounds, Format, detect};
+use tine_import::importer::{ImportSettings, Importer};
+use tine_import::{Bounds, ImportFormat, detect};
 use tine_store::MemoryStore;
 
 /// The file is read as what it seems to be, and as one format more, which its length picks.
@@ -15,7 +15,7 @@ pub fn import(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("input");
     fs::write(&file, data).expect("a file");
-    let formats: Vec<Format> = Format::all().collect();
+    let formats: Vec<ImportFormat> = ImportFormat::all().collect();
     let one = formats[data.len() % formats.len()];
     for format in [None, Some(one)] {
         let now = "2026-06-01T00:00:00Z".parse().expect("a time");
@@ -31,14 +31,14 @@ pub fn import(data: &[u8]) {
 }
 
 /// How many turns were new.
-fn land(engine: &Engine, file: &std::path::Path, format: Option<Format>) -> u64 {
+fn land(engine: &Engine, file: &std::path::Path, format: Option<ImportFormat>) -> u64 {
     let Ok(plan) = detect::plan(&[file.to_owned()], format) else { return 0 };
     let bounds = Bounds { unpacked_bytes: 1 << 20, unpacked_ratio: 10, ..Bounds::default() };
-    let settings = Settings { bounds, ..Settings::default() };
-    let mut landing = Landing::begin(engine, &Call::by("fuzz"), settings).expect("a beginning");
+    let settings = ImportSettings { bounds, ..ImportSettings::default() };
+    let mut importer = Importer::begin(engine, &Call::by("fuzz"), settings).expect("a beginning");
     for job in &plan.jobs {
-        landing.run(job).expect("a bad file is noted, not an error");
+        importer.run(job).expect("a bad file is noted, not an error");
     }
-    landing.finish().expect("an end");
-    landing.summary.turns
+    importer.finish().expect("an end");
+    importer.summary.turns
 }

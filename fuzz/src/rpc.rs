@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tine_acp::{Agent, Model};
+use tine_acp::{Agent, Responder};
 use tine_core::Limits;
 use tine_engine::{Call, Engine, FixedEntropy, ManualClock};
 use tine_store::MemoryStore;
@@ -36,7 +36,7 @@ pub fn rpc(data: &[u8]) {
     let (clock, entropy) = (Arc::new(ManualClock::new(now, 1)), Arc::new(FixedEntropy::new(1)));
     let store = Arc::new(MemoryStore::new());
     let engine = || Engine::with(store.clone(), clock.clone(), entropy.clone(), Limits::default());
-    let agent = Agent::new(engine(), Call::by("fuzz"), Model::Echo);
+    let agent = Agent::new(engine(), Call::by("fuzz"), Responder::Echo);
     let answers = said(&agent, HELLO.as_bytes());
     let session = answers.iter().find_map(|it| it["result"]["sessionId"].as_str());
     let session = session.expect("a session is made");

@@ -6,7 +6,7 @@ use tine_engine::{Delete, DeleteMode, Edit, ForkPoint, MetadataPatch, TurnRef};
 use crate::chance::Chance;
 use crate::request::Request;
 
-/// Where a fork begins: mostly at the turn.
+/// Returns where a fork begins: mostly at the turn.
 pub(crate) fn fork_point(turn: TurnId, chance: &mut Chance) -> ForkPoint {
     match chance.one_in(4) {
         true => ForkPoint::Before(turn.into()),
@@ -24,7 +24,7 @@ pub(crate) fn edit(turn: TurnRef, text: String, chance: &mut Chance) -> Request 
     })
 }
 
-/// A deletion: mostly of the turn alone.
+/// Returns a deletion: mostly of the turn alone.
 pub(crate) fn delete(turn: TurnRef, chance: &mut Chance) -> Request {
     let mode = match chance.one_in(3) {
         true => DeleteMode::Cascade,
@@ -33,7 +33,7 @@ pub(crate) fn delete(turn: TurnRef, chance: &mut Chance) -> Request {
     Request::Delete(Delete { turn, mode, force: false, dry_run: false })
 }
 
-/// A title, a tag and a text beside a turn.
+/// Returns a title, a tag and a text beside a turn.
 pub(crate) fn metadata(
     turn: TurnRef,
     text: impl Fn(&mut Chance) -> String,

@@ -9,12 +9,12 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// The stream of a seed.
+    /// Returns the stream of a seed.
     pub fn new(seed: u64) -> Self {
         Chance { state: seed }
     }
 
-    /// The stream of a seed and of a place in the work: places do not disturb each other.
+    /// Returns the stream of a seed and of a place in the work: places do not disturb each other.
     pub fn at(seed: u64, places: &[u64]) -> Self {
         let mut state = seed;
         for place in places {
@@ -29,7 +29,7 @@ impl Chance {
         mix(self.state)
     }
 
-    /// A number below the bound; 0 when there is nothing below it.
+    /// Returns a number below the bound; 0 when there is nothing below it.
     pub fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound).unwrap_or(u64::MAX);
         if bound == 0 {
@@ -43,7 +43,7 @@ impl Chance {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// Returns one of these.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.below(from.len()))
     }

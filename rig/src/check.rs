@@ -14,16 +14,16 @@ use tine_store::{OpenMode, Store, StoreError};
 
 use crate::chance::Chance;
 use crate::marks::Progress;
-use crate::outside::Outside;
-use crate::plan::Plan;
-use crate::report::{Broken, Violation};
+use crate::plan::WorkPlan;
+use crate::report::{BrokenGuarantee, Violation};
+use crate::seeded::SeededRuntime;
 use crate::state;
 
 /// What must be there of one worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'e> {
     /// What it was doing.
-    pub plan: &'e Plan,
+    pub plan: &'e WorkPlan,
     /// How far it had come.
     pub progress: Progress,
 }
@@ -44,23 +44,24 @@ const REPEATS: usize = 2;
 pub fn open(folder: &Path, anything_acknowledged: bool) -> Result<SqliteStore, Violation> {
     let mode = if anything_acknowledged { OpenMode::Existing } else { OpenMode::Create };
     SqliteStore::open_with(folder, OpenOptions { mode, ..OpenOptions::default() })
-        .map_err(|error| Violation::new(Broken::Unopenable, error.to_string()))
+        .map_err(|error| Violation::new(BrokenGuarantee::Unopenable, error.to_string()))
 }
 
 /// Everything recomputed.
 pub fn verify(engine: &Engine) -> Result<(), Violation> {
-    let verified =
-        engine.verify().map_err(|error| Violation::new(Broken::Half, error.to_string()))?;
+    let verified = engine
+        .verify()
+        .map_err(|error| Violation::new(BrokenGuarantee::Half, error.to_string()))?;
     match verified.problems.first() {
         None => Ok(()),
         Some(problem) => {
             let what = format!("verify: {}: {}", problem.record, problem.why);
-            Err(Violation::new(Broken::Half, what))
+            Err(Violation::new(BrokenGuarantee::Half, what))
         }
     }
 }
 
-/// Looks for everything that the workers were told.
+/// Checks that everything acknowledged to the workers is there.
 pub fn judge(
     folder: &Path,
     expected: &[Expected<'_>],
@@ -71,16 +72,16 @@ pub fn judge(
     let mut sound = Sound::default();
     let mut verified = false;
     for worker in expected {
-        let outside = Outside::new(worker.plan.seed, worker.plan.worker);
-        let engine = outside.engine(Arc::clone(&store));
+        let runtime = SeededRuntime::new(worker.plan.seed, worker.plan.worker);
+        let engine = runtime.engine(Arc::clone(&store));
         if !verified {
             verify(&engine)?;
             verified = true;
         }
         let mut position = position(&*store, worker)?;
-        repeat(&*store, &engine, &outside, worker.plan, position, chance)?;
+        repeat(&*store, &engine, &runtime, worker.plan, position, chance)?;
         if chance.one_in(3) && position < worker.plan.steps.len() {
-            go_on(&*store, &engine, &outside, worker.plan, position)?;
+            go_on(&*store, &engine, &runtime, worker.plan, position)?;
             position += 1;
         }
         sound.calls += worker.progress.answered;
@@ -90,10 +91,10 @@ pub fn judge(
 }
 
 fn unreadable(error: &StoreError) -> Violation {
-    Violation::new(Broken::Half, format!("reading it all: {error}"))
+    Violation::new(BrokenGuarantee::Half, format!("reading it all: {error}"))
 }
 
-/// How many steps of the plan the store holds.
+/// Returns how many steps of the plan the store holds.
 fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation> {
     let Expected { plan, progress } = worker;
     let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
@@ -107,7 +108,7 @@ fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation
     let earlier = plan.states[..progress.answered].iter().rposition(|state| *state == found);
     Err(match earlier {
         Some(steps) => Violation::new(
-            Broken::Lost,
+            BrokenGuarantee::Lost,
             format!(
                 "worker {} was told of {} steps, and only {steps} are there; the next was {:?}",
                 plan.worker, progress.answered, plan.steps[steps].request
@@ -116,7 +117,7 @@ fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation
         None => {
             let wanted = plan.text_after(progress.answered, &[]).unwrap_or_default();
             Violation::new(
-                Broken::Half,
+                BrokenGuarantee::Half,
                 format!(
                     "worker {} after {} answered steps: {}",
                     plan.worker,
@@ -132,8 +133,8 @@ fn position(store: &dyn Store, worker: &Expected<'_>) -> Result<usize, Violation
 fn repeat(
     store: &dyn Store,
     engine: &Engine,
-    outside: &Outside,
-    plan: &Plan,
+    runtime: &SeededRuntime,
+    plan: &WorkPlan,
     position: usize,
     chance: &mut Chance,
 ) -> Result<(), Violation> {
@@ -143,18 +144,18 @@ fn repeat(
     again.extend((1..REPEATS).filter_map(|_| chance.pick(&keyed).copied()));
     for number in again {
         let step = &plan.steps[number];
-        outside.step(plan.steps.len() + 1);
+        runtime.step(plan.steps.len() + 1);
         let ended = step.request.run(engine, &step.call);
         if ended != step.ended {
             let what = format!("step {number}, made again: {ended:?} instead of {:?}", step.ended);
-            return Err(Violation::new(Broken::Repeated, what));
+            return Err(Violation::new(BrokenGuarantee::Repeated, what));
         }
         let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
         if state::digest(&text) != plan.states[position] {
             let wanted = plan.text_after(position, &[]).unwrap_or_default();
             let difference = state::first_difference(&wanted, &text);
             let what = format!("step {number}, made again, left a change: {difference}");
-            return Err(Violation::new(Broken::Repeated, what));
+            return Err(Violation::new(BrokenGuarantee::Repeated, what));
         }
     }
     Ok(())
@@ -164,23 +165,23 @@ fn repeat(
 fn go_on(
     store: &dyn Store,
     engine: &Engine,
-    outside: &Outside,
-    plan: &Plan,
+    runtime: &SeededRuntime,
+    plan: &WorkPlan,
     position: usize,
 ) -> Result<(), Violation> {
     let step = &plan.steps[position];
-    outside.step(position);
+    runtime.step(position);
     let ended = step.request.run(engine, &step.call);
     if ended != step.ended {
         let what = format!("step {position} after recovery: {ended:?} instead of {:?}", step.ended);
-        return Err(Violation::new(Broken::Half, what));
+        return Err(Violation::new(BrokenGuarantee::Half, what));
     }
     let text = state::text(store, &plan.project).map_err(|error| unreadable(&error))?;
     if state::digest(&text) != plan.states[position + 1] {
         let wanted = plan.text_after(position + 1, &[]).unwrap_or_default();
         let difference = state::first_difference(&wanted, &text);
         let what = format!("after step {position} on the recovered store: {difference}");
-        return Err(Violation::new(Broken::Half, what));
+        return Err(Violation::new(BrokenGuarantee::Half, what));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::Fault;
 use crate::chance::Chance;
 use crate::check;
 use crate::programs::{Programs, scratch};
-use crate::report::{Broken, Violation};
+use crate::report::{BrokenGuarantee, Violation};
 
 /// Turns after which a new store is made.
 const TURNS: usize = 80;
@@ -40,7 +40,7 @@ impl CommandStore {
         Ok(CommandStore { scratch: scratch()?, ledger: Vec::new(), sent: 0 })
     }
 
-    /// Whether a new one is due.
+    /// Returns whether a new one is due.
     pub fn is_full(&self) -> bool {
         self.ledger.len() >= TURNS
     }
@@ -65,19 +65,19 @@ impl CommandStore {
         }
         let pause = u64::try_from(chance.below(LONGEST_US))?;
         std::thread::sleep(Duration::from_micros(pause));
-        let (mut told, mut untold) = (Vec::new(), Vec::new());
+        let (mut acknowledged, mut unacknowledged) = (Vec::new(), Vec::new());
         for (mut child, text) in running {
             child.kill()?;
             match outcome(child)? {
-                Ok(Some(turn)) => told.push((turn, text)),
-                Ok(None) => untold.push(text),
+                Ok(Some(turn)) => acknowledged.push((turn, text)),
+                Ok(None) => unacknowledged.push(text),
                 Err(violation) => return Ok(Err(violation)),
             }
         }
-        if let Err(violation) = self.look(&told, &untold)? {
+        if let Err(violation) = self.look(&acknowledged, &unacknowledged)? {
             return Ok(Err(violation));
         }
-        for text in untold {
+        for text in unacknowledged {
             if let Err(violation) = self.finish(programs, text)? {
                 return Ok(Err(violation));
             }
@@ -119,19 +119,21 @@ impl CommandStore {
                 }
                 Ok(Ok(()))
             }
-            Ok(None) => Ok(Err(Violation::new(Broken::Crashed, "nobody killed it, and it died"))),
+            Ok(None) => {
+                Ok(Err(Violation::new(BrokenGuarantee::Crashed, "nobody killed it, and it died")))
+            }
             Err(violation) => Ok(Err(violation)),
         }
     }
 
-    /// The path must be the ledger, then what was told now, mixed with what may have been done
-    /// without being told.
+    /// Checks that the path is the ledger, followed by the calls acknowledged now, mixed with calls
+    /// that may have been executed without an acknowledgement.
     fn look(
         &mut self,
-        told: &[(TurnId, String)],
-        untold: &[String],
+        acknowledged: &[(TurnId, String)],
+        unacknowledged: &[String],
     ) -> Result<Result<(), Violation>, Fault> {
-        let anything = !self.ledger.is_empty() || !told.is_empty();
+        let anything = !self.ledger.is_empty() || !acknowledged.is_empty();
         let store = match check::open(&self.scratch.path().join("store"), anything) {
             Ok(store) => store,
             Err(violation) => return Ok(Err(violation)),
@@ -143,23 +145,25 @@ impl CommandStore {
         let path = match path(&engine) {
             Ok(path) => path,
             Err(_) if !anything => return Ok(Ok(())),
-            Err(error) => return Ok(Err(Violation::new(Broken::Lost, error.to_string()))),
+            Err(error) => return Ok(Err(Violation::new(BrokenGuarantee::Lost, error.to_string()))),
         };
         let (known, new) = path.split_at(self.ledger.len().min(path.len()));
-        let missing = told.iter().find(|turn| !new.contains(turn));
-        let strange = new.iter().find(|turn| !told.contains(turn) && !untold.contains(&turn.1));
+        let missing = acknowledged.iter().find(|turn| !new.contains(turn));
+        let strange = new
+            .iter()
+            .find(|turn| !acknowledged.contains(turn) && !unacknowledged.contains(&turn.1));
         let twice =
             new.iter().find(|turn| new.iter().filter(|other| other.1 == turn.1).count() > 1);
         if known != self.ledger {
-            return Ok(Err(Violation::new(Broken::Lost, "the path is not the ledger")));
+            return Ok(Err(Violation::new(BrokenGuarantee::Lost, "the path is not the ledger")));
         }
         if let Some((turn, text)) = missing {
             let what = format!("`{text}` was acknowledged as {turn}, and it is not there");
-            return Ok(Err(Violation::new(Broken::Lost, what)));
+            return Ok(Err(Violation::new(BrokenGuarantee::Lost, what)));
         }
         if let Some((turn, text)) = strange.or(twice) {
             let what = format!("`{text}` ({turn}) was not asked for, or twice");
-            return Ok(Err(Violation::new(Broken::Repeated, what)));
+            return Ok(Err(Violation::new(BrokenGuarantee::Repeated, what)));
         }
         self.ledger = path;
         Ok(Ok(()))
@@ -195,7 +199,7 @@ fn outcome(child: Child) -> Result<Result<Option<TurnId>, Violation>, Fault> {
         (_, code) => {
             let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
             let what = format!("the command ended with {code:?}: {complaint}");
-            Ok(Err(Violation::new(Broken::Crashed, what)))
+            Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)))
         }
     }
 }

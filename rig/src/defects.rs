@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use tine_sqlite::SqliteStore;
 use tine_store::{Job, PackOptions, Packed, Read, Result, Store, StoreCheck, StoreError, Verdict};
 
-use crate::recorded::{About, Recorded, Recorder};
+use crate::recorded::{ChangeTarget, RecordedChange, Recorder};
 use crate::unsound::{StaleTips, Torn};
 
 /// What is wrong.
@@ -58,7 +58,7 @@ impl Defect {
         Defect::StaleTip,
     ];
 
-    /// The syncs that the shim ignores for it.
+    /// Returns the syncs that the shim ignores for it.
     pub fn ignored_syncs(self) -> Option<&'static str> {
         match self {
             Defect::SyncsIgnored => Some("*"),
@@ -75,7 +75,7 @@ impl Defect {
         self.to_possible_value().map_or_else(String::new, |name| name.get_name().to_owned())
     }
 
-    /// Whether the wrapper is needed for it.
+    /// Returns whether the wrapper is needed for it.
     pub fn is_in_store(self) -> bool {
         self.ignored_syncs().is_none()
     }
@@ -86,7 +86,7 @@ impl Defect {
 pub struct Defective {
     inner: Arc<SqliteStore>,
     defect: Defect,
-    /// The commit that runs behind the answer's back.
+    /// The commit that runs after the answer was given.
     late: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -106,7 +106,7 @@ impl Defective {
     }
 
     /// Runs the job without keeping anything, and gives the changes it would have made.
-    fn rehearse(&self, mut job: Job) -> Result<Option<Vec<Recorded>>> {
+    fn rehearse(&self, mut job: Job) -> Result<Option<Vec<RecordedChange>>> {
         let (send, receive) = mpsc::channel();
         self.inner.write(Box::new(move |records| {
             let mut recorder = Recorder { inner: records, changes: Vec::new() };
@@ -118,22 +118,22 @@ impl Defective {
         Ok(receive.try_iter().last().flatten())
     }
 
-    fn perform(&self, changes: Vec<Recorded>) -> Result<()> {
+    fn perform(&self, changes: Vec<RecordedChange>) -> Result<()> {
         perform(&self.inner, changes)
     }
 
     /// The changes about one thing in a transaction before the others, with the ground that they
     /// stand on.
-    fn first(&self, about: About, changes: Vec<Recorded>) -> Result<()> {
+    fn first(&self, about: ChangeTarget, changes: Vec<RecordedChange>) -> Result<()> {
         let (first, rest): (Vec<_>, Vec<_>) = changes
             .into_iter()
-            .partition(|change| change.about == about || change.about == About::Ground);
+            .partition(|change| change.about == about || change.about == ChangeTarget::Ground);
         self.perform(first)?;
         self.perform(rest)
     }
 }
 
-fn perform(store: &SqliteStore, changes: Vec<Recorded>) -> Result<()> {
+fn perform(store: &SqliteStore, changes: Vec<RecordedChange>) -> Result<()> {
     store.write(Box::new(move |records| {
         for change in &changes {
             (change.again)(records)?;
@@ -144,7 +144,7 @@ fn perform(store: &SqliteStore, changes: Vec<Recorded>) -> Result<()> {
 
 impl Store for Defective {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        // Reading right behind an early answer would show it. A defect that hides is the more
+        // Reading right after an early answer would show it. A defect that hides is the more
         // dangerous one.
         self.settle();
         match self.defect {
@@ -180,16 +180,16 @@ impl Store for Defective {
             Defect::EarlyAnswer => {
                 let inner = Arc::clone(&self.inner);
                 let thread = std::thread::spawn(move || {
-                    // There is nobody left to tell.
+                    // No caller is waiting any more.
                     let _ = perform(&inner, changes);
                 });
                 *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
                 Ok(())
             }
-            Defect::TipFirst => self.first(About::Tip, changes),
-            Defect::KeyFirst => self.first(About::Log, changes),
+            Defect::TipFirst => self.first(ChangeTarget::Tip, changes),
+            Defect::KeyFirst => self.first(ChangeTarget::Log, changes),
             Defect::LogEntryLost => {
-                changes.retain(|change| change.about != About::Log);
+                changes.retain(|change| change.about != ChangeTarget::Log);
                 self.perform(changes)
             }
             Defect::TwoTransactions => {

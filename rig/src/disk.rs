@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::Fault;
 use crate::chance::Chance;
-use crate::journal::{Act, Entry};
+use crate::journal::{Act, JournalEntry};
 
 /// The files of an image, by name; `None` is a folder that is not there at all.
 pub type Image = Option<BTreeMap<String, Vec<u8>>>;
@@ -24,36 +24,36 @@ pub struct Disk {
     /// The folder as programs see it: names and places in `files`.
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
-    pending_names: Vec<Naming>,
+    pending_names: Vec<DirectoryChange>,
     folder_durable: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct File {
     durable: Vec<u8>,
-    pending: Vec<Change>,
+    pending: Vec<PendingWrite>,
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+enum PendingWrite {
     Write { offset: usize, data: Vec<u8> },
     Length(usize),
     AtLeast(usize),
 }
 
 #[derive(Clone, Debug)]
-enum Naming {
+enum DirectoryChange {
     Put(String, usize),
     Remove(String),
 }
 
 impl Disk {
-    /// An empty disk, without the folder.
+    /// Creates an empty disk, without the folder.
     pub fn new() -> Self {
         Disk::default()
     }
 
-    /// A disk that holds an image, all of it durable.
+    /// Creates a disk that holds an image, all of it durable.
     pub fn holding(image: &Image) -> Self {
         let mut disk = Disk { folder_durable: image.is_some(), ..Disk::default() };
         for (name, bytes) in image.iter().flatten() {
@@ -65,24 +65,24 @@ impl Disk {
     }
 
     /// Repeats one entry.
-    pub fn apply(&mut self, entry: &Entry) -> Result<(), Fault> {
+    pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), Fault> {
         if entry.failed {
             return Ok(());
         }
         let offset = usize::try_from(entry.offset)?;
         match entry.act {
             Act::Open | Act::Mark | Act::Read => {}
-            Act::Create => self.name(Naming::Put(entry.name.clone(), self.files.len())),
+            Act::Create => self.name(DirectoryChange::Put(entry.name.clone(), self.files.len())),
             Act::Write => {
-                self.change(&entry.name, Change::Write { offset, data: entry.data.clone() })?;
+                self.change(&entry.name, PendingWrite::Write { offset, data: entry.data.clone() })?;
             }
-            Act::Truncate => self.change(&entry.name, Change::Length(offset))?,
-            Act::Allocate => self.change(&entry.name, Change::AtLeast(offset))?,
-            Act::Unlink => self.name(Naming::Remove(entry.name.clone())),
+            Act::Truncate => self.change(&entry.name, PendingWrite::Length(offset))?,
+            Act::Allocate => self.change(&entry.name, PendingWrite::AtLeast(offset))?,
+            Act::Unlink => self.name(DirectoryChange::Remove(entry.name.clone())),
             Act::Rename => {
                 let place = self.place(&entry.name)?;
-                self.name(Naming::Put(String::from_utf8(entry.data.clone())?, place));
-                self.name(Naming::Remove(entry.name.clone()));
+                self.name(DirectoryChange::Put(String::from_utf8(entry.data.clone())?, place));
+                self.name(DirectoryChange::Remove(entry.name.clone()));
             }
             Act::Sync => {
                 let place = self.place(&entry.name)?;
@@ -100,14 +100,14 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether a power loss now could lose anything.
+    /// Returns whether a power loss now could lose anything.
     pub fn is_settled(&self) -> bool {
         self.folder_durable
             && self.pending_names.is_empty()
             && self.files.iter().all(|file| file.pending.is_empty())
     }
 
-    /// The files as they may be found after a power loss now.
+    /// Returns the files as they may be found after a power loss now.
     pub fn image(&self, chance: &mut Chance) -> Image {
         if !self.folder_durable && chance.one_in(2) {
             return None;
@@ -135,8 +135,8 @@ impl Disk {
         Some(files.collect())
     }
 
-    fn name(&mut self, naming: Naming) {
-        if let Naming::Put(_, place) = &naming
+    fn name(&mut self, naming: DirectoryChange) {
+        if let DirectoryChange::Put(_, place) = &naming
             && *place == self.files.len()
         {
             self.files.push(File::default());
@@ -150,28 +150,28 @@ impl Disk {
         place.ok_or_else(|| format!("the journal has a change of {name} and not its making").into())
     }
 
-    fn change(&mut self, name: &str, change: Change) -> Result<(), Fault> {
+    fn change(&mut self, name: &str, change: PendingWrite) -> Result<(), Fault> {
         let place = self.place(name)?;
         self.files[place].pending.push(change);
         Ok(())
     }
 }
 
-impl Naming {
+impl DirectoryChange {
     fn apply(&self, names: &mut BTreeMap<String, usize>) {
         match self {
-            Naming::Put(name, place) => names.insert(name.clone(), *place),
-            Naming::Remove(name) => names.remove(name),
+            DirectoryChange::Put(name, place) => names.insert(name.clone(), *place),
+            DirectoryChange::Remove(name) => names.remove(name),
         };
     }
 }
 
-impl Change {
+impl PendingWrite {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
-            Change::Write { offset, data } => put(bytes, *offset, data),
-            Change::Length(length) => bytes.resize(*length, 0),
-            Change::AtLeast(length) => bytes.resize(bytes.len().max(*length), 0),
+            PendingWrite::Write { offset, data } => put(bytes, *offset, data),
+            PendingWrite::Length(length) => bytes.resize(*length, 0),
+            PendingWrite::AtLeast(length) => bytes.resize(bytes.len().max(*length), 0),
         }
     }
 }
@@ -243,7 +243,7 @@ impl File {
             };
             match (kept, change) {
                 (Kept::None, _) => {}
-                (Kept::Some, Change::Write { offset, data }) => {
+                (Kept::Some, PendingWrite::Write { offset, data }) => {
                     torn(&mut bytes, *offset, data, chance);
                 }
                 (Kept::Some, _) if chance.one_in(2) => {}

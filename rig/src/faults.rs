@@ -18,14 +18,14 @@ use crate::defects::Defect;
 use crate::journal::{self, Act};
 use crate::lanes;
 use crate::marks::{self, Mark};
-use crate::outside::Outside;
-use crate::plan::Plan;
+use crate::plan::WorkPlan;
 use crate::programs::{Programs, scratch};
-use crate::report::{Broken, Tally, Violation};
-use crate::request::Ended;
+use crate::report::{BrokenGuarantee, Tally, Violation};
+use crate::request::RequestEnd;
+use crate::seeded::SeededRuntime;
 use crate::shim::{FailAt, Failing, Layer};
 use crate::state;
-use crate::workload::{self, Exit, GAVE_UP, Work};
+use crate::workload::{self, Exit, GAVE_UP, WorkloadArgs};
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
@@ -84,7 +84,7 @@ struct Workload<'w> {
     programs: &'w Programs,
     options: &'w Options,
     number: usize,
-    plan: Plan,
+    plan: WorkPlan,
     /// Steps that are in the store before faults begin; half of the workloads make theirs.
     before: usize,
     reads: bool,
@@ -95,12 +95,12 @@ impl<'w> Workload<'w> {
     fn new(programs: &'w Programs, options: &'w Options, number: usize) -> Result<Self, Fault> {
         let mut chance = Chance::at(options.seed ^ 0xfa17, &[u64::try_from(number)?]);
         let before = if number.is_multiple_of(2) { 0 } else { 10 + chance.below(30) };
-        let plan = Plan::new(chance.number(), 0, before + options.steps)?;
+        let plan = WorkPlan::new(chance.number(), 0, before + options.steps)?;
         let reads = number % 4 == 3;
         let workload =
             Workload { programs, options, number, plan, before, reads, scratch: scratch()? };
         if before > 0 {
-            let work = Work { to: before, ..workload.work("prepared") };
+            let work = WorkloadArgs { to: before, ..workload.work("prepared") };
             match workload::wait(work.command(&programs.workload).spawn()?)? {
                 (Exit::Code(0), _) => {}
                 (exit, why) => {
@@ -111,9 +111,9 @@ impl<'w> Workload<'w> {
         Ok(workload)
     }
 
-    /// The steps under test, on a store of this name.
-    fn work(&self, store: &str) -> Work {
-        Work {
+    /// Returns the steps under test, on a store of this name.
+    fn work(&self, store: &str) -> WorkloadArgs {
+        WorkloadArgs {
             store: self.scratch.path().join(store),
             marks: self.scratch.path().join("marks"),
             seed: self.plan.seed,
@@ -174,7 +174,7 @@ impl<'w> Workload<'w> {
         }
     }
 
-    /// One run, and a look at what it left.
+    /// Returns one run, and a look at what it left.
     fn once(&self, layer: &Layer, tally: &mut Tally) -> Result<Result<(), Violation>, Fault> {
         let work = self.work("store");
         copy(&self.scratch.path().join("prepared"), &work.store)?;
@@ -191,44 +191,45 @@ impl<'w> Workload<'w> {
             Exit::Code(0 | GAVE_UP) => {}
             other => {
                 let what = format!("it ended with {other:?}: {complaint}");
-                return Ok(Err(Violation::new(Broken::Crashed, what)));
+                return Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)));
             }
         }
-        let told: Vec<Mark> = marks::read(&work.marks)?.into_iter().map(|(_, mark)| mark).collect();
-        tally.calls += told.iter().filter(|mark| matches!(mark, Mark::Done(..))).count();
-        self.look(&work.store, &told)
+        let marks_read: Vec<Mark> =
+            marks::read(&work.marks)?.into_iter().map(|(_, mark)| mark).collect();
+        tally.calls += marks_read.iter().filter(|mark| matches!(mark, Mark::Done(..))).count();
+        self.look(&work.store, &marks_read)
     }
 
-    fn look(&self, folder: &Path, told: &[Mark]) -> Result<Result<(), Violation>, Fault> {
-        let done = told.iter().any(|mark| matches!(mark, Mark::Done(..)));
+    fn look(&self, folder: &Path, marks_read: &[Mark]) -> Result<Result<(), Violation>, Fault> {
+        let done = marks_read.iter().any(|mark| matches!(mark, Mark::Done(..)));
         let store: Arc<dyn Store> = match check::open(folder, self.before > 0 || done) {
             Ok(store) => Arc::new(store),
             Err(violation) => return Ok(Err(violation)),
         };
-        let engine = Outside::new(self.plan.seed, 0).engine(Arc::clone(&store));
+        let engine = SeededRuntime::new(self.plan.seed, 0).engine(Arc::clone(&store));
         if let Err(violation) = check::verify(&engine) {
             return Ok(Err(violation));
         }
         let text = state::text(&*store, &self.plan.project)?;
         let found = state::digest(&text);
-        let explained = self.explained(told)?;
+        let explained = self.explained(marks_read)?;
         if explained.is_empty() {
             let what = "no course of events gives the answers that were given";
-            return Ok(Err(Violation::new(Broken::Half, what)));
+            return Ok(Err(Violation::new(BrokenGuarantee::Half, what)));
         }
         if explained.contains(&found) {
             return Ok(Ok(()));
         }
-        let wanted = self.plan.text_after(self.before + told.len() / 2, &[])?;
+        let wanted = self.plan.text_after(self.before + marks_read.len() / 2, &[])?;
         let difference = state::first_difference(&wanted, &text);
-        let what = format!("the answers {} do not explain it: {difference}", summary(told));
-        Ok(Err(Violation::new(Broken::Lost, what)))
+        let what = format!("the answers {} do not explain it: {difference}", summary(marks_read));
+        Ok(Err(Violation::new(BrokenGuarantee::Lost, what)))
     }
 
-    /// Every state that the answers allow: each failed call took effect, or did not.
-    fn explained(&self, told: &[Mark]) -> Result<Vec<Digest>, Fault> {
+    /// Returns every state that the answers allow: each failed call took effect, or did not.
+    fn explained(&self, marks_read: &[Mark]) -> Result<Vec<Digest>, Fault> {
         let mut answers = BTreeMap::new();
-        for mark in told {
+        for mark in marks_read {
             match mark {
                 Mark::Begun(step) => answers.entry(*step).or_insert(None),
                 Mark::Done(step, _)
@@ -257,15 +258,15 @@ impl<'w> Workload<'w> {
         Ok(states)
     }
 
-    /// The state after one course of events, if that gives the answers.
+    /// Returns the state after one course of events, if that gives the answers.
     fn course(
         &self,
         answers: &BTreeMap<usize, Option<&Mark>>,
         took_effect: impl Fn(usize) -> bool,
     ) -> Result<Option<Digest>, Fault> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let outside = Outside::new(self.plan.seed, 0);
-        let engine = outside.engine(Arc::clone(&store));
+        let runtime = SeededRuntime::new(self.plan.seed, 0);
+        let engine = runtime.engine(Arc::clone(&store));
         for (number, step) in self.plan.steps.iter().enumerate() {
             let answer = answers.get(&number).copied();
             let before = number < self.before;
@@ -277,15 +278,15 @@ impl<'w> Workload<'w> {
             if !runs {
                 continue;
             }
-            outside.step(number);
+            runtime.step(number);
             let ended = step.request.run(&engine, &step.call);
             let fits = match (answer.flatten(), &ended) {
-                (Some(Mark::Done(_, seal)), Ended::Done(answer)) => {
+                (Some(Mark::Done(_, seal)), RequestEnd::Done(answer)) => {
                     *seal == marks::seal(&answer.line)
                 }
-                (Some(Mark::Unswept(_)), Ended::Done(_)) => true,
+                (Some(Mark::Unswept(_)), RequestEnd::Done(_)) => true,
                 (Some(Mark::Done(..) | Mark::Unswept(_)), _) => false,
-                (Some(Mark::Refused(_)), ended) => matches!(ended, Ended::Refused(_)),
+                (Some(Mark::Refused(_)), ended) => matches!(ended, RequestEnd::Refused(_)),
                 _ => true,
             };
             if !fits {
@@ -296,8 +297,8 @@ impl<'w> Workload<'w> {
     }
 }
 
-fn summary(told: &[Mark]) -> String {
-    let words = told.iter().filter_map(|mark| match mark {
+fn summary(marks_read: &[Mark]) -> String {
+    let words = marks_read.iter().filter_map(|mark| match mark {
         Mark::Begun(_) => None,
         Mark::Done(step, _) => Some(format!("{step} done")),
         Mark::Refused(step) => Some(format!("{step} refused")),

@@ -55,7 +55,7 @@ impl Act {
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct JournalEntry {
     /// What was done.
     pub act: Act,
     /// Whether it failed, or was ignored.
@@ -71,35 +71,35 @@ pub struct Entry {
 const HEAD: usize = 16;
 
 /// Reads a journal; an entry that broke off at the end, with the process, is left out.
-pub fn read(path: &Path) -> Result<Vec<Entry>, Fault> {
+pub fn read(path: &Path) -> Result<Vec<JournalEntry>, Fault> {
     let bytes = std::fs::read(path)?;
     let mut entries = Vec::new();
     let mut rest = bytes.as_slice();
-    while let Some((head, behind)) = rest.split_at_checked(HEAD) {
+    while let Some((head, tail)) = rest.split_at_checked(HEAD) {
         let name_length = usize::from(u16::from_le_bytes([head[2], head[3]]));
         let data_length =
             usize::try_from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]))?;
-        let Some((name, behind)) = behind.split_at_checked(name_length) else {
+        let Some((name, tail)) = tail.split_at_checked(name_length) else {
             break;
         };
-        let Some((data, behind)) = behind.split_at_checked(data_length) else {
+        let Some((data, tail)) = tail.split_at_checked(data_length) else {
             break;
         };
         let mut offset = [0; 8];
         offset.copy_from_slice(&head[8..]);
-        entries.push(Entry {
+        entries.push(JournalEntry {
             act: Act::from_byte(head[0]).ok_or("the journal is damaged")?,
             failed: head[1] != 0,
             name: String::from_utf8(name.to_vec())?,
             offset: u64::from_le_bytes(offset),
             data: data.to_vec(),
         });
-        rest = behind;
+        rest = tail;
     }
     Ok(entries)
 }
 
-/// The calls among the entries: what the n-th fault counts.
-pub fn calls(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+/// Returns the calls among the entries: what the n-th fault counts.
+pub fn calls(entries: &[JournalEntry]) -> impl Iterator<Item = &JournalEntry> {
     entries.iter().filter(|entry| entry.act != Act::Mark)
 }

@@ -13,11 +13,11 @@ use crate::chance::Chance;
 use crate::check::{self, Expected};
 use crate::command::CommandStore;
 use crate::marks::{self, Progress};
-use crate::plan::Plan;
+use crate::plan::WorkPlan;
 use crate::programs::{Programs, scratch};
-use crate::report::{Broken, Tally, Violation};
+use crate::report::{BrokenGuarantee, Tally, Violation};
 use crate::shim::{FailAt, Failing, Layer};
-use crate::workload::{self, Exit, Work};
+use crate::workload::{self, Exit, WorkloadArgs};
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,26 +46,26 @@ const TOLD: usize = 50;
 pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
     let started = Instant::now();
     let mut tally = Tally::default();
-    let mut store: Option<Tormented> = None;
+    let mut store: Option<KilledStore> = None;
     let mut command: Option<CommandStore> = None;
     for cycle in 0..options.cycles {
         let mut chance = Chance::at(options.seed ^ 0xdead, &[u64::try_from(cycle)?]);
         tally.cases += 1;
         let outcome = if cycle % 3 == 2 {
-            let mut torment = match command.take().filter(|store| !store.is_full()) {
+            let mut target = match command.take().filter(|store| !store.is_full()) {
                 Some(store) => store,
                 None => CommandStore::new()?,
             };
-            let outcome = torment.cycle(programs, &mut chance)?;
-            command = outcome.is_ok().then_some(torment);
+            let outcome = target.cycle(programs, &mut chance)?;
+            command = outcome.is_ok().then_some(target);
             outcome
         } else {
-            let mut torment = match store.take().filter(|store| !store.is_done()) {
+            let mut target = match store.take().filter(|store| !store.is_done()) {
                 Some(store) => store,
-                None => Tormented::new(chance.number())?,
+                None => KilledStore::new(chance.number())?,
             };
-            let outcome = torment.cycle(programs, options, &mut chance)?;
-            store = outcome.is_ok().then_some(torment);
+            let outcome = target.cycle(programs, options, &mut chance)?;
+            store = outcome.is_ok().then_some(target);
             outcome
         };
         match outcome {
@@ -86,19 +86,19 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
 }
 
 /// A store and how far its workers have come.
-struct Tormented {
+struct KilledStore {
     scratch: tempfile::TempDir,
-    plans: Vec<Plan>,
+    plans: Vec<WorkPlan>,
     positions: Vec<usize>,
 }
 
-impl Tormented {
+impl KilledStore {
     fn new(seed: u64) -> Result<Self, Fault> {
         let mut plans = Vec::new();
         for worker in (0..).take(WORKERS) {
-            plans.push(Plan::new(seed, worker, STEPS)?);
+            plans.push(WorkPlan::new(seed, worker, STEPS)?);
         }
-        Ok(Tormented { scratch: scratch()?, plans, positions: vec![0; WORKERS] })
+        Ok(KilledStore { scratch: scratch()?, plans, positions: vec![0; WORKERS] })
     }
 
     fn is_done(&self) -> bool {
@@ -109,8 +109,8 @@ impl Tormented {
         self.scratch.path().join(format!("marks-{worker}"))
     }
 
-    fn work(&self, worker: usize, workers: usize) -> Work {
-        Work {
+    fn work(&self, worker: usize, workers: usize) -> WorkloadArgs {
+        WorkloadArgs {
             store: self.scratch.path().join("store"),
             marks: self.marks(worker),
             seed: self.plans[worker].seed,
@@ -149,7 +149,7 @@ impl Tormented {
         for (exit, complaint) in ends {
             if !matches!(exit, Exit::Signal | Exit::Code(0)) {
                 let what = format!("a process ended with {exit:?} by itself: {complaint}");
-                return Ok(Err(Violation::new(Broken::Crashed, what)));
+                return Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)));
             }
         }
         self.look(chance)

@@ -1,4 +1,5 @@
-//! Takes the power away from Tine, and looks whether anything acknowledged is lost.
+//! Crash tests: simulates power loss, I/O faults and kills, and checks that no acknowledged write
+//! is lost.
 //!
 //! The program under test is the real one: a shim between it and the C library ([`shim`]) writes
 //! down everything that it does to the store's files, and can make the n-th call fail. From the
@@ -10,7 +11,7 @@
 //! - [`power`]: images of a power loss, also during checkpoints, recovery and the work after it.
 //! - [`faults`]: every n-th call fails, once or for ever.
 //! - [`kill`]: kill −9 at any moment, over the workload and over the command itself.
-//! - [`crowd`]: many processes and threads at once, and an order that explains what they saw.
+//! - [`crowd`]: many processes and threads at once, with a linearizability check.
 //! - [`server`]: kill −9 over the server, while clients append over HTTP.
 //! - [`canary`]: seeded defects, each of which one of the above has to catch.
 //!
@@ -29,13 +30,13 @@ pub mod journal;
 pub mod kill;
 mod lanes;
 pub mod marks;
-pub mod outside;
 pub mod plan;
 pub mod power;
 pub mod programs;
 mod recorded;
 pub mod report;
 pub mod request;
+pub mod seeded;
 pub mod server;
 pub mod shim;
 pub mod state;

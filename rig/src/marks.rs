@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use tine_core::Digest;
 
 use crate::Fault;
-use crate::request::Ended;
+use crate::request::RequestEnd;
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -50,13 +50,15 @@ impl Marks {
     }
 
     /// A step has ended.
-    pub fn ended(&self, worker: u64, step: usize, ended: &Ended) -> Result<(), Fault> {
+    pub fn ended(&self, worker: u64, step: usize, ended: &RequestEnd) -> Result<(), Fault> {
         self.line(match ended {
-            Ended::Done(answer) => format!("{worker} {step} done {}\n", seal(&answer.line)),
-            Ended::Refused(why) => format!("{worker} {step} refused {why}\n"),
-            Ended::Full => format!("{worker} {step} full\n"),
-            Ended::Unswept => format!("{worker} {step} unswept\n"),
-            Ended::Failed(why) => format!("{worker} {step} failed {}\n", why.replace('\n', " ")),
+            RequestEnd::Done(answer) => format!("{worker} {step} done {}\n", seal(&answer.line)),
+            RequestEnd::Refused(why) => format!("{worker} {step} refused {why}\n"),
+            RequestEnd::Full => format!("{worker} {step} full\n"),
+            RequestEnd::Unswept => format!("{worker} {step} unswept\n"),
+            RequestEnd::Failed(why) => {
+                format!("{worker} {step} failed {}\n", why.replace('\n', " "))
+            }
         })
     }
 

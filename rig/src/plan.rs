@@ -2,7 +2,7 @@
 //!
 //! A plan is a function of its seed, worker and length: it is made by running the steps on the
 //! memory store, which also tells the state after every step. The program under test makes the
-//! same plan for itself and carries it out on the embedded store; whoever looks at the remains
+//! same plan for itself and carries it out on the embedded store; the check of the remains
 //! compares them with the states of the plan. Each worker has a project of its own, so that the
 //! states stay exact while several work on one store.
 
@@ -20,24 +20,24 @@ use tine_store::{MemoryStore, PackOptions, Store};
 use crate::Fault;
 use crate::about;
 use crate::chance::Chance;
-use crate::outside::Outside;
-use crate::request::{Answer, Ended, Request};
+use crate::request::{Request, RequestAnswer, RequestEnd};
+use crate::seeded::SeededRuntime;
 use crate::state;
 
 /// One call.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PlannedStep {
     /// Who calls, in which project, with which key.
     pub call: Call,
     /// What is asked for.
     pub request: Request,
     /// How it ends when nothing goes wrong.
-    pub ended: Ended,
+    pub ended: RequestEnd,
 }
 
 /// The steps of one worker.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WorkPlan {
     /// The seed that it was made from.
     pub seed: u64,
     /// Whose it is.
@@ -45,25 +45,25 @@ pub struct Plan {
     /// The worker's project.
     pub project: ProjectId,
     /// In order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedStep>,
     /// The digest of the project's state after so many steps.
     pub states: Vec<Digest>,
 }
 
-impl Plan {
+impl WorkPlan {
     /// Makes a plan.
     pub fn new(seed: u64, worker: u64, length: usize) -> Result<Self, Fault> {
-        Plan::with_bulk(seed, worker, length, 0)
+        WorkPlan::with_bulk(seed, worker, length, 0)
     }
 
     /// Makes a plan whose second step appends so many short messages at once.
     pub fn with_bulk(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, Fault> {
-        Plan::make(seed, worker, length, bulk, true)
+        WorkPlan::make(seed, worker, length, bulk, true)
     }
 
-    /// Makes a plan that knows no states, for whoever carries it out.
+    /// Makes a plan without states, for the process that executes it.
     pub fn steps_only(seed: u64, worker: u64, length: usize, bulk: usize) -> Result<Self, Fault> {
-        Plan::make(seed, worker, length, bulk, false)
+        WorkPlan::make(seed, worker, length, bulk, false)
     }
 
     fn make(
@@ -74,14 +74,14 @@ impl Plan {
         with_states: bool,
     ) -> Result<Self, Fault> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let outside = Outside::new(seed, worker);
-        let engine = outside.engine(Arc::clone(&store));
+        let runtime = SeededRuntime::new(seed, worker);
+        let engine = runtime.engine(Arc::clone(&store));
         let project = ProjectId::new(format!("worker-{worker}"), &Limits::default())?;
         let mut planner = Planner::default();
         let mut steps = Vec::with_capacity(length);
         let mut states = vec![state::digest(&state::text(&*store, &project)?)];
         for number in 0..length {
-            outside.step(number);
+            runtime.step(number);
             let places = [worker, u64::try_from(number)?, 1];
             let mut chance = Chance::at(seed, &places);
             let mut call = Call::by("rig").in_project(project.clone());
@@ -96,25 +96,25 @@ impl Plan {
                 call = call.with_key(format!("rig-{worker}-{number}"));
             }
             let ended = request.run(&engine, &call);
-            if let Ended::Done(answer) = &ended {
+            if let RequestEnd::Done(answer) = &ended {
                 planner.learn(&conversation, &request, answer);
             }
-            steps.push(Step { call, request, ended });
+            steps.push(PlannedStep { call, request, ended });
             if with_states {
                 states.push(state::digest(&state::text(&*store, &project)?));
             }
         }
-        Ok(Plan { seed, worker, project, steps, states })
+        Ok(WorkPlan { seed, worker, project, steps, states })
     }
 
-    /// The text of the state after those of the first steps that are not left out.
+    /// Returns the text of the state after those of the first steps that are not left out.
     pub fn text_after(&self, steps: usize, left_out: &[usize]) -> Result<String, Fault> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let outside = Outside::new(self.seed, self.worker);
-        let engine = outside.engine(Arc::clone(&store));
+        let runtime = SeededRuntime::new(self.seed, self.worker);
+        let engine = runtime.engine(Arc::clone(&store));
         for (number, step) in self.steps.iter().enumerate().take(steps) {
             if !left_out.contains(&number) {
-                outside.step(number);
+                runtime.step(number);
                 step.request.run(&engine, &step.call);
             }
         }
@@ -126,7 +126,7 @@ impl Plan {
         (0..end.min(self.steps.len()))
             .filter(|number| {
                 let step = &self.steps[*number];
-                step.call.idempotency_key.is_some() && matches!(step.ended, Ended::Done(_))
+                step.call.idempotency_key.is_some() && matches!(step.ended, RequestEnd::Done(_))
             })
             .collect()
     }
@@ -143,29 +143,29 @@ struct Planner {
 }
 
 /// How often each kind of step is tried.
-const WEIGHTS: [(Kind, usize); 18] = [
-    (Kind::Append, 26),
-    (Kind::StoreTurn, 9),
-    (Kind::StoreFacts, 3),
-    (Kind::StoreSource, 2),
-    (Kind::Batch, 10),
-    (Kind::Resend, 5),
-    (Kind::Fork, 8),
-    (Kind::Edit, 7),
-    (Kind::Split, 5),
-    (Kind::Delete, 7),
-    (Kind::Undo, 6),
-    (Kind::Redo, 3),
-    (Kind::Bookmark, 5),
-    (Kind::Metadata, 4),
-    (Kind::Revert, 2),
-    (Kind::Create, 3),
-    (Kind::Purge, 1),
-    (Kind::Pack, 3),
+const WEIGHTS: [(StepKind, usize); 18] = [
+    (StepKind::Append, 26),
+    (StepKind::StoreTurn, 9),
+    (StepKind::StoreFacts, 3),
+    (StepKind::StoreSource, 2),
+    (StepKind::Batch, 10),
+    (StepKind::Resend, 5),
+    (StepKind::Fork, 8),
+    (StepKind::Edit, 7),
+    (StepKind::Split, 5),
+    (StepKind::Delete, 7),
+    (StepKind::Undo, 6),
+    (StepKind::Redo, 3),
+    (StepKind::Bookmark, 5),
+    (StepKind::Metadata, 4),
+    (StepKind::Revert, 2),
+    (StepKind::Create, 3),
+    (StepKind::Purge, 1),
+    (StepKind::Pack, 3),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StepKind {
     Append,
     StoreTurn,
     StoreFacts,
@@ -196,7 +196,7 @@ impl Planner {
     ) -> Result<(ConversationId, Request), Fault> {
         let total = WEIGHTS.iter().map(|(_, weight)| weight).sum();
         let mut drawn = chance.below(total);
-        let mut kind = Kind::Append;
+        let mut kind = StepKind::Append;
         for (candidate, weight) in WEIGHTS {
             kind = candidate;
             match drawn.checked_sub(weight) {
@@ -213,21 +213,21 @@ impl Planner {
         };
         let turn = chance.pick(&self.turns).cloned();
         let request = match (kind, turn) {
-            (Kind::Create, _) => return Ok((fresh.clone(), create(fresh, chance))),
-            (Kind::Pack, _) => Request::Pack(match chance.one_in(2) {
+            (StepKind::Create, _) => return Ok((fresh.clone(), create(fresh, chance))),
+            (StepKind::Pack, _) => Request::Pack(match chance.one_in(2) {
                 true => PackOptions::EVERYTHING,
                 false => PackOptions { keep_recent: 2, shortest_run: 3 },
             }),
-            (Kind::StoreTurn, _) => store_turn(&conversation, chance),
-            (Kind::StoreFacts, _) => store_facts(chance),
-            (Kind::StoreSource, _) => store_source(chance),
-            (Kind::Undo, _) => Request::Undo(conversation.clone()),
-            (Kind::Redo, _) => Request::Redo(conversation.clone()),
-            (Kind::Append | Kind::Batch, turn) => {
-                let count = if kind == Kind::Batch { 2 + chance.below(8) } else { 1 };
+            (StepKind::StoreTurn, _) => store_turn(&conversation, chance),
+            (StepKind::StoreFacts, _) => store_facts(chance),
+            (StepKind::StoreSource, _) => store_source(chance),
+            (StepKind::Undo, _) => Request::Undo(conversation.clone()),
+            (StepKind::Redo, _) => Request::Redo(conversation.clone()),
+            (StepKind::Append | StepKind::Batch, turn) => {
+                let count = if kind == StepKind::Batch { 2 + chance.below(8) } else { 1 };
                 self.append(&conversation, turn, count, chance)?
             }
-            (Kind::Resend, _) => match chance.pick(&self.resend).cloned() {
+            (StepKind::Resend, _) => match chance.pick(&self.resend).cloned() {
                 Some((conversation, mut messages)) => {
                     messages.push(message(chance));
                     let append = Append::to(conversation.clone(), messages).from_root();
@@ -247,7 +247,7 @@ impl Planner {
     /// Calls that are about one turn.
     fn about(
         &self,
-        kind: Kind,
+        kind: StepKind,
         engine: &Engine,
         call: &Call,
         conversation: &ConversationId,
@@ -256,23 +256,23 @@ impl Planner {
     ) -> Result<Request, Fault> {
         let turn = TurnRef::of(id);
         Ok(match kind {
-            Kind::Fork => Request::Fork(Fork {
+            StepKind::Fork => Request::Fork(Fork {
                 conversation: Some(conversation.clone()),
                 point: about::fork_point(id, chance),
                 name: None,
             }),
-            Kind::Edit => about::edit(turn, text(chance), chance),
-            Kind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(12) }),
-            Kind::Delete => about::delete(turn, chance),
-            Kind::Bookmark => match chance.pick(&self.bookmarks) {
+            StepKind::Edit => about::edit(turn, text(chance), chance),
+            StepKind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(12) }),
+            StepKind::Delete => about::delete(turn, chance),
+            StepKind::Bookmark => match chance.pick(&self.bookmarks) {
                 Some(name) if chance.one_in(3) => Request::Unbookmark(name.clone()),
                 _ => {
                     let name = format!("mark-{}", chance.below(6));
                     Request::Bookmark(Name::new(name, &Limits::default())?, turn)
                 }
             },
-            Kind::Metadata => about::metadata(turn, text, chance),
-            Kind::Revert => Request::Revert(MoveBranch {
+            StepKind::Metadata => about::metadata(turn, text, chance),
+            StepKind::Revert => Request::Revert(MoveBranch {
                 conversation: conversation.clone(),
                 branch: "main".to_owned(),
                 to: Some(Reference::parse(&format!("main~{}", 1 + chance.below(3)))?),
@@ -310,7 +310,7 @@ impl Planner {
         Ok(Request::Append(append))
     }
 
-    fn learn(&mut self, conversation: &ConversationId, request: &Request, answer: &Answer) {
+    fn learn(&mut self, conversation: &ConversationId, request: &Request, answer: &RequestAnswer) {
         match request {
             Request::Create(_) => self.conversations.push(conversation.clone()),
             Request::Bookmark(name, _) if !self.bookmarks.contains(name) => {
@@ -338,7 +338,7 @@ fn create(id: ConversationId, chance: &mut Chance) -> Request {
     })
 }
 
-/// One of a few turns of a host, so that many are versions of one another.
+/// Returns one of a few turns of a host, so that many are versions of one another.
 fn store_turn(conversation: &ConversationId, chance: &mut Chance) -> Request {
     let turn = format!("turn-{}", chance.below(5));
     let mut request = StoreTurn::new(conversation.as_str(), turn, message(chance));
@@ -375,7 +375,7 @@ fn message(chance: &mut Chance) -> Message {
     Message::text(role, text(chance))
 }
 
-/// One of many.
+/// Returns one of many.
 fn short(number: usize, chance: &mut Chance) -> Message {
     Message::text(Role::User, format!("{number} {:x}", chance.number()))
 }

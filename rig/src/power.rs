@@ -15,14 +15,14 @@ use crate::chance::Chance;
 use crate::check::{self, Expected};
 use crate::defects::Defect;
 use crate::disk::{self, Disk, Image};
-use crate::journal::{self, Act, Entry};
+use crate::journal::{self, Act, JournalEntry};
 use crate::lanes;
 use crate::marks::{self, Progress};
-use crate::plan::Plan;
+use crate::plan::WorkPlan;
 use crate::programs::{Programs, scratch};
-use crate::report::{Broken, Tally, Violation};
+use crate::report::{BrokenGuarantee, Tally, Violation};
 use crate::shim::Layer;
-use crate::workload::{self, Exit, GAVE_UP, Work};
+use crate::workload::{self, Exit, GAVE_UP, WorkloadArgs};
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub struct Options {
 
 /// How a workload is shaped.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct WorkloadShape {
     workers: usize,
     steps: usize,
     reopen: Option<usize>,
@@ -69,13 +69,13 @@ struct Shape {
 /// Most workloads close the store now and then, which checkpoints; some run in threads that
 /// share their commits; a few go on until the log is written back by itself, or until the store
 /// takes its look-up entries over into their tables, which it does by the thousand.
-fn shape(number: usize, chance: &mut Chance) -> Shape {
-    let plain = Shape { workers: 1, steps: 20 + chance.below(30), reopen: None, bulk: 0 };
+fn shape(number: usize, chance: &mut Chance) -> WorkloadShape {
+    let plain = WorkloadShape { workers: 1, steps: 20 + chance.below(30), reopen: None, bulk: 0 };
     match number % 16 {
-        3 | 6 | 11 => Shape { workers: 4, steps: 10 + chance.below(10), ..plain },
-        7 => Shape { steps: 160, ..plain },
-        BULKY => Shape { steps: 60, bulk: BULK, ..plain },
-        _ => Shape { reopen: Some(4 + chance.below(12)), ..plain },
+        3 | 6 | 11 => WorkloadShape { workers: 4, steps: 10 + chance.below(10), ..plain },
+        7 => WorkloadShape { steps: 160, ..plain },
+        BULKY => WorkloadShape { steps: 60, bulk: BULK, ..plain },
+        _ => WorkloadShape { reopen: Some(4 + chance.below(12)), ..plain },
     }
 }
 
@@ -111,8 +111,8 @@ struct Workload<'w> {
     options: &'w Options,
     number: usize,
     bulk: usize,
-    plans: Vec<Plan>,
-    entries: Vec<Entry>,
+    plans: Vec<WorkPlan>,
+    entries: Vec<JournalEntry>,
     scratch: tempfile::TempDir,
 }
 
@@ -124,10 +124,10 @@ impl<'w> Workload<'w> {
         let shape = shape(number, &mut chance);
         let mut plans = Vec::new();
         for worker in (0..).take(shape.workers) {
-            plans.push(Plan::with_bulk(seed, worker, shape.steps, shape.bulk)?);
+            plans.push(WorkPlan::with_bulk(seed, worker, shape.steps, shape.bulk)?);
         }
         let scratch = scratch()?;
-        let work = Work {
+        let work = WorkloadArgs {
             store: scratch.path().join("store"),
             marks: scratch.path().join("marks"),
             seed,
@@ -178,8 +178,8 @@ impl<'w> Workload<'w> {
         Ok(tally)
     }
 
-    /// How many images are looked at for each entry. Where nothing is pending, all images are the
-    /// same and few are enough; while a checkpoint is under way, more is at stake.
+    /// Returns how many images are looked at for each entry. Where nothing is pending, all images
+    /// are the same and few are enough; while a checkpoint is under way, more is at stake.
     fn shares(&self, images: usize) -> Result<Vec<usize>, Fault> {
         let mut disk = Disk::new();
         let mut checkpointing = false;
@@ -260,7 +260,7 @@ impl<'w> Workload<'w> {
         // A plan of another worker is not gone on with: recovery alone is the point there.
         let steps =
             if self.plans.len() == 1 && !seen[0].begun { chance.below(NESTED_STEPS) } else { 0 };
-        let work = Work {
+        let work = WorkloadArgs {
             store: folder,
             marks,
             seed: plan.seed,
@@ -294,7 +294,7 @@ impl<'w> Workload<'w> {
         Ok(Ok(()))
     }
 
-    /// A place for the next image, empty.
+    /// Returns a place for the next image, empty.
     fn folder(&self) -> Result<PathBuf, Fault> {
         let folder = self.scratch.path().join("image");
         remove(&folder)?;
@@ -310,7 +310,7 @@ fn remove(path: &Path) -> Result<(), Fault> {
 }
 
 /// Follows what the workers said.
-fn see(seen: &mut [Progress], entry: &Entry) {
+fn see(seen: &mut [Progress], entry: &JournalEntry) {
     if entry.act != Act::Mark {
         return;
     }
@@ -324,8 +324,8 @@ fn see(seen: &mut [Progress], entry: &Entry) {
     }
 }
 
-/// A checkpoint lasts from the first write to the database file to its sync.
-fn is_checkpointing(before: bool, entry: &Entry) -> bool {
+/// Returns a checkpoint lasts from the first write to the database file to its sync.
+fn is_checkpointing(before: bool, entry: &JournalEntry) -> bool {
     match entry.act {
         Act::Write if entry.name == tine_sqlite::DATABASE_FILE => true,
         Act::Sync if entry.name == tine_sqlite::DATABASE_FILE => false,
@@ -334,7 +334,10 @@ fn is_checkpointing(before: bool, entry: &Entry) -> bool {
 }
 
 /// Runs a workload under the shim and reads its journal.
-fn journaled(programs: &Programs, work: &Work) -> Result<Result<Vec<Entry>, Violation>, Fault> {
+fn journaled(
+    programs: &Programs,
+    work: &WorkloadArgs,
+) -> Result<Result<Vec<JournalEntry>, Violation>, Fault> {
     let journal = work.marks.with_extension("journal");
     for old in [&journal, &work.marks] {
         if old.exists() {
@@ -354,10 +357,10 @@ fn journaled(programs: &Programs, work: &Work) -> Result<Result<Vec<Entry>, Viol
     programs.shim.under(&mut command, &layer)?;
     match workload::wait(command.spawn()?)? {
         (Exit::Code(0), _) => Ok(Ok(journal::read(&journal)?)),
-        (Exit::Code(GAVE_UP), why) => Ok(Err(Violation::new(Broken::Unopenable, why))),
+        (Exit::Code(GAVE_UP), why) => Ok(Err(Violation::new(BrokenGuarantee::Unopenable, why))),
         (exit, why) => {
             let what = format!("the workload ended with {exit:?}: {why}");
-            Ok(Err(Violation::new(Broken::Crashed, what)))
+            Ok(Err(Violation::new(BrokenGuarantee::Crashed, what)))
         }
     }
 }

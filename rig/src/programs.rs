@@ -48,7 +48,7 @@ impl Programs {
     }
 }
 
-/// A folder of its own for a run, removed with it.
+/// Returns a folder of its own for a run, removed with it.
 pub fn scratch() -> Result<TempDir, Fault> {
     Ok(TempDir::with_prefix("tine-rig-")?)
 }

@@ -10,11 +10,11 @@ use tine_store::{
 };
 
 /// A change that can be made again.
-type Again = Box<dyn Fn(&mut dyn Write) -> Result<()> + Send>;
+type ReplayedChange = Box<dyn Fn(&mut dyn Write) -> Result<()> + Send>;
 
 /// What a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum ChangeTarget {
     /// A project or a conversation, without which there is no log to enter.
     Ground,
     Tip,
@@ -23,24 +23,24 @@ pub(crate) enum About {
 }
 
 /// One change.
-pub(crate) struct Recorded {
-    pub about: About,
-    pub again: Again,
+pub(crate) struct RecordedChange {
+    pub about: ChangeTarget,
+    pub again: ReplayedChange,
 }
 
 /// A transaction with a note of each change.
 pub(crate) struct Recorder<'r> {
     pub inner: &'r mut dyn Write,
-    pub changes: Vec<Recorded>,
+    pub changes: Vec<RecordedChange>,
 }
 
 impl Recorder<'_> {
     fn note(
         &mut self,
-        about: About,
+        about: ChangeTarget,
         again: impl Fn(&mut dyn Write) -> Result<()> + Send + 'static,
     ) {
-        self.changes.push(Recorded { about, again: Box::new(again) });
+        self.changes.push(RecordedChange { about, again: Box::new(again) });
     }
 }
 
@@ -96,7 +96,7 @@ macro_rules! writes {
             $(fn $name(&mut self, $($argument: $type),*) -> Result<$answer> {
                 let answer = self.inner.$name($($argument),*)?;
                 $(let $argument = $argument.to_owned();)*
-                self.note(About::$about, move |records| records.$name($($pass),*).map(|_| ()));
+                self.note(ChangeTarget::$about, move |records| records.$name($($pass),*).map(|_| ()));
                 Ok(answer)
             })*
         }

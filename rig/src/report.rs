@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// What kind of promise was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum BrokenGuarantee {
     /// Something acknowledged is not there.
     Lost,
     /// The store does not open.
@@ -16,9 +16,9 @@ pub enum Broken {
     Repeated,
     /// The program crashed or hung instead of answering.
     Crashed,
-    /// Somebody was told that the store is busy or locked.
+    /// A caller got the error that the store is busy or locked.
     Locked,
-    /// No order of the calls explains what they were told.
+    /// No order of the calls explains their answers.
     Unexplained,
 }
 
@@ -26,7 +26,7 @@ pub enum Broken {
 #[derive(Clone, Debug)]
 pub struct Violation {
     /// Which.
-    pub broken: Broken,
+    pub broken: BrokenGuarantee,
     /// What was seen.
     pub what: String,
     /// The arguments of the rig that show it again.
@@ -35,7 +35,7 @@ pub struct Violation {
 
 impl Violation {
     /// Without a replay yet.
-    pub fn new(broken: Broken, what: impl Into<String>) -> Self {
+    pub fn new(broken: BrokenGuarantee, what: impl Into<String>) -> Self {
         Violation { broken, what: what.into(), replay: String::new() }
     }
 }
@@ -89,12 +89,12 @@ impl Tally {
         self.violations.extend(other.violations.into_iter().take(room));
     }
 
-    /// Whether every promise was kept.
+    /// Returns whether every promise was kept.
     pub fn is_clean(&self) -> bool {
         self.broken.iter().all(|count| *count == 0)
     }
 
-    /// The line at the end of a run.
+    /// Returns the line at the end of a run.
     pub fn summary(&self, cases: &str, seed: u64, took: Duration) -> String {
         let [lost, unopenable, half, repeated, crashed, locked, unexplained] = self.broken;
         format!(

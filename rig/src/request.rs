@@ -44,13 +44,13 @@ pub enum Request {
     StoreSource(NewSource),
     /// [`Engine::purge`], confirmed.
     Purge(Purge),
-    /// [`tine_store::Store::pack`]: nobody may see a difference.
+    /// [`tine_store::Store::pack`], which must not be observable.
     Pack(PackOptions),
 }
 
 /// What came back, as far as the caller could rely on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct RequestAnswer {
     /// One line with everything that was promised: ids, hashes, tips, numbers.
     pub line: String,
     /// Turns that the answer names.
@@ -61,9 +61,9 @@ pub struct Answer {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RequestEnd {
     /// Acknowledged.
-    Done(Answer),
+    Done(RequestAnswer),
     /// Refused by the rules: nothing may have changed.
     Refused(String),
     /// The disk is full: nothing may have changed.
@@ -76,26 +76,26 @@ pub enum Ended {
 
 impl Request {
     /// Makes the call.
-    pub fn run(&self, engine: &Engine, call: &Call) -> Ended {
+    pub fn run(&self, engine: &Engine, call: &Call) -> RequestEnd {
         self.run_in_full(engine, call).0
     }
 
-    /// The same, with all that the answer says. Unlike [`Answer::line`] it tells a repeated call
+    /// The same, with all that the answer says. Unlike [`RequestAnswer::line`] it tells a repeated call
     /// from the first one.
-    pub fn run_in_full(&self, engine: &Engine, call: &Call) -> (Ended, String) {
+    pub fn run_in_full(&self, engine: &Engine, call: &Call) -> (RequestEnd, String) {
         let mut full = String::new();
         let ended = match self.answer(engine, call, &mut full) {
-            Ok(answer) => Ended::Done(answer),
-            Err(Error::Store(tine_store::StoreError::DiskFull)) => Ended::Full,
-            Err(Error::NotSwept(_)) => Ended::Unswept,
-            Err(Error::Store(error)) => Ended::Failed(error.to_string()),
-            Err(error) => Ended::Refused(format!("{}: {error}", error.kind().code())),
+            Ok(answer) => RequestEnd::Done(answer),
+            Err(Error::Store(tine_store::StoreError::DiskFull)) => RequestEnd::Full,
+            Err(Error::NotSwept(_)) => RequestEnd::Unswept,
+            Err(Error::Store(error)) => RequestEnd::Failed(error.to_string()),
+            Err(error) => RequestEnd::Refused(format!("{}: {error}", error.kind().code())),
         };
         (ended, full)
     }
 
-    fn answer(&self, engine: &Engine, call: &Call, full: &mut String) -> Result<Answer> {
-        let mut answer = Answer::default();
+    fn answer(&self, engine: &Engine, call: &Call, full: &mut String) -> Result<RequestAnswer> {
+        let mut answer = RequestAnswer::default();
         match self.clone() {
             Request::Create(new) => {
                 let made = engine.create_conversation(call, new)?;
@@ -195,7 +195,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl RequestAnswer {
     fn say(&mut self, what: std::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = write!(self.line, "{what} ");

@@ -17,7 +17,7 @@ use crate::Fault;
 use crate::chance::Chance;
 use crate::check;
 use crate::programs::{Programs, scratch};
-use crate::report::{Broken, Tally, Violation};
+use crate::report::{BrokenGuarantee, Tally, Violation};
 use tine_core::{ConversationId, Limits};
 use tine_engine::{Call, Engine, Page, PathQuery};
 use tine_store::Content;
@@ -46,37 +46,37 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Kills and looks.
 pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
     let mut tally = Tally::default();
-    let mut torment = Tormented::new()?;
+    let mut target = KilledServer::new()?;
     for cycle in 0..options.cycles {
         let mut chance = Chance::at(options.seed ^ 0x5e12, &[u64::try_from(cycle)?]);
         let pause = chance.below(options.longest.max(1) * 1_000);
         tally.cases += 1;
-        match torment.cycle(programs, Duration::from_micros(u64::try_from(pause)?))? {
+        match target.cycle(programs, Duration::from_micros(u64::try_from(pause)?))? {
             Ok(calls) => tally.calls += calls,
             Err(violation) => {
                 let replay = format!("kill-server --cycles {} --seed {}", cycle + 1, options.seed);
                 let what = format!("cycle {cycle}: {}", violation.what);
                 tally.broke(Violation { what, replay, ..violation });
-                torment = Tormented::new()?;
+                target = KilledServer::new()?;
             }
         }
-        if torment.answered() > MESSAGES {
-            torment = Tormented::new()?;
+        if target.answered() > MESSAGES {
+            target = KilledServer::new()?;
         }
     }
     Ok(tally)
 }
 
-/// A store and what its clients were told.
-struct Tormented {
+/// A store and what was acknowledged to its clients.
+struct KilledServer {
     scratch: tempfile::TempDir,
     clients: Vec<Client>,
 }
 
-impl Tormented {
+impl KilledServer {
     fn new() -> Result<Self, Fault> {
         let clients = (0..CLIENTS).map(Client::new).collect();
-        Ok(Tormented { scratch: scratch()?, clients })
+        Ok(KilledServer { scratch: scratch()?, clients })
     }
 
     fn answered(&self) -> usize {
@@ -150,7 +150,7 @@ impl Tormented {
     }
 }
 
-/// One client and what it was told.
+/// One client and what was acknowledged to it.
 struct Client {
     conversation: String,
     made: bool,
@@ -166,13 +166,13 @@ impl Client {
     /// Appends until the server is gone. An answer that is neither success nor missing is a
     /// broken promise.
     fn work(&mut self, address: SocketAddr, stop: &AtomicBool) -> Result<(), Violation> {
-        let Ok(mut line) = Line::open(address) else { return Ok(()) };
+        let Ok(mut line) = HttpConnection::open(address) else { return Ok(()) };
         while !stop.load(Ordering::SeqCst) {
             let (path, body) = self.next();
             let Some((status, answer)) = line.ask(&path, &body) else { return Ok(()) };
             if !(200..300).contains(&status) {
                 let what = format!("{path} was answered with {status}: {answer}");
-                return Err(Violation::new(Broken::Crashed, what));
+                return Err(Violation::new(BrokenGuarantee::Crashed, what));
             }
             if !self.made {
                 self.made = true;
@@ -182,14 +182,14 @@ impl Client {
                 Some(turn) => self.answered.push(turn.to_owned()),
                 None => {
                     let what = format!("an answer without a turn: {answer}");
-                    return Err(Violation::new(Broken::Crashed, what));
+                    return Err(Violation::new(BrokenGuarantee::Crashed, what));
                 }
             }
         }
         Ok(())
     }
 
-    /// The next request; the same again until it was answered.
+    /// Returns the next request; the same again until it was answered.
     fn next(&self) -> (String, Value) {
         let (id, number) = (&self.conversation, self.answered.len());
         if !self.made {
@@ -207,14 +207,16 @@ impl Client {
 
     fn look(&self, engine: &Engine) -> Result<(), Violation> {
         let call = Call::by("rig");
-        let half = |error: tine_engine::Error| Violation::new(Broken::Half, error.to_string());
+        let half =
+            |error: tine_engine::Error| Violation::new(BrokenGuarantee::Half, error.to_string());
         let id = ConversationId::new(&self.conversation, &Limits::default())
-            .map_err(|error| Violation::new(Broken::Half, error.to_string()))?;
+            .map_err(|error| Violation::new(BrokenGuarantee::Half, error.to_string()))?;
         if !self.made {
             // It may be there all the same; nothing was promised.
             return engine.conversations(&call, true, Page::default()).map(|_| ()).map_err(half);
         }
-        let lost = |error: tine_engine::Error| Violation::new(Broken::Lost, error.to_string());
+        let lost =
+            |error: tine_engine::Error| Violation::new(BrokenGuarantee::Lost, error.to_string());
         let mut query = PathQuery::of(id);
         let mut found = Vec::new();
         loop {
@@ -232,7 +234,7 @@ impl Client {
                     "{}: message {number} was acknowledged as {turn}, and {there:?} is there",
                     self.conversation
                 );
-                return Err(Violation::new(Broken::Lost, what));
+                return Err(Violation::new(BrokenGuarantee::Lost, what));
             }
         }
         if found.len() > self.answered.len() + 1 {
@@ -242,7 +244,7 @@ impl Client {
                 self.answered.len() + 1,
                 found.len()
             );
-            return Err(Violation::new(Broken::Repeated, what));
+            return Err(Violation::new(BrokenGuarantee::Repeated, what));
         }
         for (number, turn) in found.iter().enumerate() {
             let said = match &turn.content {
@@ -251,7 +253,7 @@ impl Client {
             };
             if said.as_deref() != Some(text(number).as_str()) {
                 let what = format!("{}: turn {number} says {said:?}", self.conversation);
-                return Err(Violation::new(Broken::Half, what));
+                return Err(Violation::new(BrokenGuarantee::Half, what));
             }
         }
         Ok(())
@@ -264,16 +266,16 @@ fn text(number: usize) -> String {
 }
 
 /// A connection that asks one thing after another.
-struct Line {
+struct HttpConnection {
     stream: BufReader<TcpStream>,
 }
 
-impl Line {
+impl HttpConnection {
     fn open(address: SocketAddr) -> std::io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Line { stream: BufReader::new(stream) })
+        Ok(HttpConnection { stream: BufReader::new(stream) })
     }
 
     /// Asks and reads the whole answer; `None` when the server went away before it was complete.

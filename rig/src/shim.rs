@@ -124,7 +124,7 @@ impl Shim {
     }
 }
 
-/// The path as the kernel names it; the last part need not be there yet.
+/// Returns the path as the kernel names it; the last part need not be there yet.
 fn canonical(path: &Path) -> Result<PathBuf, Fault> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(format!("{} has no folder", path.display()).into());

@@ -16,7 +16,7 @@ use tine_store::{
 /// Rows of a listing that are asked for at once.
 const PAGE: usize = 1_000;
 
-/// The text of a project's state; empty when there is no such project.
+/// Returns the text of a project's state; empty when there is no such project.
 pub fn text(store: &dyn Store, project: &ProjectId) -> Result<String> {
     let mut text = String::new();
     store.read(&mut |records| {
@@ -65,12 +65,12 @@ fn families(records: &dyn Read, project: &ProjectId, text: &mut String) -> Resul
     Ok(())
 }
 
-/// The digest of a state.
+/// Returns the digest of a state.
 pub fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// The first line in which two states differ, for a report.
+/// Returns the first line in which two states differ, for a report.
 pub fn first_difference(expected: &str, found: &str) -> String {
     let (mut left, mut right) = (expected.lines(), found.lines());
     for number in 1_usize.. {

@@ -63,8 +63,8 @@ macro_rules! stale_writes {
 tine_store::for_each_read!(stale_reads);
 tine_store::for_each_write!(stale_writes);
 
-fn stale(branch: Option<Branch>, outside: Option<Branch>) -> Option<Branch> {
-    match (branch, outside) {
+fn stale(branch: Option<Branch>, runtime: Option<Branch>) -> Option<Branch> {
+    match (branch, runtime) {
         (Some(branch), Some(stale)) if branch.id == stale.id => Some(stale),
         (branch, _) => branch,
     }

@@ -14,11 +14,11 @@ use tine_store::Store;
 use crate::Fault;
 use crate::defects::{Defect, Defective};
 use crate::marks::Marks;
-use crate::outside::Outside;
-use crate::plan::Plan;
-use crate::request::Ended;
+use crate::plan::WorkPlan;
+use crate::request::RequestEnd;
+use crate::seeded::SeededRuntime;
 
-/// The exit code of a workload that was told of failures and stopped.
+/// The exit code of a workload that stopped because calls failed.
 pub const GAVE_UP: i32 = 3;
 
 /// Failures after which a worker gives up.
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Work {
+pub struct WorkloadArgs {
     /// The store's folder.
     #[arg(long)]
     pub store: PathBuf,
@@ -59,8 +59,8 @@ pub struct Work {
     pub defect: Option<Defect>,
 }
 
-impl Work {
-    /// The command that does this.
+impl WorkloadArgs {
+    /// Returns the command that does this.
     pub fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
         command.arg("--store").arg(&self.store).arg("--marks").arg(&self.marks);
@@ -91,7 +91,7 @@ impl Work {
         let marks = Marks::open(&self.marks)?;
         let mut plans = Vec::new();
         for worker in (self.worker..).take(self.from.len()) {
-            plans.push(Plan::steps_only(self.seed, worker, self.to, self.bulk)?);
+            plans.push(WorkPlan::steps_only(self.seed, worker, self.to, self.bulk)?);
         }
         let store = match self.open() {
             Ok(store) => store,
@@ -117,16 +117,16 @@ impl Work {
         })
     }
 
-    /// One worker, which closes the store now and then, and opens it again after a failure.
+    /// Returns one worker, which closes the store now and then, and opens it again after a failure.
     fn alone(
         &self,
-        plan: &Plan,
+        plan: &WorkPlan,
         from: usize,
         store: Arc<dyn Store>,
         marks: &Marks,
     ) -> Result<i32, Fault> {
-        let outside = Outside::new(plan.seed, plan.worker);
-        let mut engine = Some(outside.engine(store));
+        let runtime = SeededRuntime::new(plan.seed, plan.worker);
+        let mut engine = Some(runtime.engine(store));
         let mut failures = 0;
         for (number, step) in plan.steps.iter().enumerate().skip(from) {
             let due = self.reopen.is_some_and(|every| number.is_multiple_of(every.max(1)));
@@ -134,21 +134,21 @@ impl Work {
                 // Closed before it is opened: the last connection writes the log back.
                 drop(engine.take());
                 match self.open() {
-                    Ok(store) => engine = Some(outside.engine(store)),
+                    Ok(store) => engine = Some(runtime.engine(store)),
                     Err(error) => return Ok(gave_up(&error)),
                 }
             }
             let Some(open) = &engine else {
                 return Ok(GAVE_UP);
             };
-            outside.step(number);
+            runtime.step(number);
             marks.begun(plan.worker, number)?;
             let ended = step.request.run(open, &step.call);
             marks.ended(plan.worker, number, &ended)?;
             match ended {
-                Ended::Done(_) | Ended::Refused(_) => {}
-                Ended::Full | Ended::Unswept => failures += 1,
-                Ended::Failed(_) => {
+                RequestEnd::Done(_) | RequestEnd::Refused(_) => {}
+                RequestEnd::Full | RequestEnd::Unswept => failures += 1,
+                RequestEnd::Failed(_) => {
                     failures += 1;
                     engine = None;
                 }
@@ -167,16 +167,21 @@ fn gave_up(error: &tine_store::StoreError) -> i32 {
     GAVE_UP
 }
 
-/// One worker among several in this process, on one store.
-fn together(plan: &Plan, from: usize, store: Arc<dyn Store>, marks: &Marks) -> Result<i32, Fault> {
-    let outside = Outside::new(plan.seed, plan.worker);
-    let engine = outside.engine(store);
+/// Returns one worker among several in this process, on one store.
+fn together(
+    plan: &WorkPlan,
+    from: usize,
+    store: Arc<dyn Store>,
+    marks: &Marks,
+) -> Result<i32, Fault> {
+    let runtime = SeededRuntime::new(plan.seed, plan.worker);
+    let engine = runtime.engine(store);
     for (number, step) in plan.steps.iter().enumerate().skip(from) {
-        outside.step(number);
+        runtime.step(number);
         marks.begun(plan.worker, number)?;
         let ended = step.request.run(&engine, &step.call);
         marks.ended(plan.worker, number, &ended)?;
-        if matches!(ended, Ended::Full | Ended::Unswept | Ended::Failed(_)) {
+        if matches!(ended, RequestEnd::Full | RequestEnd::Unswept | RequestEnd::Failed(_)) {
             return Ok(GAVE_UP);
         }
     }

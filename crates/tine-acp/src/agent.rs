@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tine_core::{BranchId, Json, Reference};
 use tine_engine::{BranchView, Call, Engine, Error, Fork, ForkPoint, NewConversation};
-use tine_llm::reply::Model;
+use tine_llm::reply::Responder;
 
 use crate::lines::Out;
 use crate::prompt::Prompt;
@@ -23,7 +23,7 @@ pub(crate) type Answer = Result<Value, Refusal>;
 pub struct Agent {
     pub(crate) engine: Engine,
     pub(crate) call: Call,
-    pub(crate) model: Model,
+    pub(crate) model: Responder,
     pub(crate) redact: bool,
     sessions: Arc<Sessions>,
     /// Who is served; nobody before the beginning.
@@ -56,7 +56,7 @@ pub(crate) enum Method {
 
 impl Agent {
     /// An agent whose changes are made by that call's actor, in its project.
-    pub fn new(engine: Engine, call: Call, model: Model) -> Self {
+    pub fn new(engine: Engine, call: Call, model: Responder) -> Self {
         let (sessions, client, noting) = Default::default();
         Agent { engine, call, model, redact: false, sessions, client, noting }
     }

@@ -1,6 +1,6 @@
 //! Tine as an agent: the Agent Client Protocol, version 1, in which every session is a branch.
 //!
-//! An [`Agent`] answers a client over lines of JSON-RPC ([`serve`]), with a [`Model`] that is
+//! An [`Agent`] answers a client over lines of JSON-RPC ([`serve`]), with a [`Responder`] that is
 //! configured or with the built-in one that repeats what it is told. A session's id is its
 //! branch's id, a message's id is its turn's id; so forking at a message is the engine's own
 //! fork, costs the same anywhere, and every id stays valid in every descendant.
@@ -54,4 +54,4 @@ pub use agent::Agent;
 pub use lines::LINE_BYTES;
 pub use recorder::Recorder;
 pub use serve::serve;
-pub use tine_llm::reply::Model;
+pub use tine_llm::reply::Responder;

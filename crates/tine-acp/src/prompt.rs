@@ -14,8 +14,8 @@ use tine_core::json::{Json, object};
 use tine_core::{Body, Kind, Message, Metadata, Reference, Role, Status, TurnId};
 use tine_engine::{Append, BranchView, Call, MoveBranch};
 use tine_formats::redact;
-use tine_llm::reply::{Asked, Ended, Reply, Spoken, told};
-use tine_llm::{Delta, Finish, Said, ToolCall};
+use tine_llm::reply::{Reply, ReplyContent, ReplyEnd, ReplyPrompt, source_info};
+use tine_llm::{ChatMessage, Delta, Finish, ToolCall};
 
 use crate::agent::{Agent, Answer};
 use crate::lines::Out;
@@ -72,8 +72,8 @@ impl<'a> Prompt<'a> {
         let reason = match ended {
             _ if self.claim.stop.wanted() => "cancelled",
             Err(refusal) => return Err(refusal),
-            Ok(Ended { finish: Finish::Length, .. }) => "max_tokens",
-            Ok(Ended { finish: Finish::Refused, .. }) => {
+            Ok(ReplyEnd { finish: Finish::Length, .. }) => "max_tokens",
+            Ok(ReplyEnd { finish: Finish::Refused, .. }) => {
                 self.take_back()?;
                 "refusal"
             }
@@ -94,15 +94,15 @@ impl<'a> Prompt<'a> {
     fn answer(
         &mut self,
         asked: TurnId,
-    ) -> Result<(Option<TurnId>, Result<Ended, Refusal>), Refusal> {
-        let mut question = self.reply().asked(asked)?;
+    ) -> Result<(Option<TurnId>, Result<ReplyEnd, Refusal>), Refusal> {
+        let mut question = self.reply().prompt(asked)?;
         let mut said = None;
         let mut rounds = 0;
         loop {
             question.chat.tools = if rounds < ROUNDS { memory::tools() } else { Vec::new() };
             rounds += 1;
             let answer = self.agent.engine.promise_turn_id();
-            let mut spoken = Spoken::default();
+            let mut spoken = ReplyContent::default();
             let mut ended = self.ask(asked, &question, answer, &mut spoken);
             self.settle_calls(answer, &mut ended);
             let text = spoken.text();
@@ -113,10 +113,10 @@ impl<'a> Prompt<'a> {
             if calls.is_empty() {
                 return Ok((said, ended));
             }
-            question.chat.messages.push(Said::calling(text, calls.clone()));
+            question.chat.messages.push(ChatMessage::with_calls(text, calls.clone()));
             for call in calls {
                 let done = self.call(answer, &call)?;
-                question.chat.messages.push(Said::answering(call, done));
+                question.chat.messages.push(ChatMessage::tool_result(call, done));
             }
             if self.claim.stop.wanted() {
                 return Ok((said, ended));
@@ -125,7 +125,7 @@ impl<'a> Prompt<'a> {
     }
 
     /// Calls have ids; and there are none once an answer was cut short or nobody waits for it.
-    fn settle_calls(&self, answer: TurnId, ended: &mut Result<Ended, Refusal>) {
+    fn settle_calls(&self, answer: TurnId, ended: &mut Result<ReplyEnd, Refusal>) {
         let Ok(ended) = ended else { return };
         if ended.finish != Finish::Stop || self.claim.stop.wanted() {
             ended.calls.clear();
@@ -189,7 +189,8 @@ impl<'a> Prompt<'a> {
         let blocks = Json::Array(blocks.collect::<Result<_, _>>()?);
         let body = Body::from_content(blocks, Role::User, limits)
             .map_err(|error| Refusal::invalid(format!("`prompt`: {error}")))?;
-        let metadata = Metadata { source_info: Some(told(self.about())), ..Metadata::default() };
+        let metadata =
+            Metadata { source_info: Some(source_info(self.about())), ..Metadata::default() };
         let (status, role) = (Status::Complete, Role::User);
         let question =
             Message { role, body, tool_call_id: None, created_at: None, status, metadata };
@@ -244,10 +245,10 @@ impl<'a> Prompt<'a> {
     fn ask(
         &self,
         asked: TurnId,
-        question: &Asked,
+        question: &ReplyPrompt,
         answer: TurnId,
-        spoken: &mut Spoken,
-    ) -> Result<Ended, Refusal> {
+        spoken: &mut ReplyContent,
+    ) -> Result<ReplyEnd, Refusal> {
         let message = answer.to_string();
         let mut each = |piece: Delta<'_>, block: usize| {
             if self.claim.stop.wanted() || self.out.broken() {
@@ -281,8 +282,8 @@ impl<'a> Prompt<'a> {
     fn record_answer(
         &mut self,
         answer: TurnId,
-        spoken: Spoken,
-        ended: &Result<Ended, Refusal>,
+        spoken: ReplyContent,
+        ended: &Result<ReplyEnd, Refusal>,
     ) -> Result<bool, Refusal> {
         let message = self
             .reply()

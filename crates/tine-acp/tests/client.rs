@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tine_acp::{Agent, Model, Recorder};
+use tine_acp::{Agent, Recorder, Responder};
 use tine_core::{BranchId, ConversationId, TurnId};
 use tine_engine::{BranchView, Call, Engine, PathQuery, TurnRef, TurnView};
 use tine_sqlite::SqliteStore;
@@ -33,11 +33,11 @@ impl World {
 
     /// A client of an agent that echoes, which has said hello.
     pub fn client(&self) -> Client {
-        self.client_of(Model::Echo)
+        self.client_of(Responder::Echo)
     }
 
     /// The same with another model. Each agent has an engine of its own, as processes have.
-    pub fn client_of(&self, model: Model) -> Client {
+    pub fn client_of(&self, model: Responder) -> Client {
         let mut client = self.stranger(model);
         let hello =
             json!({ "protocolVersion": 1, "clientInfo": { "name": "test", "version": "1" } });
@@ -46,7 +46,7 @@ impl World {
     }
 
     /// A client that has not said hello.
-    pub fn stranger(&self, model: Model) -> Client {
+    pub fn stranger(&self, model: Responder) -> Client {
         let agent = Agent::new(engine(&self.folder), self.call.clone(), model);
         Client::of(move |input, output| tine_acp::serve(&agent, input, output))
     }

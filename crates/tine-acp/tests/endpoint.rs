@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use serde_json::{Value, json};
-use tine_acp::Model;
-use tine_llm::{Kind, Provider, Settings};
+use tine_acp::Responder;
+use tine_llm::{Protocol, Provider, ProviderSettings};
 
 /// What an endpoint does behind the pieces of its answer.
 #[derive(Clone, Copy)]
@@ -26,17 +26,17 @@ pub fn said(text: &str) -> Value {
 }
 
 /// A model that begins to answer and then waits until it is stopped.
-pub fn stalled() -> Model {
+pub fn stalled() -> Responder {
     endpoint(vec![said("half")], Then::Stall).0
 }
 
 /// A model that streams these pieces for every request, and what it is asked.
-pub fn endpoint(pieces: Vec<Value>, then: Then) -> (Model, Receiver<Value>) {
+pub fn endpoint(pieces: Vec<Value>, then: Then) -> (Responder, Receiver<Value>) {
     in_turn(vec![pieces], then)
 }
 
 /// A model with an answer for each request, the last of them for all that follow.
-pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Model, Receiver<Value>) {
+pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Responder, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     let (sender, asked) = mpsc::channel();
@@ -48,13 +48,13 @@ pub fn in_turn(answers: Vec<Vec<Value>>, then: Then) -> (Model, Receiver<Value>)
             thread::spawn(move || answer(stream, &pieces, then, &sender).ok());
         }
     });
-    let settings = Settings {
+    let settings = ProviderSettings {
         base_url: Some(format!("http://{address}/v1")),
         retries: Some(0),
-        ..Settings::new(Kind::OpenAi, "asked-for")
+        ..ProviderSettings::new(Protocol::OpenAi, "asked-for")
     };
     let provider = Provider::new("local", settings).expect("a sound provider");
-    (Model::Provider(tine_llm::Model::new(provider).expect("a model")), asked)
+    (Responder::Provider(tine_llm::Model::new(provider).expect("a model")), asked)
 }
 
 fn answer(

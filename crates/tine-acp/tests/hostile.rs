@@ -1,7 +1,7 @@
 //! Lines that are no requests, and requests that make no sense.
 
 use serde_json::{Value, json};
-use tine_acp::Model;
+use tine_acp::Responder;
 
 use crate::client::{CWD, World, question};
 
@@ -65,7 +65,7 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_heard() {
 #[test]
 fn nothing_goes_before_the_beginning() {
     let world = World::new();
-    let mut client = world.stranger(Model::Echo);
+    let mut client = world.stranger(Responder::Echo);
     let error = client.refused("session/new", json!({ "cwd": CWD, "mcpServers": [] }));
     assert_eq!(error["code"], -32600);
     let error = client.refused("initialize", json!({}));

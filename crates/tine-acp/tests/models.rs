@@ -1,9 +1,9 @@
 //! Models of a provider, behind a socket on this machine.
 
 use serde_json::json;
-use tine_acp::Model;
+use tine_acp::Responder;
 use tine_core::{Role, Status};
-use tine_llm::{Kind, Provider, Settings};
+use tine_llm::{Protocol, Provider, ProviderSettings};
 use tine_store::Content;
 
 use crate::client::{World, question};
@@ -38,7 +38,7 @@ fn a_model_is_asked_with_the_whole_path_and_its_stream_is_shown_and_kept() {
     let told = turn.metadata.source_info.as_ref().expect("how it came about");
     let member = |name: &str| told.get(name).and_then(tine_core::Json::as_str);
     assert_eq!((member("provider"), member("model")), (Some("local"), Some("answered")));
-    let usage = tine_core::Usage::told(told).expect("what it cost");
+    let usage = tine_core::Usage::from_source_info(told).expect("what it cost");
     assert_eq!((usage.input, usage.output), (5, 7));
     // A fork is asked with its own path and nothing that came later.
     let forked = client.fork(&session, Some(&first.agent));
@@ -141,14 +141,14 @@ fn a_stream_that_breaks_off_is_kept_and_told_as_an_error() {
 #[test]
 fn a_model_that_cannot_be_reached_leaves_the_question() {
     let world = World::new();
-    let settings = Settings {
+    let settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:1/v1".to_owned()),
         retries: Some(0),
-        ..Settings::new(Kind::OpenAi, "nobody")
+        ..ProviderSettings::new(Protocol::OpenAi, "nobody")
     };
     let provider = Provider::new("nobody", settings).expect("a sound provider");
     let model = tine_llm::Model::new(provider).expect("a model");
-    let mut client = world.client_of(Model::Provider(model));
+    let mut client = world.client_of(Responder::Provider(model));
     let session = client.new_session();
     let error = client.refused("session/prompt", question(&session, "Anybody?"));
     assert_eq!(error["code"], -32603);

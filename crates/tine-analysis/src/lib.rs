@@ -1,9 +1,9 @@
-//! What a text says, without asking a model.
+//! Text analysis without a model.
 //!
-//! - [`rings`]: what a turn is about: keywords, intent, facets and sentences.
-//! - [`Interpreter`]: reads facts out of a text. An interpreter stores nothing; its caller keeps
+//! - [`rings`]: keywords, intent, facets and sentences of a turn.
+//! - [`Interpreter`]: extracts facts from a text. An interpreter stores nothing; its caller keeps
 //!   the [`Account`] of a run, also of one that fails.
-//! - [`rules`]: the interpreter that needs no model.
+//! - [`rules`]: the built-in interpreter, which needs no model.
 //!
 //! Everything here is a function of its arguments: no network, weights, clock or randomness.
 //! Interpreters that ask a model live in `tine-llm`.
@@ -16,22 +16,22 @@ use std::ops::Range;
 use tine_core::json::Object;
 use tine_core::{Json, Role, Timestamp, Usage};
 
-/// What is interpreted.
+/// A text to interpret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Material<'a> {
     /// The text; spans of findings count its bytes.
     pub text: &'a str,
     /// What kind of text it is. A turn and a document are read by different rules and prompts.
     pub subject: Subject,
-    /// When it was said or written: what "tomorrow" is measured from. Without it, relative dates
-    /// are left as they stand.
-    pub said_at: Option<Timestamp>,
+    /// When it was written; "tomorrow" is relative to it. Without it, relative dates are not
+    /// resolved.
+    pub authored_at: Option<Timestamp>,
 }
 
 /// What kind of text is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// One turn of a conversation, by whom.
+    /// One turn of a conversation, with its role.
     Turn(Role),
     /// Any other text.
     Document,
@@ -42,15 +42,15 @@ pub enum Subject {
 pub struct Finding {
     /// `person`, `task` …
     pub entity_type: String,
-    /// What is said of it.
+    /// Its fields.
     pub fields: Object,
-    /// The bytes of the text that say so, where they are known.
+    /// The bytes of the text that state it, where they are known.
     pub span: Option<Range<usize>>,
 }
 
 /// How an interpreter works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum InterpreterKind {
     /// By rules built in.
     Rules,
     /// By asking a model.
@@ -59,18 +59,18 @@ pub enum Kind {
     Agent,
 }
 
-/// Which interpreter it is: enough to tell two runs apart.
+/// Identifies an interpreter and its configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct About {
-    /// Its name, as it is chosen by.
+pub struct InterpreterInfo {
+    /// The name by which it is selected.
     pub name: String,
-    /// Its version; another version may find other things.
+    /// The version; findings may differ between versions.
     pub version: String,
     /// How it works.
-    pub kind: Kind,
-    /// Whom it asks.
+    pub kind: InterpreterKind,
+    /// The name of the model's provider.
     pub provider: Option<String>,
-    /// Which model it asks for.
+    /// The requested model.
     pub model: Option<String>,
     /// The parameters of its requests, an object; never a key.
     pub parameters: Json,
@@ -78,51 +78,51 @@ pub struct About {
     pub seed: Option<u64>,
 }
 
-/// What happened in a run, whether it succeeded or not.
+/// A record of a run, whether it succeeded or not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
     /// The prompt that was used.
     pub prompt: Option<String>,
-    /// The model that answered, in its own words.
+    /// The model name that the endpoint reported.
     pub model_answered: Option<String>,
     /// The bytes of the last request, without headers.
     pub request: Option<Vec<u8>>,
     /// The bytes of the last response, as far as they came.
     pub response: Option<Vec<u8>>,
-    /// What it cost, over all tries.
+    /// Usage over all attempts.
     pub usage: Usage,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: u32,
-    /// What was in an answer and could not be used, one sentence each.
+    /// Parts of an answer that could not be used, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Why a run found nothing, not even that there is nothing.
+/// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct InterpreterFailure {
     /// What happened and what can be done.
     pub message: String,
     /// Whether the same run may succeed later.
     pub transient: bool,
 }
 
-/// Reads facts out of texts.
+/// Extracts facts from texts.
 pub trait Interpreter: Send + Sync {
-    /// Which one it is.
-    fn about(&self) -> About;
+    /// Returns the identity of the interpreter.
+    fn about(&self) -> InterpreterInfo;
 
-    /// Reads a text. What happens on the way is written into the account before it can fail.
+    /// Extracts facts from a text. The account is filled even if the run fails.
     fn interpret(
         &self,
         material: &Material<'_>,
         account: &mut Account,
-    ) -> Result<Vec<Finding>, Failure>;
+    ) -> Result<Vec<Finding>, InterpreterFailure>;
 
-    /// The findings of a run that took place, from the bytes of its response.
+    /// Returns the findings of a run that took place, from the bytes of its response.
     fn replay(
         &self,
         material: &Material<'_>,
         response: Option<&[u8]>,
-    ) -> Result<Vec<Finding>, Failure>;
+    ) -> Result<Vec<Finding>, InterpreterFailure>;
 }

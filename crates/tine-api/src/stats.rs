@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::{Problem, Totals, Usage};
+use tine_core::{DamagedRecord, Totals, Usage};
 
 /// What a verification found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct Verified {
     #[serde(default)]
     pub sources: u64,
     /// Every record that fails.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DamagedRecord>,
 }
 
 /// Totals of a store or a conversation.

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use tine_core::facts::Slot;
 use tine_core::json::{self, Json};
 use tine_core::{
-    Body, Content, ConversationId, Digest, Limits, Metadata, Origin, Role, Status, Timestamp,
-    TurnHash, TurnId,
+    Body, Content, ConversationId, Digest, Limits, Metadata, Role, Status, Timestamp, TurnHash,
+    TurnId, TurnOrigin,
 };
 
 use crate::Outcome;
@@ -56,7 +56,7 @@ pub struct TurnView {
     /// Title, tags and other data beside the content.
     pub metadata: Metadata,
     /// The turn that it was edited, copied or split from.
-    pub origin: Origin,
+    pub origin: TurnOrigin,
     /// The half of a split that directly precedes this one: the two texts join without a gap.
     pub continues: Option<TurnId>,
     /// Whether it is shown.
@@ -261,7 +261,7 @@ impl TryFrom<TurnJson> for TurnView {
             created_at: turn.created_at,
             status: turn.status,
             metadata: metadata.map_err(|error| error.to_string())?,
-            origin: Origin {
+            origin: TurnOrigin {
                 edited_from: turn.edited_from,
                 derived_from: turn.derived_from,
                 part_of: turn.part_of,

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tine_core::commit::{Facets, Held, Seen, Value};
+use tine_core::commit::{FacetTerm, Facets, FieldState, FieldValue};
 use tine_core::{CommitHash, EntityId, Name};
 use tine_engine::{CommitView, FieldChange, FieldConflict};
 
@@ -163,7 +163,7 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, facets: &Facets) -> Result
             continue;
         }
         writeln!(out, "\n{}", screen.paint.bold(name))?;
-        let mut seen: Vec<&Seen> = set.values().collect();
+        let mut seen: Vec<&FacetTerm> = set.values().collect();
         seen.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
         let all: Vec<_> =
             seen.into_iter().map(|seen| row(&seen.text, evidence(screen, seen))).collect();
@@ -197,7 +197,7 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, facets: &Facets) -> Result
 }
 
 /// Where a word was said first, and in how many turns.
-pub(crate) fn evidence(screen: &Screen, seen: &Seen) -> String {
+pub(crate) fn evidence(screen: &Screen, seen: &FacetTerm) -> String {
     let turns = count(seen.turns, "turn");
     let text = match &seen.at {
         Some(at) => format!("{} {}–{}, {turns}", at.turn.short(), at.span.0, at.span.1),
@@ -210,7 +210,7 @@ pub(crate) fn evidence(screen: &Screen, seen: &Seen) -> String {
 pub(crate) fn write_words(
     out: &mut dyn Write,
     screen: &Screen,
-    seen: &[Seen],
+    seen: &[FacetTerm],
     paint: impl Fn(&str) -> String,
 ) -> Result<()> {
     for one in seen.iter().take(WORDS) {
@@ -223,22 +223,22 @@ pub(crate) fn write_words(
     Ok(())
 }
 
-fn says_nothing(held: &Held) -> bool {
-    matches!(held, Held::Value(Value { json: None, .. }))
+fn says_nothing(held: &FieldState) -> bool {
+    matches!(held, FieldState::Value(FieldValue { json: None, .. }))
 }
 
 /// What is known of a field, on one line.
-pub(crate) fn held_text(held: &Held) -> String {
+pub(crate) fn held_text(held: &FieldState) -> String {
     match held {
-        Held::Value(value) => said(value),
-        Held::Conflict(conflict) => {
+        FieldState::Value(value) => said(value),
+        FieldState::Conflict(conflict) => {
             let sides: Vec<String> = conflict.sides.iter().map(said).collect();
             format!("undecided: {}", sides.join(" or "))
         }
     }
 }
 
-fn said(side: &Value) -> String {
+fn said(side: &FieldValue) -> String {
     side.json.as_ref().map_or_else(|| "(nothing)".to_owned(), |json| value(json, VALUE))
 }
 
@@ -259,7 +259,8 @@ pub(crate) fn write_changes(
     let paint = screen.paint;
     for change in changes {
         let thing = thing(change.name.as_deref(), &change.entity_type, change.entity);
-        let side = |held: &Option<Held>| held.as_ref().map_or("(nothing)".to_owned(), held_text);
+        let side =
+            |held: &Option<FieldState>| held.as_ref().map_or("(nothing)".to_owned(), held_text);
         writeln!(
             out,
             "  {} {}: {} → {}",

@@ -117,7 +117,7 @@ pub(crate) fn body(text: String, role: Role, limits: &Limits) -> Result<Body> {
 
 /// A string or an array of blocks as the content of a turn.
 pub(crate) fn content(content: Json, role: Role, limits: &Limits) -> Result<Body> {
-    let body = Body::received(content, role, limits);
+    let body = Body::from_request(content, role, limits);
     Ok(body.map_err(|source| Error::Message { index: 0, source })?)
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tine_analysis::{About, Account, Finding, Interpreter, Material};
+use tine_analysis::{Account, Finding, Interpreter, InterpreterInfo, Material};
 use tine_core::json::Object;
 use tine_core::{Json, Kind};
 use tine_engine::{Interpreters, RULES};
@@ -113,7 +113,7 @@ struct Written {
     listen: Option<String>,
     interpret: Option<Interpret>,
     #[serde(default)]
-    models: BTreeMap<String, tine_llm::Settings>,
+    models: BTreeMap<String, tine_llm::ProviderSettings>,
 }
 
 /// The table `[interpret]`.
@@ -215,9 +215,9 @@ impl Settings {
     }
 
     /// Who answers: a model that is configured, or the one that is built in.
-    pub(crate) fn model(&self, name: &str) -> Result<tine_llm::reply::Model> {
+    pub(crate) fn model(&self, name: &str) -> Result<tine_llm::reply::Responder> {
         if name == ECHO {
-            return Ok(tine_llm::reply::Model::Echo);
+            return Ok(tine_llm::reply::Responder::Echo);
         }
         let Some(set) = self.models.get(name) else {
             let known: Vec<&str> = self.models.keys().map(String::as_str).chain([ECHO]).collect();
@@ -226,7 +226,7 @@ impl Settings {
         };
         let model = Model::new(set.value.clone());
         let model = model.map_err(|error| Failure::invalid(error.to_string()))?;
-        Ok(tine_llm::reply::Model::Provider(model))
+        Ok(tine_llm::reply::Responder::Provider(model))
     }
 
     /// The interpreters that can be asked: the rules, and each model.
@@ -248,16 +248,16 @@ impl Settings {
 /// A model that cannot be asked on this machine. That fails the runs that ask it, and no other
 /// command.
 struct Unusable {
-    about: About,
+    about: InterpreterInfo,
     why: String,
 }
 
 impl Unusable {
     fn of(provider: &Provider, why: String) -> Self {
-        let about = About {
+        let about = InterpreterInfo {
             name: provider.name().to_owned(),
             version: String::new(),
-            kind: tine_analysis::Kind::Model,
+            kind: tine_analysis::InterpreterKind::Model,
             provider: Some(provider.name().to_owned()),
             model: Some(provider.model().to_owned()),
             parameters: Json::Object(Object::new()),
@@ -266,13 +266,13 @@ impl Unusable {
         Unusable { about, why }
     }
 
-    fn fail<T>(&self) -> std::result::Result<T, tine_analysis::Failure> {
-        Err(tine_analysis::Failure { message: self.why.clone(), transient: false })
+    fn fail<T>(&self) -> std::result::Result<T, tine_analysis::InterpreterFailure> {
+        Err(tine_analysis::InterpreterFailure { message: self.why.clone(), transient: false })
     }
 }
 
 impl Interpreter for Unusable {
-    fn about(&self) -> About {
+    fn about(&self) -> InterpreterInfo {
         self.about.clone()
     }
 
@@ -280,7 +280,7 @@ impl Interpreter for Unusable {
         &self,
         _: &Material<'_>,
         _: &mut Account,
-    ) -> std::result::Result<Vec<Finding>, tine_analysis::Failure> {
+    ) -> std::result::Result<Vec<Finding>, tine_analysis::InterpreterFailure> {
         self.fail()
     }
 
@@ -288,7 +288,7 @@ impl Interpreter for Unusable {
         &self,
         _: &Material<'_>,
         _: Option<&[u8]>,
-    ) -> std::result::Result<Vec<Finding>, tine_analysis::Failure> {
+    ) -> std::result::Result<Vec<Finding>, tine_analysis::InterpreterFailure> {
         self.fail()
     }
 }

@@ -1,8 +1,8 @@
-//! One request and its answer, again where that is safe.
+//! Sends requests, with retries where that is safe.
 //!
-//! A request that reads, or that has a key, is sent again after a pause when the connection broke
-//! or the server said that it is busy. Everything else is sent once: nobody knows whether a call
-//! without an answer was carried out.
+//! A read-only request, or one with an idempotency key, is retried after a pause when the
+//! connection breaks or the server is busy. Every other request is sent once: without a response,
+//! the client cannot know whether it was executed.
 
 use std::io::Read;
 use std::thread::sleep;
@@ -19,8 +19,8 @@ use tine_net::tls::is_untrusted;
 use ureq::tls::TlsConfig;
 use ureq::{Agent, AsSendBody, Body};
 
-use crate::address::Address;
 use crate::refusal;
+use crate::url_path::UrlPath;
 
 /// How long it may take to reach the server.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -42,39 +42,39 @@ const RETRY: Policy = Policy {
     deadline: Duration::MAX,
 };
 
-/// The largest answer that is taken.
+/// The largest response body.
 const ANSWER_BYTES: u64 = 4 << 30;
 
-/// The largest refusal that is read.
+/// The largest error body that is read.
 const REFUSAL_BYTES: u64 = 4 << 20;
 
 /// How long to wait for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum AnswerTimeout {
     Ordinary,
-    /// The server looks at a whole store.
+    /// For requests that scan a whole store.
     Long,
 }
 
-/// What is asked.
-pub(crate) struct Ask<'a> {
+/// A request with an optional JSON body.
+pub(crate) struct ClientRequest<'a> {
     pub(crate) method: Method,
-    pub(crate) address: Address,
+    pub(crate) address: UrlPath,
     pub(crate) call: Option<&'a Call>,
     /// A JSON body; requests that change something have one, if only an empty one.
     pub(crate) body: Option<Vec<u8>>,
-    /// Whether it changes nothing.
+    /// Whether it is read-only.
     pub(crate) reads: bool,
-    pub(crate) patience: Patience,
+    pub(crate) timeout: AnswerTimeout,
 }
 
-/// Bytes that are sent as they are.
+/// A request with a raw body.
 pub(crate) struct Upload<'a> {
-    pub(crate) address: Address,
+    pub(crate) address: UrlPath,
     pub(crate) call: &'a Call,
-    /// They are read again from their beginning where they are sent again.
+    /// The body, which a retry reads again from its beginning.
     pub(crate) content: &'a dyn SourceBytes,
-    pub(crate) patience: Patience,
+    pub(crate) timeout: AnswerTimeout,
 }
 
 /// A server, and the connections to it.
@@ -121,17 +121,20 @@ impl Exchange {
     }
 
     /// Asks, and reads the answer.
-    pub(crate) fn ask<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T> {
+    pub(crate) fn ask<T: DeserializeOwned>(&self, ask: &ClientRequest<'_>) -> Result<T> {
         Ok(self.ask_whether_made(ask)?.0)
     }
 
     /// Asks, reads the answer, and says whether something was made for it.
-    pub(crate) fn ask_whether_made<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<(T, bool)> {
+    pub(crate) fn ask_whether_made<T: DeserializeOwned>(
+        &self,
+        ask: &ClientRequest<'_>,
+    ) -> Result<(T, bool)> {
         let (status, answer) = self.answer(ask)?;
         Ok((read_json(&answer)?, status == StatusCode::CREATED))
     }
 
-    fn answer(&self, ask: &Ask<'_>) -> Result<(StatusCode, Vec<u8>)> {
+    fn answer(&self, ask: &ClientRequest<'_>) -> Result<(StatusCode, Vec<u8>)> {
         let keyed = ask.call.is_some_and(|call| call.idempotency_key.is_some());
         self.persist(ask.reads || keyed, &[], || self.once(ask))
     }
@@ -179,25 +182,25 @@ impl Exchange {
         }
     }
 
-    fn once(&self, ask: &Ask<'_>) -> std::result::Result<Response<Body>, ureq::Error> {
+    fn once(&self, ask: &ClientRequest<'_>) -> std::result::Result<Response<Body>, ureq::Error> {
         let request = self.request(&ask.method, &ask.address, ask.call)?;
         match &ask.body {
-            None => self.run(request, (), ask.patience),
+            None => self.run(request, (), ask.timeout),
             Some(body) => {
                 let request = match body.is_empty() {
                     true => request,
                     false => request.header(CONTENT_TYPE, "application/json"),
                 };
-                self.run(request, body, ask.patience)
+                self.run(request, body, ask.timeout)
             }
         }
     }
 
-    /// A request with its sender, without a body.
+    /// Returns a request with its sender, without a body.
     fn request(
         &self,
         method: &Method,
-        address: &Address,
+        address: &UrlPath,
         call: Option<&Call>,
     ) -> std::result::Result<http::request::Builder, ureq::Error> {
         let uri = format!("{}{}", self.address, address.as_str());
@@ -223,11 +226,11 @@ impl Exchange {
         &self,
         request: http::request::Builder,
         body: impl AsSendBody,
-        patience: Patience,
+        timeout: AnswerTimeout,
     ) -> std::result::Result<Response<Body>, ureq::Error> {
-        let answer = match patience {
-            Patience::Ordinary => ANSWER,
-            Patience::Long => LONG_ANSWER,
+        let answer = match timeout {
+            AnswerTimeout::Ordinary => ANSWER,
+            AnswerTimeout::Long => LONG_ANSWER,
         };
         let request = self.agent.configure_request(request.body(body)?);
         self.agent.run(request.timeout_recv_response(Some(answer)).build())
@@ -236,7 +239,7 @@ impl Exchange {
     /// Asks for an answer that is read as it comes, each piece within a time.
     pub(crate) fn stream(
         &self,
-        address: &Address,
+        address: &UrlPath,
         call: Option<&Call>,
         headers: &[(&'static str, String)],
         silence: Duration,
@@ -251,7 +254,7 @@ impl Exchange {
 
     fn begin(
         &self,
-        address: &Address,
+        address: &UrlPath,
         call: Option<&Call>,
         headers: &[(&'static str, String)],
         silence: Duration,
@@ -268,7 +271,7 @@ impl Exchange {
     /// was busy or the answer broke off.
     pub(crate) fn stream_whole<T>(
         &self,
-        address: &Address,
+        address: &UrlPath,
         call: &Call,
         silence: Duration,
         read: impl Fn(&mut dyn Read) -> Result<T>,
@@ -304,7 +307,7 @@ impl Exchange {
     /// Sends what is read, and reads the answer once all of it was sent.
     pub(crate) fn send<T: DeserializeOwned>(
         &self,
-        address: &Address,
+        address: &UrlPath,
         content_type: &'static str,
         input: &mut dyn Read,
     ) -> Result<T> {
@@ -313,7 +316,7 @@ impl Exchange {
         let request = request.header(CONTENT_TYPE, content_type).header(ACCEPT, "application/json");
         let mut input = input;
         let body = ureq::SendBody::from_reader(&mut input);
-        let response = self.run(request, body, Patience::Long).map_err(broken)?;
+        let response = self.run(request, body, AnswerTimeout::Long).map_err(broken)?;
         if !response.status().is_success() {
             return Err(refused(response));
         }
@@ -324,7 +327,7 @@ impl Exchange {
     /// Sends lines that can be sent again: taken in twice, they add nothing.
     pub(crate) fn send_again<T: DeserializeOwned>(
         &self,
-        address: &Address,
+        address: &UrlPath,
         call: &Call,
         content_type: &'static str,
         lines: &[u8],
@@ -333,7 +336,7 @@ impl Exchange {
             let request = self.request(&Method::POST, address, Some(call))?;
             let request =
                 request.header(CONTENT_TYPE, content_type).header(ACCEPT, "application/json");
-            self.run(request, lines, Patience::Long)
+            self.run(request, lines, AnswerTimeout::Long)
         })?;
         read_json(&answer)
     }
@@ -347,7 +350,7 @@ impl Exchange {
             let request = request
                 .header(CONTENT_TYPE, "application/octet-stream")
                 .header(ACCEPT, "application/json");
-            self.run(request, ureq::SendBody::from_reader(&mut input), upload.patience)
+            self.run(request, ureq::SendBody::from_reader(&mut input), upload.timeout)
         })?;
         read_json(&answer)
     }
@@ -355,7 +358,7 @@ impl Exchange {
     /// Asks for a stretch of bytes; `None` where none of them is there.
     pub(crate) fn part(
         &self,
-        address: &Address,
+        address: &UrlPath,
         call: &Call,
         first: u64,
         last: u64,
@@ -364,7 +367,7 @@ impl Exchange {
         let (status, bytes) = self.persist(true, &[nowhere], || {
             let request = self.request(&Method::GET, address, Some(call))?;
             let request = request.header(RANGE, format!("bytes={first}-{last}"));
-            self.run(request, (), Patience::Ordinary)
+            self.run(request, (), AnswerTimeout::Ordinary)
         })?;
         match status {
             StatusCode::PARTIAL_CONTENT => Ok(Some(bytes)),
@@ -373,7 +376,7 @@ impl Exchange {
         }
     }
 
-    /// Why there was no answer.
+    /// Converts a transport error.
     fn broken(&self, error: &ureq::Error, again: bool) -> Error {
         let address = &self.address;
         let unreached = matches!(
@@ -412,7 +415,7 @@ impl Exchange {
     }
 }
 
-/// The certificates that this machine trusts.
+/// Returns the certificates that this machine trusts.
 fn tls() -> Result<TlsConfig> {
     tine_net::tls::http_client().map_err(|error| {
         refusal(Kind::Invalid, format!("{error}; SSL_CERT_FILE names a file of them"))
@@ -425,9 +428,9 @@ pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     })
 }
 
-/// A refusal as the server words it.
+/// The error body of the server.
 #[derive(Deserialize)]
-struct Problem {
+struct ProblemBody {
     code: String,
     detail: String,
     #[serde(flatten)]
@@ -437,7 +440,8 @@ struct Problem {
 fn refused(response: Response<Body>) -> Error {
     let status = response.status();
     let body = response.into_body().into_with_config().limit(REFUSAL_BYTES).read_to_vec();
-    let problem: Option<Problem> = body.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let problem: Option<ProblemBody> =
+        body.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let Some(problem) = problem else {
         let why = format!("the server answered {status}, and not as Tine does");
         return refusal(kind_of(status), why);
@@ -450,7 +454,7 @@ fn refused(response: Response<Body>) -> Error {
     }
 }
 
-/// What a status means that somebody between here and the server gave.
+/// Returns the kind of a status that a proxy or gateway returned.
 fn kind_of(status: StatusCode) -> Kind {
     match status.as_u16() {
         401 | 407 => Kind::Unauthorized,

@@ -1,8 +1,8 @@
-//! The change feed of a server, followed.
+//! Follows the change feed of a server.
 //!
-//! A [`Follower`] keeps the place of the last entry that it gave. When the connection breaks, or
-//! stays silent for longer than the server ever does, it connects again behind that place: every
-//! operation comes exactly once, in order, however often the server goes and comes back.
+//! A [`Follower`] keeps the position of the last entry that it returned. When the connection breaks
+//! or is silent for longer than the server ever is, it reconnects after that position: every
+//! operation is returned exactly once, in order, however often the connection breaks.
 
 use std::io::{ErrorKind, Read};
 use std::thread::sleep;
@@ -13,8 +13,8 @@ use tine_core::{FeedPosition, Kind};
 use tine_net::retry::{Policy, Retries};
 use tine_net::sse::Events;
 
-use crate::address::Address;
 use crate::operations::unreadable;
+use crate::url_path::UrlPath;
 use crate::{Client, refusal};
 
 /// How long nothing may come. The server shows every fifteen seconds that it is there.
@@ -56,8 +56,8 @@ impl Client {
 }
 
 impl Follower<'_> {
-    /// The next operation, as soon as there is one. Refusals other than that the server cannot be
-    /// reached are final.
+    /// Returns the next operation, as soon as there is one. Refusals other than that the server
+    /// cannot be reached are final.
     pub fn wait(&mut self) -> Result<FeedEntry> {
         loop {
             if self.stream.is_none() {
@@ -84,7 +84,7 @@ impl Follower<'_> {
     }
 
     fn connect(&mut self) -> Result<()> {
-        let address = Address::of(&["events"])
+        let address = UrlPath::of(&["events"])
             .with_option("project_id", self.filter.project.as_ref())
             .with_option("conversation_id", self.filter.conversation.as_ref());
         let mut headers = vec![("accept", "text/event-stream".to_owned())];

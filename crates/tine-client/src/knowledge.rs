@@ -1,7 +1,7 @@
-//! What was learned, and turns of hosts that track no branches: each operation as one request.
+//! Knowledge operations, and turns of hosts that do not track branches, as requests.
 //!
-//! Answers to stores are short on purpose; what the engine says besides (the whole of a run) is
-//! asked for behind them.
+//! Responses to writes are short; the rest of the engine's answer (the whole run) is requested
+//! separately.
 
 use http::Method;
 use tine_api::bodies;
@@ -18,37 +18,37 @@ use tine_core::limits::PIECE_BYTES;
 use tine_core::{ConversationId, Digest, EntityId, InterpretationId, SourceId, Timestamp};
 
 use crate::Client;
-use crate::address::Address;
-use crate::exchange::{Patience, Upload};
+use crate::exchange::{AnswerTimeout, Upload};
 use crate::operations::{nothing, unreadable};
+use crate::url_path::UrlPath;
 
-fn patience(wait: bool) -> Patience {
-    if wait { Patience::Long } else { Patience::Ordinary }
+fn timeout(wait: bool) -> AnswerTimeout {
+    if wait { AnswerTimeout::Long } else { AnswerTimeout::Ordinary }
 }
 
-fn source_at(id: SourceId, rest: &[&str]) -> Address {
+fn source_at(id: SourceId, rest: &[&str]) -> UrlPath {
     let id = id.to_string();
     let mut pieces = vec!["sources", &id];
     pieces.extend(rest);
-    Address::of(&pieces)
+    UrlPath::of(&pieces)
 }
 
-fn run_at(id: InterpretationId, rest: &[&str]) -> Address {
+fn run_at(id: InterpretationId, rest: &[&str]) -> UrlPath {
     let id = id.to_string();
     let mut pieces = vec!["interpretations", &id];
     pieces.extend(rest);
-    Address::of(&pieces)
+    UrlPath::of(&pieces)
 }
 
-fn entity_at(id: EntityId, rest: &[&str]) -> Address {
+fn entity_at(id: EntityId, rest: &[&str]) -> UrlPath {
     let id = id.to_string();
     let mut pieces = vec!["entities", &id];
     pieces.extend(rest);
-    Address::of(&pieces)
+    UrlPath::of(&pieces)
 }
 
-/// An address with one end of a relationship, each id behind a prefix.
-fn with_end(address: Address, prefix: &str, end: bodies::EndIds) -> Address {
+/// Adds one end of a relationship to a path, its id after a prefix.
+fn with_end(address: UrlPath, prefix: &str, end: bodies::EndIds) -> UrlPath {
     address
         .with_option(&format!("{prefix}entity_id"), end.entity_id)
         .with_option(&format!("{prefix}turn_id"), end.turn_id)
@@ -57,7 +57,7 @@ fn with_end(address: Address, prefix: &str, end: bodies::EndIds) -> Address {
 }
 
 impl Client {
-    /// The whole of a run of which an answer tells in brief.
+    /// Returns the whole of a run of which an answer tells in brief.
     fn whole_run(
         &self,
         call: &Call,
@@ -66,9 +66,9 @@ impl Client {
         brief.map(|brief| self.interpretation(call, brief.interpretation_id)).transpose()
     }
 
-    fn run(&self, call: &Call, address: Address, wait: bool) -> Result<InterpretationView> {
+    fn run(&self, call: &Call, address: UrlPath, wait: bool) -> Result<InterpretationView> {
         let address = address.with("include", "bytes");
-        self.get_patiently(call, address, patience(wait))
+        self.get_patiently(call, address, timeout(wait))
     }
 }
 
@@ -81,17 +81,17 @@ impl Knowledge for Client {
             return_turn: true,
             ..request.into()
         };
-        let address = Address::of(&["store", "turn"]);
+        let address = UrlPath::of(&["store", "turn"]);
         let done: StoredTurnAnswer =
-            self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
+            self.send_patiently(call, Method::POST, address, &body, timeout(wait))?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
         done.into_stored(run).map_err(unreadable)
     }
 
     fn store_source(&self, call: &Call, request: NewSource) -> Result<StoredSource> {
         let wait = request.interpret == Interpret::Wait;
-        // The type is told in the query: as Content-Type, JSON would mean something else.
-        let address = Address::of(&["sources"])
+        // The type is in the query: as Content-Type, JSON would mean something else.
+        let address = UrlPath::of(&["sources"])
             .with("project_id", &call.project)
             .with("mime_type", &request.mime_type)
             .with_option("original_filename", request.original_filename.as_ref())
@@ -103,7 +103,7 @@ impl Knowledge for Client {
             address,
             call,
             content: &*request.content,
-            patience: patience(wait),
+            timeout: timeout(wait),
         })?;
         let run = self.whole_run(call, done.interpretation.as_ref())?;
         done.into_stored(run).map_err(unreadable)
@@ -114,7 +114,7 @@ impl Knowledge for Client {
     }
 
     fn sources(&self, call: &Call, page: Page) -> Result<Listing<SourceView>> {
-        let address = Address::of(&["sources"]);
+        let address = UrlPath::of(&["sources"]);
         self.listing(call, &address, page)
     }
 
@@ -132,7 +132,7 @@ impl Knowledge for Client {
             ..request.into()
         };
         let done: StoredFactsAnswer =
-            self.send(call, Method::POST, Address::of(&["store"]), &body)?;
+            self.send(call, Method::POST, UrlPath::of(&["store"]), &body)?;
         done.into_stored().map_err(unreadable)
     }
 
@@ -148,23 +148,23 @@ impl Knowledge for Client {
     ) -> Result<Listing<InterpretationView>> {
         let address = match query.source {
             Some(source) => source_at(source, &["interpretations"]),
-            None => Address::of(&["interpretations"]),
+            None => UrlPath::of(&["interpretations"]),
         };
         let address = address.with("open", query.open);
         self.listing(call, &address, page)
     }
 
     fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
-        self.get(call, Address::of(&["interpretations", "queue"]))
+        self.get(call, UrlPath::of(&["interpretations", "queue"]))
     }
 
     fn reinterpret(&self, call: &Call, request: Reinterpret) -> Result<Vec<InterpretationView>> {
         let wait = request.wait;
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Reinterpret { idempotency_key, ..request.into() };
-        let address = Address::of(&["interpretations"]);
+        let address = UrlPath::of(&["interpretations"]);
         let made: Listing<_> =
-            self.send_patiently(call, Method::POST, address, &body, patience(wait))?;
+            self.send_patiently(call, Method::POST, address, &body, timeout(wait))?;
         Ok(made.items)
     }
 
@@ -190,7 +190,7 @@ impl Knowledge for Client {
     }
 
     fn prompt(&self, call: &Call, hash: Digest) -> Result<String> {
-        let found: Prompt = self.get(call, Address::of(&["prompts", &hash.to_hex()]))?;
+        let found: Prompt = self.get(call, UrlPath::of(&["prompts", &hash.to_hex()]))?;
         Ok(found.prompt)
     }
 
@@ -202,7 +202,7 @@ impl Knowledge for Client {
     }
 
     fn entities(&self, call: &Call, query: EntityQuery, page: Page) -> Result<Listing<EntityView>> {
-        let address = Address::of(&["entities"])
+        let address = UrlPath::of(&["entities"])
             .with_option("entity_type", query.entity_type)
             .with_option("q", query.text)
             .with("deleted", query.deleted);
@@ -215,7 +215,7 @@ impl Knowledge for Client {
         conversation: &ConversationId,
         turn_id: &str,
     ) -> Result<Vec<EntityView>> {
-        let address = Address::of(&["conversations", conversation.as_str(), "slots"]);
+        let address = UrlPath::of(&["conversations", conversation.as_str(), "slots"]);
         self.items(call, address.with("turn_id", turn_id))
     }
 
@@ -246,7 +246,7 @@ impl Knowledge for Client {
         to: Option<Timestamp>,
         page: Page,
     ) -> Result<Listing<TimelineEntry>> {
-        let address = Address::of(&["timeline"]).with_option("from", from).with_option("to", to);
+        let address = UrlPath::of(&["timeline"]).with_option("from", from).with_option("to", to);
         self.listing(call, &address, page)
     }
 
@@ -288,12 +288,12 @@ impl Knowledge for Client {
     ) -> Result<RelationshipView> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewRelationship { idempotency_key, ..request.into() };
-        let address = Address::of(&["relationships"]);
+        let address = UrlPath::of(&["relationships"]);
         self.send(call, Method::POST, address, &body)
     }
 
     fn delete_relationship(&self, call: &Call, request: NewRelationship) -> Result<()> {
-        let address = Address::of(&["relationships"]).with("type", &request.relation);
+        let address = UrlPath::of(&["relationships"]).with("type", &request.relation);
         let address = with_end(address, "source_", request.source.into());
         let address = with_end(address, "target_", request.target.into());
         let _: Removed = self.remove(call, address)?;
@@ -307,7 +307,7 @@ impl Knowledge for Client {
         page: Page,
     ) -> Result<Listing<RelationshipView>> {
         let direction = bodies::Direction::from(query.direction);
-        let address = Address::of(&["relationships"])
+        let address = UrlPath::of(&["relationships"])
             .with("direction", direction.as_str())
             .with_option("type", query.relation);
         let address = with_end(address, "", query.end.map(Into::into).unwrap_or_default());
@@ -317,15 +317,15 @@ impl Knowledge for Client {
     fn register_schema(&self, call: &Call, request: NewSchema) -> Result<Schema> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewSchema { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, Address::of(&["schemas"]), &body)
+        self.send(call, Method::POST, UrlPath::of(&["schemas"]), &body)
     }
 
     fn schema(&self, call: &Call, entity_type: &str, version: Option<u32>) -> Result<Schema> {
-        let address = Address::of(&["schemas", entity_type]).with_option("version", version);
+        let address = UrlPath::of(&["schemas", entity_type]).with_option("version", version);
         self.get(call, address)
     }
 
     fn schemas(&self, call: &Call) -> Result<Vec<Schema>> {
-        self.items(call, Address::of(&["schemas"]))
+        self.items(call, UrlPath::of(&["schemas"]))
     }
 }

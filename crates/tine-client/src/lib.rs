@@ -26,7 +26,6 @@
 //! # Ok::<(), tine_api::Error>(())
 //! ```
 
-mod address;
 mod exchange;
 mod follow;
 mod knowledge;
@@ -34,13 +33,14 @@ mod operations;
 mod pages;
 mod sync;
 mod transfer;
+mod url_path;
 mod versions;
 
 use tine_api::{Error, Result};
 use tine_core::{Kind, Limits};
 
 pub use follow::Follower;
-pub use transfer::Bundle;
+pub use transfer::BundleStream;
 
 use crate::exchange::Exchange;
 
@@ -51,23 +51,23 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at an address such as `http://127.0.0.1:8000`.
+    /// Creates a client of the server at an address such as `http://127.0.0.1:8000`.
     pub fn new(address: &str) -> Result<Self> {
         Ok(Client { exchange: Exchange::with(address)?, limits: Limits::default() })
     }
 
-    /// The same with a token, sent with every request.
+    /// Sets the token to send with every request.
     pub fn with_token(self, token: &str) -> Result<Self> {
         Ok(Client { exchange: self.exchange.with_token(token)?, ..self })
     }
 
-    /// The same with other limits. Pages may be larger than the server's: they are put together
+    /// Sets the limits. Pages may be larger than the server's: they are put together
     /// from as many as it takes.
     pub fn with_limits(self, limits: Limits) -> Self {
         Client { limits, ..self }
     }
 
-    /// Where the server is.
+    /// Returns where the server is.
     pub fn address(&self) -> &str {
         self.exchange.address()
     }
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// A refusal that was not the server's own.
+/// Returns a refusal that was not the server's own.
 fn refusal(kind: Kind, message: impl Into<String>) -> Error {
     Error::new(kind, message)
 }

@@ -14,35 +14,35 @@ use tine_api::{
 };
 use tine_core::{ConversationId, Kind, Name, ProjectId, Reference, Role};
 
-use crate::address::Address;
-use crate::exchange::{Ask, Patience};
+use crate::exchange::{AnswerTimeout, ClientRequest};
+use crate::url_path::UrlPath;
 use crate::{Client, pages, refusal};
 
-/// Hits in a page when nobody says how many.
+/// The default number of hits in a page.
 const SEARCH_HITS: usize = 20;
 
 /// The conversation in which names are looked up.
 pub(crate) const WITHIN: &str = "conversation_id";
 
 impl Client {
-    pub(crate) fn get<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
-        self.get_patiently(call, address, Patience::Ordinary)
+    pub(crate) fn get<T: DeserializeOwned>(&self, call: &Call, address: UrlPath) -> Result<T> {
+        self.get_patiently(call, address, AnswerTimeout::Ordinary)
     }
 
     pub(crate) fn get_patiently<T: DeserializeOwned>(
         &self,
         call: &Call,
-        address: Address,
-        patience: Patience,
+        address: UrlPath,
+        timeout: AnswerTimeout,
     ) -> Result<T> {
         let address = address.with("project_id", &call.project);
-        self.exchange.ask(&Ask {
+        self.exchange.ask(&ClientRequest {
             method: Method::GET,
             address,
             call: Some(call),
             body: None,
             reads: true,
-            patience,
+            timeout,
         })
     }
 
@@ -51,42 +51,42 @@ impl Client {
         &self,
         call: &Call,
         method: Method,
-        address: Address,
+        address: UrlPath,
         body: &impl Serialize,
     ) -> Result<T> {
-        self.send_patiently(call, method, address, body, Patience::Ordinary)
+        self.send_patiently(call, method, address, body, AnswerTimeout::Ordinary)
     }
 
     pub(crate) fn send_patiently<T: DeserializeOwned>(
         &self,
         call: &Call,
         method: Method,
-        address: Address,
+        address: UrlPath,
         body: &impl Serialize,
-        patience: Patience,
+        timeout: AnswerTimeout,
     ) -> Result<T> {
         let body = serde_json::to_vec(body).map_err(|error| {
             refusal(Kind::Internal, format!("the request cannot be written: {error}"))
         })?;
-        self.exchange.ask(&Ask {
+        self.exchange.ask(&ClientRequest {
             method,
             address: address.with("project_id", &call.project),
             call: Some(call),
             body: Some(body),
             reads: false,
-            patience,
+            timeout,
         })
     }
 
-    pub(crate) fn remove<T: DeserializeOwned>(&self, call: &Call, address: Address) -> Result<T> {
+    pub(crate) fn remove<T: DeserializeOwned>(&self, call: &Call, address: UrlPath) -> Result<T> {
         let address = address.with("project_id", &call.project);
-        self.exchange.ask(&Ask {
+        self.exchange.ask(&ClientRequest {
             method: Method::DELETE,
             address,
             call: Some(call),
             body: None,
             reads: false,
-            patience: Patience::Ordinary,
+            timeout: AnswerTimeout::Ordinary,
         })
     }
 
@@ -94,7 +94,7 @@ impl Client {
     pub(crate) fn items<T: DeserializeOwned>(
         &self,
         call: &Call,
-        address: Address,
+        address: UrlPath,
     ) -> Result<Vec<T>> {
         let listing: Listing<T> = self.get(call, address)?;
         Ok(listing.items)
@@ -113,7 +113,7 @@ impl Client {
         verb: &str,
     ) -> Result<Undone> {
         let operation = operation.map_or_else(|| "latest".to_owned(), |it| it.to_string());
-        let address = Address::of(&["operations", &operation, verb]).with(WITHIN, conversation);
+        let address = UrlPath::of(&["operations", &operation, verb]).with(WITHIN, conversation);
         self.send(call, Method::POST, address, &nothing(call))
     }
 
@@ -124,11 +124,11 @@ impl Client {
         self.send(call, Method::POST, address, &body)
     }
 
-    /// One page of a listing, out of as many as it takes.
+    /// Returns one page of a listing, out of as many as it takes.
     pub(crate) fn listing<T: DeserializeOwned>(
         &self,
         call: &Call,
-        address: &Address,
+        address: &UrlPath,
         page: Page,
     ) -> Result<Listing<T>> {
         let mut items = Vec::new();
@@ -143,7 +143,7 @@ impl Client {
     }
 }
 
-/// An answer that cannot be read is the server's fault.
+/// Returns an answer that cannot be read is the server's fault.
 pub(crate) fn unreadable(why: &str) -> Error {
     refusal(Kind::Internal, format!("the server's answer cannot be read: {why}"))
 }
@@ -157,57 +157,57 @@ pub(crate) fn nothing(call: &Call) -> bodies::Nothing {
     bodies::Nothing { idempotency_key: call.idempotency_key.clone(), ..Default::default() }
 }
 
-fn conversation_at(id: &ConversationId, rest: &[&str]) -> Address {
+fn conversation_at(id: &ConversationId, rest: &[&str]) -> UrlPath {
     let mut pieces = vec!["conversations", id.as_str()];
     pieces.extend(rest);
-    Address::of(&pieces)
+    UrlPath::of(&pieces)
 }
 
-pub(crate) fn branch_at(conversation: &ConversationId, branch: &str, rest: &[&str]) -> Address {
+pub(crate) fn branch_at(conversation: &ConversationId, branch: &str, rest: &[&str]) -> UrlPath {
     let mut pieces = vec!["branches", branch];
     pieces.extend(rest);
     conversation_at(conversation, &pieces)
 }
 
-pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> Address {
+pub(crate) fn turn_at(turn: &TurnRef, rest: &[&str]) -> UrlPath {
     let mut pieces = vec!["turns", turn.turn.as_str()];
     pieces.extend(rest);
-    Address::of(&pieces).with_option(WITHIN, turn.conversation.as_ref())
+    UrlPath::of(&pieces).with_option(WITHIN, turn.conversation.as_ref())
 }
 
 impl Operations for Client {
     fn create_project(&self, id: &ProjectId) -> Result<(ProjectView, bool)> {
         let body = bodies::NewProject { project_id: id.to_string() };
-        self.exchange.ask_whether_made(&Ask {
+        self.exchange.ask_whether_made(&ClientRequest {
             method: Method::POST,
-            address: Address::of(&["projects"]),
+            address: UrlPath::of(&["projects"]),
             call: None,
             body: Some(serde_json::to_vec(&body).unwrap_or_default()),
             reads: true,
-            patience: Patience::Ordinary,
+            timeout: AnswerTimeout::Ordinary,
         })
     }
 
     fn projects(&self) -> Result<Vec<ProjectView>> {
-        let projects: Listing<_> = self.exchange.ask(&Ask {
+        let projects: Listing<_> = self.exchange.ask(&ClientRequest {
             method: Method::GET,
-            address: Address::of(&["projects"]),
+            address: UrlPath::of(&["projects"]),
             call: None,
             body: None,
             reads: true,
-            patience: Patience::Ordinary,
+            timeout: AnswerTimeout::Ordinary,
         })?;
         Ok(projects.items)
     }
 
     fn project(&self, id: &ProjectId) -> Result<ProjectView> {
-        self.exchange.ask(&Ask {
+        self.exchange.ask(&ClientRequest {
             method: Method::GET,
-            address: Address::of(&["projects", id.as_str()]),
+            address: UrlPath::of(&["projects", id.as_str()]),
             call: None,
             body: None,
             reads: true,
-            patience: Patience::Ordinary,
+            timeout: AnswerTimeout::Ordinary,
         })
     }
 
@@ -218,7 +218,7 @@ impl Operations for Client {
     ) -> Result<ConversationView> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewConversation { idempotency_key, ..request.into() };
-        let address = Address::of(&["conversations"]);
+        let address = UrlPath::of(&["conversations"]);
         self.send(call, Method::POST, address, &body).map(|made| in_project(call, made))
     }
 
@@ -240,7 +240,7 @@ impl Operations for Client {
         include_archived: bool,
         page: Page,
     ) -> Result<Listing<ConversationView>> {
-        let address = Address::of(&["conversations"]).with("archived", include_archived);
+        let address = UrlPath::of(&["conversations"]).with("archived", include_archived);
         let found = self.listing(call, &address, page)?;
         let items = found.items.into_iter().map(|it| in_project(call, it)).collect();
         Ok(Listing { items, next: found.next })
@@ -344,7 +344,7 @@ impl Operations for Client {
             return Err(refusal(Kind::TooLarge, why));
         }
         let tags = (!request.tags.is_empty()).then(|| request.tags.join(","));
-        let address = Address::of(&["search"])
+        let address = UrlPath::of(&["search"])
             .with("q", request.words)
             .with_option("conversation_id", request.conversation)
             .with_option("branch", request.branch)
@@ -475,20 +475,20 @@ impl Operations for Client {
             idempotency_key: call.idempotency_key.clone(),
             ..bodies::PutBookmark::default()
         };
-        let address = Address::of(&["bookmarks", name.as_str()]);
+        let address = UrlPath::of(&["bookmarks", name.as_str()]);
         self.send(call, Method::PUT, address, &body)
     }
 
     fn delete_bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        self.remove(call, Address::of(&["bookmarks", name.as_str()]))
+        self.remove(call, UrlPath::of(&["bookmarks", name.as_str()]))
     }
 
     fn bookmark(&self, call: &Call, name: &Name) -> Result<BookmarkView> {
-        self.get(call, Address::of(&["bookmarks", name.as_str()]))
+        self.get(call, UrlPath::of(&["bookmarks", name.as_str()]))
     }
 
     fn bookmarks(&self, call: &Call, page: Page) -> Result<Listing<BookmarkView>> {
-        self.listing(call, &Address::of(&["bookmarks"]), page)
+        self.listing(call, &UrlPath::of(&["bookmarks"]), page)
     }
 
     fn undo(
@@ -515,7 +515,7 @@ impl Operations for Client {
         conversation: &ConversationId,
         page: Page,
     ) -> Result<Listing<OperationView>> {
-        let address = Address::of(&["operations"]).with(WITHIN, conversation);
+        let address = UrlPath::of(&["operations"]).with(WITHIN, conversation);
         self.listing(call, &address, page)
     }
 
@@ -528,18 +528,18 @@ impl Operations for Client {
         let address = match &request.target {
             PurgeTarget::Turn(turn) => turn_at(turn, &["purge"]),
             PurgeTarget::Conversation(id) => conversation_at(id, &["purge"]),
-            PurgeTarget::Source(id) => Address::of(&["sources", &id.to_string(), "purge"]),
+            PurgeTarget::Source(id) => UrlPath::of(&["sources", &id.to_string(), "purge"]),
         };
-        self.send_patiently(call, Method::POST, address, &body, Patience::Long)
+        self.send_patiently(call, Method::POST, address, &body, AnswerTimeout::Long)
     }
 
     fn stats(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<Stats> {
-        let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
+        let address = UrlPath::of(&["stats"]).with_option(WITHIN, conversation);
         self.get(call, address.with("usage", false))
     }
 
     fn usage(&self, call: &Call, conversation: Option<&ConversationId>) -> Result<UsageTotals> {
-        let address = Address::of(&["stats"]).with_option(WITHIN, conversation);
+        let address = UrlPath::of(&["stats"]).with_option(WITHIN, conversation);
         let found: Stats = self.get(call, address.with("usage", true))?;
         let usage = found.usage;
         let usage = usage.ok_or_else(|| refusal(Kind::Internal, "the answer tells no usage"))?;
@@ -547,13 +547,13 @@ impl Operations for Client {
     }
 
     fn verify(&self) -> Result<Verified> {
-        self.exchange.ask(&Ask {
+        self.exchange.ask(&ClientRequest {
             method: Method::POST,
-            address: Address::of(&["verify"]),
+            address: UrlPath::of(&["verify"]),
             call: None,
             body: Some(Vec::new()),
             reads: true,
-            patience: Patience::Long,
+            timeout: AnswerTimeout::Long,
         })
     }
 }

@@ -3,12 +3,12 @@
 use tine_api::{Error, Result};
 use tine_core::{Kind, Limits};
 
-/// How many rows a server gives at once.
+/// Returns how many rows a server gives at once.
 pub(crate) fn server_rows() -> usize {
     Limits::default().page_rows
 }
 
-/// How many rows are wanted; the same refusals as from an engine.
+/// Returns how many rows are wanted; the same refusals as from an engine.
 pub(crate) fn wanted(limit: Option<usize>, limits: &Limits) -> Result<usize> {
     let most = limits.page_rows;
     match limit {

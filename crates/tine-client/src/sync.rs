@@ -7,20 +7,20 @@ use std::io::Read;
 use tine_api::{Call, Listing, LogEnd, LogHashes, LogMark, LogMerges, Page, Pulled, Result};
 use tine_core::{ConversationId, Kind, OperationHash};
 
-use crate::address::Address;
 use crate::operations::WITHIN;
 use crate::transfer::{MEDIA_TYPE, SILENCE};
+use crate::url_path::UrlPath;
 use crate::{Client, refusal};
 
 impl Client {
     /// Returns how far the logs of a project have come.
     pub fn log_ends(&self, call: &Call, page: Page) -> Result<Listing<LogEnd>> {
-        self.listing(call, &Address::of(&["sync", "logs"]), page)
+        self.listing(call, &UrlPath::of(&["sync", "logs"]), page)
     }
 
     /// Returns how far the log of a conversation has come, if the conversation exists in any form.
     pub fn log_end(&self, call: &Call, id: &ConversationId) -> Result<Option<LogMark>> {
-        let address = Address::of(&["sync", "logs"]).with(WITHIN, id);
+        let address = UrlPath::of(&["sync", "logs"]).with(WITHIN, id);
         let found: Listing<LogEnd> = self.get(call, address)?;
         Ok(found.items.into_iter().next().map(|found| found.end))
     }
@@ -36,7 +36,7 @@ impl Client {
             return Ok(Vec::new());
         }
         let entries: Vec<String> = entries.iter().map(u64::to_string).collect();
-        let address = Address::of(&["sync", "hashes"]).with(WITHIN, id);
+        let address = UrlPath::of(&["sync", "hashes"]).with(WITHIN, id);
         let found: LogHashes = self.get(call, address.with("seq", entries.join(",")))?;
         if found.hashes.len() != entries.len() {
             let why = "the server returned another number of hashes than requested";
@@ -47,7 +47,7 @@ impl Client {
 
     /// Returns what a log records about other logs after an entry.
     pub fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
-        let address = Address::of(&["sync", "merges"]).with(WITHIN, id).with("behind", after);
+        let address = UrlPath::of(&["sync", "merges"]).with(WITHIN, id).with("behind", after);
         self.get(call, address)
     }
 
@@ -61,7 +61,7 @@ impl Client {
         scope: &str,
         read: impl Fn(&mut dyn Read) -> Result<T>,
     ) -> Result<T> {
-        let address = Address::of(&["sync", "delta"])
+        let address = UrlPath::of(&["sync", "delta"])
             .with("project_id", &call.project)
             .with(WITHIN, id)
             .with("scope", scope)
@@ -72,12 +72,12 @@ impl Client {
 
     /// Sends a delta; received twice, it adds nothing.
     pub fn send_delta(&self, call: &Call, lines: &[u8]) -> Result<Pulled> {
-        let address = Address::of(&["sync", "delta"]).with("project_id", &call.project);
+        let address = UrlPath::of(&["sync", "delta"]).with("project_id", &call.project);
         let done: Pulled = self.exchange.send_again(&address, call, MEDIA_TYPE, lines)?;
         Ok(Pulled { bytes: lines.len() as u64, ..done })
     }
 
-    /// The limits that this client keeps to.
+    /// Returns the limits that this client keeps to.
     pub fn limits(&self) -> &tine_core::Limits {
         &self.limits
     }

@@ -10,11 +10,11 @@ use tine_api::{
 use tine_core::ConversationId;
 
 use crate::Client;
-use crate::address::Address;
 use crate::operations::{WITHIN, branch_at, turn_at};
+use crate::url_path::UrlPath;
 
-/// An address with the end of a path.
-fn along(address: Address, at: &TurnRef) -> Address {
+/// Returns an address with the end of a path.
+fn along(address: UrlPath, at: &TurnRef) -> UrlPath {
     address.with_option(WITHIN, at.conversation.as_ref()).with("at", at.turn.as_str())
 }
 
@@ -26,15 +26,15 @@ impl Versions for Client {
     fn commit(&self, call: &Call, request: NewCommit) -> Result<CommitView> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::NewCommit { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, Address::of(&["commits"]), &body)
+        self.send(call, Method::POST, UrlPath::of(&["commits"]), &body)
     }
 
     fn commit_by_hash(&self, call: &Call, hash: &str) -> Result<CommitView> {
-        self.get(call, Address::of(&["commits", hash]))
+        self.get(call, UrlPath::of(&["commits", hash]))
     }
 
     fn commits(&self, call: &Call, query: CommitQuery, page: Page) -> Result<Listing<CommitView>> {
-        let address = Address::of(&["commits"])
+        let address = UrlPath::of(&["commits"])
             .with_option(WITHIN, query.conversation)
             .with_option("branch", query.branch);
         self.listing(call, &address, page)
@@ -53,12 +53,12 @@ impl Versions for Client {
             idempotency_key: call.idempotency_key.clone(),
             ..bodies::SignCommit::default()
         };
-        let address = Address::of(&["commits", commit, "signature"]);
+        let address = UrlPath::of(&["commits", commit, "signature"]);
         self.send(call, Method::POST, address, &body)
     }
 
     fn diff(&self, call: &Call, query: DiffQuery) -> Result<Diff> {
-        let address = Address::of(&["diff"])
+        let address = UrlPath::of(&["diff"])
             .with("from", &query.from)
             .with("to", &query.to)
             .with_option(WITHIN, query.conversation)
@@ -69,7 +69,7 @@ impl Versions for Client {
     fn merge(&self, call: &Call, request: MergeBranches) -> Result<Merged> {
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Merge { idempotency_key, ..request.into() };
-        self.send(call, Method::POST, Address::of(&["merges"]), &body)
+        self.send(call, Method::POST, UrlPath::of(&["merges"]), &body)
     }
 
     fn resolve_conflicts(&self, call: &Call, request: ResolveConflicts) -> Result<CommitView> {
@@ -81,14 +81,14 @@ impl Versions for Client {
     }
 
     fn inject(&self, call: &Call, request: Inject) -> Result<Injected> {
-        let address = Address::of(&["turns", request.turn.turn.as_str(), "inject"]);
+        let address = UrlPath::of(&["turns", request.turn.turn.as_str(), "inject"]);
         let idempotency_key = call.idempotency_key.clone();
         let body = bodies::Inject { idempotency_key, ..request.into() };
         self.send(call, Method::POST, address, &body)
     }
 
     fn blame(&self, call: &Call, query: BlameQuery) -> Result<Vec<Blamed>> {
-        let address = along(Address::of(&["blame"]), &query.at);
+        let address = along(UrlPath::of(&["blame"]), &query.at);
         let address = match query.of {
             BlameOf::Text(text) => address.with("text", text),
             BlameOf::Field { entity, field } => {
@@ -99,7 +99,7 @@ impl Versions for Client {
     }
 
     fn bisect(&self, call: &Call, query: BisectQuery) -> Result<Bisected> {
-        let address = along(Address::of(&["bisect"]), &query.at);
+        let address = along(UrlPath::of(&["bisect"]), &query.at);
         let address = match query.predicate {
             Predicate::Contains(text) => address.with("contains", text),
             Predicate::Fact { entity, field, value } => address
@@ -116,7 +116,7 @@ impl Versions for Client {
         conversation: &ConversationId,
         branch: &str,
     ) -> Result<Vec<Drift>> {
-        let address = Address::of(&["drift"]).with(WITHIN, conversation).with("branch", branch);
+        let address = UrlPath::of(&["drift"]).with(WITHIN, conversation).with("branch", branch);
         self.items(call, address)
     }
 }

@@ -1,4 +1,4 @@
-//! What a conversation begins with.
+//! The root of a conversation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

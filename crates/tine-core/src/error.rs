@@ -1,11 +1,11 @@
 //! The one list of error kinds that every surface uses.
 //!
-//! A kind is a stable code. What went wrong in a particular call is said by the error that
-//! carries the kind; this file only maps kinds to the numbers of HTTP, JSON-RPC and the shell.
+//! A kind is a stable code. The details of a failure are in the error that carries the kind; this
+//! file only maps kinds to HTTP statuses, JSON-RPC codes and exit codes.
 
 use std::fmt;
 
-/// What sort of failure a caller is looking at. The codes are part of the public contract.
+/// The kind of a failure. The codes are part of the public contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The request itself is wrong; sending it again unchanged will fail again.
@@ -14,11 +14,11 @@ pub enum Kind {
     NotFound,
     /// A reference matches several things.
     Ambiguous,
-    /// Somebody else got there first; the error carries the present state.
+    /// A concurrent change got there first; the error carries the current state.
     Conflict,
     /// An idempotency key was used before for a different request.
     IdempotencyMismatch,
-    /// The thing is referred to, or is the root, and is not given up.
+    /// The target is referenced or is the root, and cannot be removed.
     Protected,
     /// The operation makes no sense for this kind of record.
     Unsupported,
@@ -26,13 +26,13 @@ pub enum Kind {
     TooLarge,
     /// No valid token was given.
     Unauthorized,
-    /// The token does not reach this far.
+    /// The token does not grant access to this.
     Forbidden,
-    /// Temporarily unable; try again.
+    /// Temporarily unavailable; try again.
     Busy,
-    /// A stored record does not say what its hash says it said.
+    /// A stored record does not match its hash.
     Corrupt,
-    /// A defect or an I/O failure on this side.
+    /// A bug or an I/O failure on this side.
     Internal,
 }
 
@@ -54,7 +54,7 @@ impl Kind {
         Kind::Internal,
     ];
 
-    /// The stable code, as it appears on every wire.
+    /// Returns the stable code, as it appears on every wire.
     pub const fn code(self) -> &'static str {
         self.row().0
     }
@@ -64,17 +64,18 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// The HTTP status. `conflict` becomes 412 where the request was conditional (`If-Match`).
+    /// Returns the HTTP status. `conflict` becomes 412 where the request was conditional
+    /// (`If-Match`).
     pub const fn http_status(self) -> u16 {
         self.row().1
     }
 
-    /// The JSON-RPC error code.
+    /// Returns the JSON-RPC error code.
     pub const fn json_rpc_code(self) -> i32 {
         self.row().2
     }
 
-    /// The exit code of the `tine` command.
+    /// Returns the exit code of the `tine` command.
     pub const fn exit_code(self) -> u8 {
         self.row().3
     }

@@ -29,7 +29,7 @@ pub struct DigestError {
 pub const PREFIX: &str = "sha256:";
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Digest(Sha256::digest(bytes).into())
     }
@@ -59,7 +59,7 @@ impl Digest {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Makes a digest of bytes that come piece by piece.
+/// Computes a digest incrementally.
 #[derive(Clone, Debug, Default)]
 pub struct Hasher(Sha256);
 
@@ -69,7 +69,7 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// The digest of all of them.
+    /// Returns the digest of all of them.
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }
@@ -83,7 +83,7 @@ impl fmt::Debug for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In one piece: whoever makes a text of it makes room once.
+        // One `write_str`, so that `to_string` allocates once.
         let mut text = String::with_capacity(PREFIX.len() + 64);
         self.write(&mut text);
         f.write_str(&text)
@@ -145,7 +145,7 @@ macro_rules! hash_type {
         pub struct $name(pub Digest);
 
         impl $name {
-            /// The first twelve hexadecimal digits, as shown to people.
+            /// Returns the first twelve hexadecimal digits, as shown to people.
             pub fn short(&self) -> String {
                 self.0.to_hex()[..12].to_owned()
             }
@@ -174,23 +174,23 @@ macro_rules! hash_type {
 }
 
 hash_type! {
-    /// What was said and all that led to it.
+    /// The hash of a turn and all turns before it.
     TurnHash
 }
 hash_type! {
-    /// A conversation's system prompt and configuration.
+    /// The hash of a conversation's system prompt and configuration.
     RootHash
 }
 hash_type! {
-    /// A commit, and through its parents all that it builds on.
+    /// The hash of a commit and, through its parents, its history.
     CommitHash
 }
 hash_type! {
-    /// One entry of the operation log and all that came before it.
+    /// The hash of an entry of the operation log and all entries before it.
     OperationHash
 }
 
-/// The hash of a turn: its content, role and time, and through the parent's hash everything
+/// Returns the hash of a turn: its content, role and time, and through the parent's hash everything
 /// that led to it.
 ///
 /// ```
@@ -229,7 +229,7 @@ pub fn turn_hash(
     TurnHash(Digest::of(bytes.as_bytes()))
 }
 
-/// What makes two messages equal: role, content and tool call id, nothing else.
+/// Returns the digest of role, content and tool call id, which identifies equal messages.
 pub fn message_digest(role: Role, body: &Body, tool_call_id: Option<&str>) -> Digest {
     let mut bytes = String::with_capacity(body.stored_len() + 128);
     bytes.push_str("{\"content\":");
@@ -249,7 +249,7 @@ fn write_role_and_call(bytes: &mut String, role: Role, tool_call_id: Option<&str
     bytes.push('}');
 }
 
-/// The hash of a conversation's root.
+/// Returns the hash of a conversation's root.
 pub fn root_hash(system_prompt: Option<&str>, config: &Json) -> RootHash {
     let mut bytes = String::from("{\"config\":");
     config.write_canonical(&mut bytes);
@@ -284,7 +284,7 @@ pub struct OperationSeal<'a> {
     pub detail: &'a Digest,
 }
 
-/// The chain hash of an operation.
+/// Returns the chain hash of an operation.
 pub fn operation_hash(seal: &OperationSeal<'_>) -> OperationHash {
     let mut bytes = String::with_capacity(384);
     bytes.push_str("{\"actor\":");

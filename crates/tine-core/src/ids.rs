@@ -1,4 +1,4 @@
-//! Ids and names, parsed at the edge and carried as types of their own.
+//! Ids and names as newtypes, parsed at the edge.
 
 use std::fmt;
 use std::str::FromStr;
@@ -61,7 +61,7 @@ pub enum NameError {
 }
 
 impl NameError {
-    /// Whether a limit was exceeded, as opposed to a malformed name.
+    /// Returns whether a limit was exceeded, as opposed to a malformed name.
     pub fn is_too_long(&self) -> bool {
         matches!(self, NameError::TooLong { .. })
     }
@@ -97,12 +97,12 @@ macro_rules! text_id {
                 Ok(Self(text.into()))
             }
 
-            /// A text that was checked when it was stored.
+            /// Wraps a stored text, which was checked when it was stored.
             pub fn from_stored(text: impl Into<String>) -> Self {
                 Self(text.into().into())
             }
 
-            /// The text itself.
+            /// Returns the text itself.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -160,18 +160,18 @@ impl Name {
         Err(NameError::Reserved { name, why })
     }
 
-    /// The branch that every conversation begins with.
+    /// Returns the branch that every conversation begins with.
     pub fn main() -> Self {
         Name("main".to_owned())
     }
 
-    /// A name that was checked when it was stored.
+    /// Wraps a stored name, which was checked when it was stored.
     pub fn from_stored(text: impl Into<String>) -> Self {
         Name(text.into())
     }
 
-    /// The name `NAME-1`, `NAME-2` … for what comes second. One that would be too long is
-    /// shortened before its number.
+    /// Returns the name `NAME-1`, `NAME-2` …, which resolves a collision. A name that would be too
+    /// long is truncated before its number.
     ///
     /// ```
     /// use tine_core::{Limits, Name};
@@ -185,13 +185,13 @@ impl Name {
         Name(format!("{}{number}", &self.0[..cut]))
     }
 
-    /// Whether this is what [`Name::numbered`] makes of a name.
+    /// Returns whether [`Name::numbered`] could have made this name from `base`.
     pub fn is_numbered(&self, base: &Name, limits: &Limits) -> bool {
         let number = self.0.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
         number.is_some_and(|number| base.numbered(number, limits) == *self)
     }
 
-    /// The text itself.
+    /// Returns the text itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -210,12 +210,12 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// The sixteen bytes, whose order is the order of creation.
+            /// Returns the sixteen bytes, whose order is the order of creation.
             pub fn as_bytes(&self) -> &[u8; 16] {
                 self.0.as_bytes()
             }
 
-            /// An id from its bytes.
+            /// Creates an id from its bytes.
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
@@ -266,7 +266,7 @@ uuid_id! {
     BranchId
 }
 
-/// Ids of what was learned say what they name: `ent_…`, `src_…`.
+/// Ids with a prefix that names their type: `ent_…`, `src_…`.
 macro_rules! tagged_id {
     ($(#[$doc:meta])* $name:ident, $tag:literal) => {
         $(#[$doc])*
@@ -274,17 +274,17 @@ macro_rules! tagged_id {
         pub struct $name([u8; 16]);
 
         impl $name {
-            /// The sixteen bytes.
+            /// Returns the sixteen bytes.
             pub fn as_bytes(&self) -> &[u8; 16] {
                 &self.0
             }
 
-            /// An id from its bytes.
+            /// Creates an id from its bytes.
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(bytes)
             }
 
-            /// An id made from what it names, so that the same thing always has the same.
+            /// Derives an id from a digest of what it names.
             pub fn of(digest: &Digest) -> Self {
                 let mut bytes = [0; 16];
                 bytes.copy_from_slice(&digest.0[..16]);
@@ -318,11 +318,11 @@ macro_rules! tagged_id {
 }
 
 tagged_id! {
-    /// Something that is known of: the same for all who name it alike, within a project.
+    /// An entity: derived from its type and identity key, within a project.
     EntityId, "ent_"
 }
 tagged_id! {
-    /// Bytes as they came in: the same for the same bytes, within a project.
+    /// A source: derived from its bytes, within a project.
     SourceId, "src_"
 }
 tagged_id! {
@@ -330,13 +330,13 @@ tagged_id! {
     InterpretationId, "int_"
 }
 
-/// One thing that was once said of an entity: the entity, and which of its observations it is.
+/// An observation: its entity, and its sequence number within the entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObservationId {
-    /// The entity that it was made of; a merge or split does not change that.
+    /// The entity that it was recorded for; merging or splitting entities does not change it.
     pub entity: EntityId,
-    /// Its place among the entity's observations: larger than those before it. It is made from
-    /// the time and chance, so that observations of two stores can come together.
+    /// Increases with every observation of the entity. It is made from the time and random bits, so
+    /// that observations of two stores can be merged.
     pub seq: u64,
 }
 
@@ -375,7 +375,7 @@ fn sixteen_bytes(digits: &str) -> Option<[u8; 16]> {
     Some(bytes)
 }
 
-/// Makes UUIDv7 ids from a time and random bytes that the caller brings.
+/// Generates UUIDv7 ids from a time and random bytes supplied by the caller.
 ///
 /// Ids from one source always increase, also within a millisecond and when the clock goes
 /// back: appends then land at the right edge of every index over ids.
@@ -385,7 +385,7 @@ pub struct IdSource {
 }
 
 impl IdSource {
-    /// The next id.
+    /// Returns the next id.
     pub fn next(&mut self, now: Timestamp, random: [u8; 10]) -> Uuid {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
         let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
@@ -397,22 +397,22 @@ impl IdSource {
         Uuid::from_u128(bits)
     }
 
-    /// A turn id.
+    /// Returns a turn id.
     pub fn turn(&mut self, now: Timestamp, random: [u8; 10]) -> TurnId {
         TurnId(self.next(now, random))
     }
 
-    /// A branch id.
+    /// Returns a branch id.
     pub fn branch(&mut self, now: Timestamp, random: [u8; 10]) -> BranchId {
         BranchId(self.next(now, random))
     }
 }
 
-/// The id that follows within the same millisecond: the 12 bits behind the time count on, into the
-/// next millisecond when they are used up, and the 62 bits behind them are drawn anew.
+/// Returns the next id within the same millisecond: the 12 bits after the time are a counter, which
+/// carries into the time, and the 62 bits after it are random.
 ///
-/// So the first eight bytes tell the ids of one source apart, however quickly they are made, and
-/// look-ups by them find one turn.
+/// So the first eight bytes distinguish the ids of one source, however quickly they are generated,
+/// and a lookup by them finds one turn.
 fn successor(last: u128, random: &[u8; 10]) -> u128 {
     const TAIL: u128 = (1 << 62) - 1;
     let counter = (last >> 64 & 0xfff) + 1;

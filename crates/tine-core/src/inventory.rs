@@ -1,4 +1,4 @@
-//! Figures about a store, places in its feed, and what a check finds.
+//! Totals of a store, positions in its change feed, and damaged records.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,8 @@ pub struct Totals {
 
 /// One damaged record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
+#[schemars(rename = "Problem")]
+pub struct DamagedRecord {
     /// Which record.
     pub record: String,
     /// What is wrong with it.

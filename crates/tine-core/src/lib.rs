@@ -18,14 +18,14 @@ pub mod message;
 pub mod metadata;
 pub mod reference;
 pub mod rings;
-pub mod said;
+pub mod search_text;
 pub mod sign;
 pub mod text;
 pub mod time;
+pub mod tokenizer;
 pub mod turn;
 pub mod usage;
 mod wire;
-pub mod words;
 
 pub use commit::Commit;
 pub use conversation::{DerivedFrom, Root};
@@ -35,12 +35,12 @@ pub use ids::{
     BranchId, ConversationId, EntityId, IdSource, InterpretationId, Name, ObservationId, ProjectId,
     SourceId, TurnId,
 };
-pub use inventory::{FeedPosition, Problem, Totals};
+pub use inventory::{DamagedRecord, FeedPosition, Totals};
 pub use json::Json;
 pub use limits::Limits;
 pub use message::{Body, Message, Role, Status};
 pub use metadata::Metadata;
 pub use reference::Reference;
 pub use time::Timestamp;
-pub use turn::{Content, Origin};
+pub use turn::{Content, TurnOrigin};
 pub use usage::Usage;

@@ -17,20 +17,20 @@ pub struct Limits {
     pub name_bytes: usize,
     /// Rows in one page of an answer.
     pub page_rows: usize,
-    /// What is looked for in a search.
+    /// A search query.
     pub query_bytes: usize,
-    /// Words of it; each is a look-up of its own.
+    /// Terms of a search query; each is a lookup of its own.
     pub query_terms: usize,
     /// One source. Its bytes are streamed, so that it may be larger than a request otherwise is.
     pub source_bytes: usize,
-    /// What is new of one conversation, on its way to or from a server.
+    /// One synced conversation delta.
     pub delta_bytes: usize,
     /// Entities in one store.
     pub facts_per_store: usize,
 }
 
 impl Limits {
-    /// For reading what a store holds: what was accepted under larger limits, once, stays readable.
+    /// For reading stored records, which may have been accepted under larger limits.
     pub const STORED: Limits = Limits {
         body_bytes: usize::MAX,
         block_bytes: usize::MAX,
@@ -64,5 +64,5 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of a source that are stored and read at once.
+/// Chunk size in which sources are stored and read.
 pub const PIECE_BYTES: usize = 256 << 10;

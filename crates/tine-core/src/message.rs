@@ -1,11 +1,11 @@
-//! Messages as they come in, brought into the one canonical form.
+//! Messages and their canonical form.
 //!
 //! A [`Body`] is always canonical: exactly one plain text block is kept as its bare text,
 //! everything else as the RFC 8785 bytes of the block array. Two bodies are therefore equal
 //! when they are equal byte for byte, and nothing has to be canonicalised twice.
 //!
-//! Unknown block types pass through value for value. Unknown fields of a *message* are
-//! refused: dropping them would lose something silently, keeping them has no place to go.
+//! Unknown block types pass through unchanged. Unknown fields of a *message* are rejected, because
+//! they would otherwise be dropped silently.
 
 pub mod anthropic;
 
@@ -36,7 +36,7 @@ impl Role {
     /// Every role.
     pub const ALL: [Role; 4] = [Role::User, Role::Assistant, Role::Tool, Role::System];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -58,18 +58,18 @@ impl FromStr for Role {
     }
 }
 
-/// Whether the message is all that was meant to be said.
+/// Whether the message is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It is.
+    /// The whole message.
     #[default]
     Complete,
-    /// A stream broke off.
+    /// A stream was cut off.
     Partial,
 }
 
 impl Status {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Complete => "complete",
@@ -83,7 +83,7 @@ impl Status {
     }
 }
 
-/// What was said, in canonical form.
+/// The content of a message, in canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// Exactly one plain text block.
@@ -97,7 +97,7 @@ impl Body {
     pub fn from_content(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
         match content {
             Json::String(text) => {
-                // A tool may print nothing; a person or a model that says nothing says nothing.
+                // Only a tool may have empty output.
                 if text.is_empty() && role != Role::Tool {
                     return Err(MessageError::Empty);
                 }
@@ -114,12 +114,12 @@ impl Body {
     pub fn of_any_role(content: Json, limits: &Limits) -> Result<Self, MessageError> {
         match content {
             Json::String(_) => Body::from_content(content, Role::Tool, limits),
-            content => Body::received(content, Role::Assistant, limits),
+            content => Body::from_request(content, Role::Assistant, limits),
         }
     }
 
-    /// The same of content as callers send it, also in Anthropic's form.
-    pub fn received(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
+    /// Checks and canonicalises `content` from a request, which may be in Anthropic's form.
+    pub fn from_request(content: Json, role: Role, limits: &Limits) -> Result<Self, MessageError> {
         let fields = [("role", role.as_str().into()), ("content", content)];
         let fields = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         let mut turns = anthropic::messages(fields)?;
@@ -154,7 +154,7 @@ impl Body {
         Ok(Body::Blocks(canonical))
     }
 
-    /// The blocks, parsed.
+    /// Parses the blocks.
     pub fn blocks(&self) -> Result<Vec<Json>, JsonError> {
         match self {
             Body::Text(text) => Ok(vec![text_block(text)]),
@@ -165,7 +165,7 @@ impl Body {
         }
     }
 
-    /// The text of a body that consists of text blocks alone, joined by nothing.
+    /// Returns the concatenated text of a body that consists of text blocks only.
     pub fn text_only(&self) -> Option<String> {
         match self {
             Body::Text(text) => Some(text.clone()),
@@ -176,7 +176,7 @@ impl Body {
         }
     }
 
-    /// The beginning of what was said, on one line, for listings.
+    /// Returns the beginning of the content on one line, for listings.
     pub fn preview(&self, limit: usize) -> String {
         match self {
             Body::Text(text) => preview(text, limit),
@@ -188,7 +188,7 @@ impl Body {
         }
     }
 
-    /// The canonical block array, as `content` is returned and exported.
+    /// Appends the canonical block array, the form in which `content` is returned and exported.
     pub fn write_blocks(&self, out: &mut String) {
         match self {
             Body::Text(text) => {
@@ -200,14 +200,14 @@ impl Body {
         }
     }
 
-    /// The canonical block array as a string of its own.
+    /// Returns the canonical block array.
     pub fn to_blocks_string(&self) -> String {
         let mut out = String::with_capacity(self.stored_len() + 32);
         self.write_blocks(&mut out);
         out
     }
 
-    /// The form that enters the turn hash: the bare string of a single plain text block.
+    /// Appends the form that is hashed: a single plain text block is its bare string.
     pub(crate) fn write_hashed_form(&self, out: &mut String) {
         match self {
             Body::Text(text) => write_canonical_string(out, text),
@@ -215,7 +215,7 @@ impl Body {
         }
     }
 
-    /// Bytes that the body takes in a store.
+    /// Returns the number of bytes that the body takes in a store.
     pub fn stored_len(&self) -> usize {
         match self {
             Body::Text(text) | Body::Blocks(text) => text.len(),
@@ -229,21 +229,21 @@ const STORED_DEPTH: usize = json::MAX_DEPTH;
 /// One message to append.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Who speaks.
+    /// The author's role.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub body: Body,
     /// The call that a tool turn answers.
     pub tool_call_id: Option<String>,
-    /// The message's own time, if it brings one.
+    /// The message's own timestamp, if it has one.
     pub created_at: Option<Timestamp>,
-    /// Whether the message is whole.
+    /// Whether the message is complete.
     pub status: Status,
-    /// What is known besides.
+    /// Metadata, which is not hashed.
     pub metadata: Metadata,
 }
 
-/// Why a message is refused. Nothing of the call that brought it is stored.
+/// Why a message is rejected. Nothing of the request that contains it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -287,7 +287,7 @@ pub enum MessageError {
         /// What was given.
         status: String,
     },
-    /// Nothing was said.
+    /// The content is empty.
     #[error("the content is empty; give a text or at least one block")]
     Empty,
     /// Neither a string nor an array.
@@ -304,7 +304,7 @@ pub enum MessageError {
         /// What is wrong with it.
         why: String,
     },
-    /// Tool use by somebody who cannot use tools.
+    /// A tool call in a turn that is not the assistant's.
     #[error("block {index}: only an assistant's turn may hold `tool-use`, this one is {role}'s")]
     ToolUseRole {
         /// The block's position, from 0.
@@ -312,10 +312,10 @@ pub enum MessageError {
         /// Who speaks.
         role: &'static str,
     },
-    /// A tool turn answers nothing.
+    /// A tool turn without the id of its call.
     #[error("a tool turn needs `tool_call_id`, the id of the tool-use block it answers")]
     ToolCallIdMissing,
-    /// Another turn answers a tool call.
+    /// A tool call id on a turn that is not a tool's.
     #[error("only a tool turn has `tool_call_id`; this one is {role}'s")]
     ToolCallIdRole {
         /// Who speaks.
@@ -329,36 +329,36 @@ pub enum MessageError {
         /// What was given.
         bytes: usize,
     },
-    /// A time that is none.
+    /// A malformed timestamp.
     #[error(transparent)]
     Time(#[from] TimestampError),
-    /// A key that is none.
+    /// An invalid key.
     #[error(transparent)]
     Name(#[from] NameError),
     /// Malformed metadata.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// One message in a provider's form that is several turns here, where one is taken.
+    /// A message in a provider's form that becomes several turns, where only one is accepted.
     #[error(
         "each `tool_result` is a turn of its own, and what else the message says is another \
          ({turns} in all); send it in a list of `messages`"
     )]
     SeveralTurns {
-        /// How many.
+        /// The number of turns.
         turns: usize,
     },
-    /// Arguments of a legacy tool call that are no JSON.
+    /// Arguments of a legacy tool call that are not valid JSON.
     #[error("the arguments of tool call {index} are not valid JSON: {error}")]
     Arguments {
         /// Position among the calls, from 0.
         index: usize,
-        /// What the reader said.
+        /// The parse error.
         error: JsonError,
     },
 }
 
 impl MessageError {
-    /// Whether a limit was exceeded, as opposed to a malformed message.
+    /// Returns whether a limit was exceeded, as opposed to a malformed message.
     pub fn is_too_large(&self) -> bool {
         match self {
             MessageError::BlockTooLarge { .. } => true,
@@ -372,7 +372,7 @@ impl MessageError {
 }
 
 impl Message {
-    /// A message of one text block.
+    /// Creates a message of one text block.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Message {
             role,
@@ -384,14 +384,14 @@ impl Message {
         }
     }
 
-    /// The answer of a tool.
+    /// Creates a tool result.
     pub fn tool(call: impl Into<String>, text: impl Into<String>) -> Self {
         let tool_call_id = Some(call.into());
         Message { tool_call_id, ..Message::text(Role::Tool, text) }
     }
 
-    /// Reads a message in canonical or legacy form (`content: string|null`, `tool_calls`), as
-    /// records and files of Tine's have it; what callers send is [`received`](Message::received).
+    /// Reads a message in canonical or legacy form (`content: string|null`, `tool_calls`), as found
+    /// in records and files. For requests, use [`from_request`](Message::from_request).
     ///
     /// ```
     /// use tine_core::{json, Limits, Message, Role};
@@ -421,7 +421,7 @@ impl Message {
             Some(metadata) => Metadata::from_json(&metadata, limits)?,
             None => Metadata::default(),
         };
-        // A null says nothing, so nothing is lost by passing over it.
+        // Ignoring a null loses nothing.
         if let Some((field, _)) = fields.iter().find(|(_, value)| !value.is_null()) {
             return Err(MessageError::UnknownField { field: field.to_owned() });
         }
@@ -436,9 +436,8 @@ impl Message {
         Ok(message)
     }
 
-    /// The turns that a message is which a caller sends, be it canonical, in the legacy form or in
-    /// Anthropic's: there the results of tools stand in the user's next message, here each is a
-    /// turn of its own.
+    /// Reads a message of a request, in canonical, legacy or Anthropic's form. Anthropic's puts
+    /// tool results into the user's next message; here each of them becomes a turn of its own.
     ///
     /// ```
     /// use tine_core::{json, Limits, Message, Role};
@@ -447,11 +446,11 @@ impl Message {
     ///     {"type": "tool_result", "tool_use_id": "c1", "content": "Sunny."},
     ///     {"type": "text", "text": "And tomorrow?"}]}"#;
     /// let sent = json::parse(sent, limits.json_depth).unwrap();
-    /// let turns = Message::received(sent, &limits).unwrap();
+    /// let turns = Message::from_request(sent, &limits).unwrap();
     /// assert_eq!(turns[0], Message::tool("c1", "Sunny."));
     /// assert_eq!(turns[1], Message::text(Role::User, "And tomorrow?"));
     /// ```
-    pub fn received(json: Json, limits: &Limits) -> Result<Vec<Self>, MessageError> {
+    pub fn from_request(json: Json, limits: &Limits) -> Result<Vec<Self>, MessageError> {
         let Json::Object(fields) = json else {
             return Err(MessageError::NotAnObject { found: json.type_name() });
         };
@@ -459,16 +458,16 @@ impl Message {
         turns.into_iter().map(|turn| Message::from_json(turn.into(), limits)).collect()
     }
 
-    /// The same where only one turn is taken.
-    pub fn received_alone(json: Json, limits: &Limits) -> Result<Self, MessageError> {
-        let mut turns = Message::received(json, limits)?;
+    /// Reads a message of a request that must be exactly one turn.
+    pub fn single_from_request(json: Json, limits: &Limits) -> Result<Self, MessageError> {
+        let mut turns = Message::from_request(json, limits)?;
         match (turns.pop(), turns.len()) {
             (Some(only), 0) => Ok(only),
             (_, before) => Err(MessageError::SeveralTurns { turns: before + 1 }),
         }
     }
 
-    /// A tool turn names its call, and no other turn does.
+    /// Checks that a tool turn names its call, and that no other turn does.
     fn check_call(&self, limits: &Limits) -> Result<(), MessageError> {
         match (self.role, &self.tool_call_id) {
             (Role::Tool, None) => Err(MessageError::ToolCallIdMissing),
@@ -478,7 +477,7 @@ impl Message {
         }
     }
 
-    /// Checks a message that was built in code as strictly as one that was read.
+    /// Checks a message that was built in code as strictly as one that was parsed.
     pub fn check(&self, limits: &Limits) -> Result<(), MessageError> {
         match &self.body {
             Body::Text(text) if text.is_empty() && self.role != Role::Tool => {
@@ -499,13 +498,13 @@ impl Message {
         self.check_call(limits)
     }
 
-    /// What makes two messages equal.
+    /// Returns the digest of role, content and tool call id, which identifies equal messages.
     pub fn digest(&self) -> Digest {
         hash::message_digest(self.role, &self.body, self.tool_call_id.as_deref())
     }
 }
 
-/// One plain text block.
+/// Creates a plain text block.
 pub fn text_block(text: &str) -> Json {
     json::object([("type", "text".into()), ("text", text.into())])
 }
@@ -588,7 +587,7 @@ fn text_field(fields: &mut Object, field: &'static str) -> Result<Option<String>
     }
 }
 
-/// Text first, then one `tool-use` for each call.
+/// Builds canonical content: text first, then one `tool-use` block per call.
 fn legacy_content(content: Json, calls: Json, limits: &Limits) -> Result<Json, MessageError> {
     let mut blocks = match content {
         Json::Null => Vec::new(),
@@ -609,7 +608,7 @@ fn legacy_content(content: Json, calls: Json, limits: &Limits) -> Result<Json, M
     Ok(Json::Array(blocks))
 }
 
-/// `{id, function: {name, arguments}}`, or the same without the wrapper.
+/// Converts `{id, function: {name, arguments}}`, or the same without the wrapper.
 fn legacy_call(index: usize, call: &Json, limits: &Limits) -> Result<Json, MessageError> {
     let wrong = |why: &str| MessageError::Block { index, why: format!("tool call: {why}") };
     let inner = call.get("function").unwrap_or(call);

@@ -1,4 +1,4 @@
-//! What is known about a turn besides what was said: not hashed, and free to change.
+//! Metadata of a turn: mutable, and not part of its hash.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ impl MetadataKey {
         MetadataKey::Title,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             MetadataKey::SourceInfo => "source_info",
@@ -82,14 +82,14 @@ impl MetadataKey {
         }
     }
 
-    /// The key of that name.
+    /// Returns the key of that name.
     pub fn parse(text: &str) -> Option<Self> {
         MetadataKey::ALL.into_iter().find(|key| key.as_str() == text)
     }
 }
 
 impl Metadata {
-    /// Nothing is known.
+    /// Returns whether no key is set.
     pub fn is_empty(&self) -> bool {
         *self == Metadata::default()
     }
@@ -140,7 +140,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// One key in its JSON form; `null` when it is not set.
+    /// Returns one key in its JSON form; `null` when it is not set.
     pub fn get(&self, key: MetadataKey) -> Json {
         match key {
             MetadataKey::Title => self.title.clone().into(),
@@ -152,7 +152,7 @@ impl Metadata {
         }
     }
 
-    /// The keys that are set, as an object.
+    /// Returns the keys that are set, as an object.
     pub fn to_json(&self) -> Json {
         let set = MetadataKey::ALL
             .into_iter()

@@ -1,14 +1,13 @@
-//! How a turn is named by people and programs.
+//! References to turns: ids, hashes, branch and bookmark names, and `~N`.
 
 use std::num::{IntErrorKind, ParseIntError};
 
 use crate::hash::{Digest, PREFIX, TurnHash};
 use crate::ids::TurnId;
 
-/// A reference as written, taken apart into everything it could mean.
+/// A parsed turn reference.
 ///
-/// Which of the meanings holds is decided by looking, in this order: id, hash, branch,
-/// bookmark, prefix.
+/// Lookups try its possible meanings in this order: id, hash, branch, bookmark, hash prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     text: String,
@@ -26,7 +25,7 @@ pub enum ReferenceError {
     /// Nothing was given.
     #[error("a turn reference must not be empty; give an id, a hash, a branch or a bookmark")]
     Empty,
-    /// Behind `~` stands no number.
+    /// No number follows `~`.
     #[error("`{text}` has no number behind `~`; write main~2 for two turns before the tip")]
     Count {
         /// What was given.
@@ -35,7 +34,7 @@ pub enum ReferenceError {
 }
 
 impl Reference {
-    /// Takes a reference apart.
+    /// Parses a reference.
     ///
     /// ```
     /// use tine_core::Reference;
@@ -65,37 +64,37 @@ impl Reference {
         Ok(Reference { text: trimmed.to_owned(), base: base.to_owned(), back })
     }
 
-    /// As it was written.
+    /// Returns the reference as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Without the `~N`.
+    /// Returns the reference without `~N`.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// How many turns to go back from there.
+    /// Returns how many turns to go back from there.
     pub fn back(&self) -> usize {
         self.back
     }
 
-    /// Whether it names the root.
+    /// Returns whether it names the root.
     pub fn is_root(&self) -> bool {
         self.base == "root"
     }
 
-    /// Read as an id.
+    /// Parses the base as a turn id.
     pub fn turn_id(&self) -> Option<TurnId> {
         self.base.parse().ok()
     }
 
-    /// Read as a whole hash.
+    /// Parses the base as a full hash.
     pub fn turn_hash(&self) -> Option<TurnHash> {
         self.base.parse().ok()
     }
 
-    /// Read as the beginning of a hash: lower-case hexadecimal digits.
+    /// Parses the base as a hash prefix, returned as lower-case hexadecimal digits.
     pub fn hash_prefix(&self) -> Option<String> {
         let hex = self.base.strip_prefix(PREFIX).unwrap_or(&self.base);
         let fits = (SHORTEST_PREFIX..=64).contains(&hex.len());
@@ -118,7 +117,7 @@ impl From<TurnHash> for Reference {
     }
 }
 
-/// The smallest and the largest digest that begin with these hexadecimal digits.
+/// Returns the smallest and the largest digest that begin with these hexadecimal digits.
 pub fn digest_range(prefix: &str) -> Option<(Digest, Digest)> {
     let low: Digest = format!("{prefix:0<64}").parse().ok()?;
     let high: Digest = format!("{prefix:f<64}").parse().ok()?;

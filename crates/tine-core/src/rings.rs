@@ -1,21 +1,21 @@
-//! What a turn is about, as data. The extractor lives in `tine-analysis`.
+//! Rings: keywords, intent, facets and sentences of a turn. The extractor is in `tine-analysis`.
 
-/// What a turn wants, as a whole.
+/// The intent of a turn as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intent {
-    /// It asks.
+    /// Asks for information.
     Question,
-    /// It wants something done.
+    /// Asks for something to be done.
     Request,
-    /// It tells.
+    /// States something.
     Statement,
-    /// It settles something.
+    /// Decides something.
     Decision,
-    /// It says that something was heard, or agrees, or thanks.
+    /// Confirms, agrees or thanks.
     Acknowledgement,
-    /// It puts right what was said or understood before.
+    /// Corrects something earlier.
     Correction,
-    /// It opens or closes a conversation and says nothing else.
+    /// Only opens or closes a conversation.
     Greeting,
 }
 
@@ -31,7 +31,7 @@ impl Intent {
         Self::Greeting,
     ];
 
-    /// Its name in lower case.
+    /// Returns the name in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Question => "question",
@@ -44,7 +44,7 @@ impl Intent {
         }
     }
 
-    /// The intent of a name.
+    /// Returns the intent of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|intent| intent.as_str() == name)
     }
@@ -82,16 +82,16 @@ pub const FACETS: &[&str] = &[
     "writing",
 ];
 
-/// A stretch of a text, counted in Unicode scalar values.
+/// A range of a text, in Unicode scalar values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first character.
     pub start: usize,
-    /// Behind the last character.
+    /// One past the last character.
     pub end: usize,
 }
 
-/// A word or phrase that tells what a turn is about.
+/// A word or phrase that characterises a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyword {
     /// As it occurs first.
@@ -105,7 +105,7 @@ pub struct Keyword {
 pub struct Facet {
     /// One of [`FACETS`].
     pub name: &'static str,
-    /// The word that told it.
+    /// The word that indicates it.
     pub span: Span,
 }
 

@@ -17,32 +17,32 @@ mod ed25519 {
 
     use crate::hash::{from_hex, to_hex};
 
-    /// A private key. It is never shown and belongs to whoever signs.
+    /// A private key. `Debug` shows only its public key.
     #[derive(Clone)]
     pub struct PrivateKey(SigningKey);
 
     impl PrivateKey {
-        /// A key made of 32 random bytes.
+        /// Returns a key made of 32 random bytes.
         pub fn from_random(bytes: [u8; 32]) -> PrivateKey {
             PrivateKey(SigningKey::from_bytes(&bytes))
         }
 
-        /// A key as it is kept: 64 hexadecimal digits.
+        /// Returns a key as it is kept: 64 hexadecimal digits.
         pub fn from_hex(digits: &str) -> Option<PrivateKey> {
             Some(PrivateKey::from_random(bytes(digits.trim())?))
         }
 
-        /// The key as it is kept.
+        /// Returns the key as it is kept.
         pub fn to_hex(&self) -> String {
             to_hex(self.0.as_bytes())
         }
 
-        /// The key that others check signatures with.
+        /// Returns the key that others check signatures with.
         pub fn public(&self) -> String {
             to_hex(self.0.verifying_key().as_bytes())
         }
 
-        /// The signature of a text.
+        /// Returns the signature of a text.
         pub fn sign(&self, text: &str) -> String {
             to_hex(&self.0.sign(text.as_bytes()).to_bytes())
         }
@@ -54,7 +54,7 @@ mod ed25519 {
         }
     }
 
-    /// Whether this is the signature of a text by the holder of a key.
+    /// Returns whether a signature of a text matches a public key.
     pub fn verify(public_key: &str, signature: &str, text: &str) -> bool {
         let check = || {
             let key = VerifyingKey::from_bytes(&bytes(public_key)?).ok()?;

@@ -1,4 +1,4 @@
-//! Cutting text without breaking what people see as one character.
+//! Cutting text at grapheme boundaries.
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
@@ -17,7 +17,7 @@ pub enum SplitError {
         /// The last offset that leaves something on the right.
         last: usize,
     },
-    /// The offset would tear a user-perceived character apart.
+    /// The offset lies inside a grapheme cluster.
     #[error("the offset {offset} lies inside the character `{cluster}`; use {before} or {after}")]
     InsideCharacter {
         /// What was asked for.
@@ -26,7 +26,7 @@ pub enum SplitError {
         cluster: String,
         /// The boundary before it.
         before: usize,
-        /// The boundary behind it.
+        /// The boundary after it.
         after: usize,
     },
 }
@@ -58,15 +58,15 @@ pub fn split_at_scalar(text: &str, offset: usize) -> Result<(&str, &str), SplitE
         .grapheme_indices(true)
         .take_while(|(start, _)| *start < byte)
         .last()
-        .expect("a byte behind the first has a cluster before it");
+        .expect("a byte after the first has a cluster before it");
     let before = text[..start].chars().count();
     let after = before + cluster.chars().count();
     let cluster = cluster.to_owned();
     Err(SplitError::InsideCharacter { offset, cluster, before, after })
 }
 
-/// The beginning of a text on one line: white space collapsed, at most `limit` characters,
-/// with an ellipsis in the last place when something was cut off.
+/// Returns the beginning of a text on one line: white space collapsed, at most `limit` characters,
+/// ending in an ellipsis when something was cut off.
 pub fn preview(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut taken = 0;
@@ -95,14 +95,14 @@ pub fn preview(text: &str, limit: usize) -> String {
     out
 }
 
-/// A stretch of a text, counted in Unicode scalar values and widened so that it tears no character
-/// apart: where it begins, and what it says.
+/// Returns a range of a text, counted in Unicode scalar values and widened to grapheme boundaries,
+/// as its actual start and the slice.
 ///
 /// ```
-/// use tine_core::text::stretch;
-/// assert_eq!(stretch("up 👩‍🚀 down", 4..5), (3, "👩‍🚀"));
+/// use tine_core::text::slice_graphemes;
+/// assert_eq!(slice_graphemes("up 👩‍🚀 down", 4..5), (3, "👩‍🚀"));
 /// ```
-pub fn stretch(text: &str, wanted: std::ops::Range<usize>) -> (usize, &str) {
+pub fn slice_graphemes(text: &str, wanted: std::ops::Range<usize>) -> (usize, &str) {
     let byte = |offset| text.char_indices().nth(offset).map_or(text.len(), |(byte, _)| byte);
     let cursor = |at| GraphemeCursor::new(at, text.len(), true);
     let (start, end) = (byte(wanted.start), byte(wanted.end));

@@ -30,7 +30,7 @@ const FIRST_MS: i64 = -62_167_219_200_000; // 0000-01-01T00:00:00Z
 const LAST_MS: i64 = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
 
 impl Timestamp {
-    /// The instant that many milliseconds after the epoch, brought into the years 0 to 9999.
+    /// Returns the instant `millis` after the epoch, clamped to the years 0 to 9999.
     pub fn from_millis(millis: i64) -> Self {
         Timestamp(millis.clamp(FIRST_MS, LAST_MS))
     }
@@ -71,7 +71,7 @@ impl Timestamp {
         out.push('Z');
     }
 
-    /// The next instant that can be told apart from this one.
+    /// Returns the next distinguishable instant, one millisecond later.
     pub fn next(self) -> Self {
         Timestamp::from_millis(self.0 + 1)
     }

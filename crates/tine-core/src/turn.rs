@@ -1,35 +1,35 @@
-//! What a turn holds besides its place in the tree.
+//! The content of a turn and where it comes from.
 
 use crate::facts::Slot;
 use crate::{Body, Digest, Role, TurnId};
 
-/// What a turn says, or what is left of it.
+/// The content of a turn, or its digest after a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The canonical content.
     Kept(Body),
-    /// Erased; the digest stays, so that it is recognised and not brought back.
+    /// Purged. The digest remains, so that an import recognises the content and does not restore it.
     Purged(Digest),
 }
 
-/// Where a turn comes from, if it was not simply said.
+/// The turns or host slot that a turn was made from; empty for a plain append.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct TurnOrigin {
     /// The turn that it is an edited version of.
     pub edited_from: Option<TurnId>,
     /// The turn that it is a copy of.
     pub derived_from: Option<TurnId>,
     /// The turn that it is one half of.
     pub part_of: Option<TurnId>,
-    /// The host's place in its chat that it is a version of; role and call are the turn's own.
+    /// The host's slot that it is a version of; role and call are those of the turn.
     pub slot: Option<Slot>,
 }
 
-/// Behind the ids, to the end: a slot, which shares role and call with its turn.
+/// Set when a slot follows the ids. Its role and call are those of the turn.
 const SLOT_BIT: u8 = 1 << 3;
 
-impl Origin {
-    /// A short form for stores; nothing for a turn that was simply said.
+impl TurnOrigin {
+    /// Returns the stored form; `None` for a plain append.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let fields = [self.edited_from, self.derived_from, self.part_of];
         let mut bytes = vec![0];
@@ -47,15 +47,15 @@ impl Origin {
         (bytes[0] != 0).then_some(bytes)
     }
 
-    /// Reads the short form, for the turn that has it.
-    pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<Origin> {
+    /// Reads the stored form; `role` and `tool_call_id` are those of the turn.
+    pub fn from_bytes(bytes: &[u8], role: Role, tool_call_id: Option<&str>) -> Option<TurnOrigin> {
         let (flags, mut rest) = bytes.split_first()?;
         let mut fields = [None; 3];
         for (bit, field) in fields.iter_mut().enumerate() {
             if flags >> bit & 1 == 1 {
-                let (id, behind) = rest.split_first_chunk::<16>()?;
+                let (id, tail) = rest.split_first_chunk::<16>()?;
                 *field = Some(TurnId::from_bytes(*id));
-                rest = behind;
+                rest = tail;
             }
         }
         let [edited_from, derived_from, part_of] = fields;
@@ -70,6 +70,6 @@ impl Origin {
             });
             rest = &[];
         }
-        rest.is_empty().then_some(Origin { edited_from, derived_from, part_of, slot })
+        rest.is_empty().then_some(TurnOrigin { edited_from, derived_from, part_of, slot })
     }
 }

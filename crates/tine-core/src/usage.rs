@@ -1,15 +1,15 @@
-//! What a turn cost, as its metadata tells it.
+//! Token usage and cost of turns, as their metadata reports them.
 //!
 //! Providers spell the same figures differently, and disagree on what `input` covers. Here they
 //! become one [`Usage`], by two rules:
 //!
 //! - `input` is everything that the model read, cached or not; `cache_read` and `cache_write` say
-//!   how much of it came from or went to a cache. (Anthropic counts cached input apart, so it is
-//!   added; OpenAI and Gemini count it in.)
-//! - `output` is everything that the model wrote, `reasoning` the part of it that nobody saw.
-//!   (Gemini counts thoughts apart, so they are added.)
+//!   how much of it came from or went to a cache. (Anthropic counts cached input separately, so it
+//!   is added; OpenAI and Gemini include it.)
+//! - `output` is everything that the model wrote, `reasoning` the part that was not shown. (Gemini
+//!   counts thoughts separately, so they are added.)
 //!
-//! Deliberately absent: prices. A cost is counted where one was recorded, and nowhere else.
+//! Deliberately absent: prices. Only recorded costs are counted.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ const NANOS: f64 = 1e9;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "UsageJson", into = "UsageJson")]
 pub struct Usage {
-    /// Turns that told their usage or cost.
+    /// Turns that report usage or cost.
     pub turns: u64,
     /// Tokens read.
     pub input: u64,
     /// Tokens written.
     pub output: u64,
-    /// Tokens in all, as told; the two above where it was not told.
+    /// Total tokens as reported, or the sum of input and output where no total is reported.
     pub total: u64,
     /// Of those read, how many came from a cache.
     pub cache_read: u64,
@@ -37,24 +37,24 @@ pub struct Usage {
     pub cache_write: u64,
     /// Of those written, how many were thoughts.
     pub reasoning: u64,
-    /// Turns that told their cost.
+    /// Turns that report a cost.
     pub priced: u64,
     /// The cost in billionths of a US dollar.
     pub cost_nanos: u64,
 }
 
 impl Usage {
-    /// What a turn's `source_info` tells, if it tells anything.
+    /// Reads the usage in a turn's `source_info`; `None` when it reports neither tokens nor cost.
     ///
     /// ```
     /// use tine_core::{json, usage::Usage};
     ///
-    /// let told = br#"{"usage":{"input_tokens":5,"cache_read_input_tokens":90,"output_tokens":7}}"#;
-    /// let usage = Usage::told(&json::parse(told, 8)?).expect("it tells something");
+    /// let info = br#"{"usage":{"input_tokens":5,"cache_read_input_tokens":90,"output_tokens":7}}"#;
+    /// let usage = Usage::from_source_info(&json::parse(info, 8)?).expect("it reports tokens");
     /// assert_eq!((usage.input, usage.output, usage.total), (95, 7, 102));
     /// # Ok::<(), json::JsonError>(())
     /// ```
-    pub fn told(source_info: &Json) -> Option<Usage> {
+    pub fn from_source_info(source_info: &Json) -> Option<Usage> {
         let usage = source_info.get("usage").filter(|usage| usage.as_object().is_some());
         let cost = usage.and_then(cost).or_else(|| cost(source_info));
         let mut found = usage.and_then(tokens).unwrap_or_default();
@@ -87,23 +87,23 @@ impl Usage {
         }
     }
 
-    /// The cost in US dollars, where any turn told one.
+    /// Returns the cost in US dollars, if any turn reports one.
     pub fn cost_usd(&self) -> Option<f64> {
-        // A sum of billionths is far below 2^53 for any cost that somebody could pay.
+        // A sum of billionths is far below 2^53 for any realistic cost.
         #[allow(clippy::cast_precision_loss)]
         (self.priced > 0).then(|| self.cost_nanos as f64 / NANOS)
     }
 
-    /// A cost in US dollars as billionths, if it is a cost.
+    /// Converts a cost in US dollars to billionths; `None` when it is negative or absurdly large.
     pub fn nanos(dollars: f64) -> Option<u64> {
         let nanos = (dollars * NANOS).round();
-        // Out of this range it is no cost.
+        // The range check makes the cast safe.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         (0.0..9e15).contains(&nanos).then_some(nanos as u64)
     }
 }
 
-/// The first of these members that is a count; a dot goes one level down.
+/// Returns the first of these members that is a count; a dot descends one level.
 fn first(usage: &Json, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| {
         name.split('.').try_fold(usage, |json, member| json.get(member)).and_then(Json::as_u64)
@@ -152,8 +152,8 @@ fn tokens(usage: &Json) -> Option<Usage> {
 }
 
 fn cost(json: &Json) -> Option<u64> {
-    let told = ["cost_usd", "total_cost_usd", "cost"].iter().find_map(|name| json.get(name))?;
-    Usage::nanos(told.as_number()?.as_f64())
+    let cost = ["cost_usd", "total_cost_usd", "cost"].iter().find_map(|name| json.get(name))?;
+    Usage::nanos(cost.as_number()?.as_f64())
 }
 
 /// Tokens and cost of some turns.

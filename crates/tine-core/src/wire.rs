@@ -1,12 +1,11 @@
-//! How ids, hashes, times and names travel: as strings in their wire form.
+//! Serde and schema implementations for ids, hashes, times and names, as strings in wire form.
 //!
-//! One macro gives a type `Serialize`, `Deserialize` and `JsonSchema` as a plain string, so that
-//! API types hold the domain types themselves.
+//! API types can therefore hold the domain types directly.
 
 /// Implements `Serialize`, `Deserialize` and `JsonSchema` for a type with one text form.
 ///
 /// `$write` returns the text (anything that derefs to `str`), `$read` parses it.
-macro_rules! travels_as_text {
+macro_rules! impl_text_serde {
     ($($type:ty: |$value:ident| $write:expr, |$text:ident| $read:expr;)*) => {$(
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -49,7 +48,7 @@ use crate::{
     TurnId,
 };
 
-/// A text that was checked when it was stored is taken as it is.
+/// Accepts a text that was checked when it was stored.
 fn stored<T>(value: T) -> Result<T, Infallible> {
     Ok(value)
 }
@@ -63,7 +62,7 @@ fn named<T>(
     parse(name).ok_or_else(|| UnknownName { what, name: name.to_owned() })
 }
 
-travels_as_text! {
+impl_text_serde! {
     TurnId: |id| id.encode(&mut [0; 36]), |text| text.parse::<TurnId>();
     BranchId: |id| id.encode(&mut [0; 36]), |text| text.parse::<BranchId>();
     Digest: |digest| digest.to_string(), |text| text.parse::<Digest>();
@@ -86,5 +85,5 @@ travels_as_text! {
     Intent: |intent| intent.as_str(), |text| named("intent", &text, Intent::from_name);
     FieldKind: |kind| kind.as_str(), |text| named("kind of field", &text, FieldKind::parse);
     Strategy: |it| it.as_str(), |text| named("strategy", &text, Strategy::parse);
-    facts::Origin: |it| it.as_str(), |text| named("origin", &text, facts::Origin::parse);
+    facts::ObservationOrigin: |it| it.as_str(), |text| named("origin", &text, facts::ObservationOrigin::parse);
 }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use tine_core::facts::reduce::{schema_version, standing};
+use tine_core::facts::reduce::{schema_version, unretracted};
 use tine_core::facts::{
-    Field, FieldKind, Observation, Order, Origin, Schema, Snapshot, Strategy as Counts, reduce,
+    Field, FieldKind, Observation, ObservationOrder, ObservationOrigin, Schema, Snapshot,
+    Strategy as Counts, reduce,
 };
 use tine_core::json::{Json, Object};
 use tine_core::{EntityId, ObservationId, Timestamp};
@@ -105,7 +106,7 @@ fn observations(told: &[Told]) -> Vec<Observation> {
             stored_at: Timestamp::from_millis(made.len() as i64),
             priority: one.priority,
             specificity: one.specificity,
-            origin: Origin::Agent,
+            origin: ObservationOrigin::Agent,
             correction: one.correction,
             retracts,
             schema_version: one.version,
@@ -127,7 +128,11 @@ fn bytes(snapshot: &Snapshot) -> String {
 }
 
 /// The same rules in another way: retractions by recursion, each field by comparing all pairs.
-fn by_hand(schema: &Schema, order: Order, all: &[Observation]) -> BTreeMap<String, Json> {
+fn by_hand(
+    schema: &Schema,
+    order: ObservationOrder,
+    all: &[Observation],
+) -> BTreeMap<String, Json> {
     fn is_gone(all: &[Observation], one: &Observation) -> bool {
         all.iter().any(|other| {
             other.id.entity == one.id.entity
@@ -136,8 +141,8 @@ fn by_hand(schema: &Schema, order: Order, all: &[Observation]) -> BTreeMap<Strin
         })
     }
     let later = |a: &Observation, b: &Observation| match order {
-        Order::Sequence => (a.id.seq, a.id.entity) > (b.id.seq, b.id.entity),
-        Order::ObservedTime => {
+        ObservationOrder::Sequence => (a.id.seq, a.id.entity) > (b.id.seq, b.id.entity),
+        ObservationOrder::ObservedTime => {
             (a.observed_at, a.id.seq, a.id.entity) > (b.observed_at, b.id.seq, b.id.entity)
         }
     };
@@ -193,8 +198,8 @@ fn by_hand(schema: &Schema, order: Order, all: &[Observation]) -> BTreeMap<Strin
     found
 }
 
-fn orders() -> impl Strategy<Value = Order> {
-    prop_oneof![Just(Order::Sequence), Just(Order::ObservedTime)]
+fn orders() -> impl Strategy<Value = ObservationOrder> {
+    prop_oneof![Just(ObservationOrder::Sequence), Just(ObservationOrder::ObservedTime)]
 }
 
 proptest! {
@@ -223,7 +228,7 @@ proptest! {
             snapshot.fields.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
         prop_assert_eq!(fields, by_hand(&schema(), order, &all));
         // Every value leads to observations that stand and speak of it.
-        let stands: Vec<ObservationId> = standing(&all).iter().map(|one| one.id).collect();
+        let stands: Vec<ObservationId> = unretracted(&all).iter().map(|one| one.id).collect();
         prop_assert_eq!(snapshot.observations, stands.len());
         for (name, from) in &snapshot.provenance {
             prop_assert!(!from.is_empty());

@@ -9,5 +9,5 @@ mod merging;
 mod messages;
 mod references;
 mod texts;
+mod tokenizer;
 mod usage;
-mod words;

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tine_core::commit::{Commit, Conflict, Facets, Fact, Held, State, Value, merge, merge_base_of};
+use tine_core::commit::{
+    Commit, Facets, Fact, FactState, FieldConflict, FieldState, FieldValue, merge, merge_base_of,
+};
 use tine_core::json::Json;
 use tine_core::{EntityId, ObservationId};
 
@@ -26,10 +28,10 @@ fn value(field: &'static str) -> BoxedStrategy<Option<Json>> {
     prop::option::weighted(0.8, (0_u64..3).prop_map(Json::from)).boxed()
 }
 
-fn state() -> impl Strategy<Value = State> {
+fn state() -> impl Strategy<Value = FactState> {
     let fact = (value(FIELDS[0]), value(FIELDS[1]), value(FIELDS[2]));
     prop::collection::vec(fact, 2).prop_map(|facts| {
-        let mut state = State::default();
+        let mut state = FactState::default();
         for (n, (budget, city, tags)) in (0..).zip(facts) {
             let about = Fact {
                 entity_type: "trip".to_owned(),
@@ -38,7 +40,8 @@ fn state() -> impl Strategy<Value = State> {
             };
             for (field, json) in FIELDS.iter().zip([budget, city, tags]) {
                 let from = vec![ObservationId { entity: entity(n), seq: 1 }];
-                let held = json.map(|json| Held::Value(Value { json: Some(json), from }));
+                let held =
+                    json.map(|json| FieldState::Value(FieldValue { json: Some(json), from }));
                 state.set(entity(n), &about, field, held);
             }
         }
@@ -47,12 +50,12 @@ fn state() -> impl Strategy<Value = State> {
 }
 
 /// The same whatever the order in which sides are listed.
-fn unordered(state: &State) -> State {
+fn unordered(state: &FactState) -> FactState {
     let mut state = state.clone();
     for fact in state.facts.values_mut() {
         for held in fact.fields.values_mut() {
-            if let Held::Conflict(Conflict { sides, bases }) = held {
-                let key = |value: &Value| value.json.as_ref().map(Json::to_canonical);
+            if let FieldState::Conflict(FieldConflict { sides, bases }) = held {
+                let key = |value: &FieldValue| value.json.as_ref().map(Json::to_canonical);
                 sides.sort_by_key(key);
                 bases.sort_by_key(key);
             }
@@ -61,10 +64,10 @@ fn unordered(state: &State) -> State {
     state
 }
 
-fn json(state: &State, n: u8, field: &str) -> Option<Json> {
-    match state.held(entity(n), field) {
-        Some(Held::Value(value)) => value.json.clone(),
-        Some(Held::Conflict(_)) => panic!("a conflict"),
+fn json(state: &FactState, n: u8, field: &str) -> Option<Json> {
+    match state.field(entity(n), field) {
+        Some(FieldState::Value(value)) => value.json.clone(),
+        Some(FieldState::Conflict(_)) => panic!("a conflict"),
         None => None,
     }
 }
@@ -99,7 +102,7 @@ proptest! {
         };
         for (at, mine) in mine.iter().enumerate() {
             let (n, field) = (u8::try_from(at / 3).unwrap(), FIELDS[at % 3]);
-            let held = other.held(entity(n), field).cloned();
+            let held = other.field(entity(n), field).cloned();
             let side = if *mine { &mut ours } else { &mut theirs };
             side.set(entity(n), &about, field, held.clone());
             wanted.set(entity(n), &about, field, held);
@@ -117,9 +120,9 @@ proptest! {
         for n in 0..2 {
             for field in ["budget", "city"] {
                 let [was, a, b] = [&base, &ours, &theirs].map(|state| json(state, n, field));
-                let held = merged.held(entity(n), field);
+                let held = merged.field(entity(n), field);
                 if was != a && was != b && a != b {
-                    let Some(Held::Conflict(conflict)) = held else {
+                    let Some(FieldState::Conflict(conflict)) = held else {
                         return Err(TestCaseError::fail(format!("{field} is no conflict")));
                     };
                     let sides: Vec<_> = conflict.sides.iter().map(|it| it.json.clone()).collect();
@@ -142,10 +145,10 @@ proptest! {
         prop_assert_eq!(merge(&merged, &merged, &third), third.clone());
         let further = merge(&base, &merged, &third);
         for (entity, _, field, conflict) in merged.conflicts() {
-            let kept = further.held(entity, field);
+            let kept = further.field(entity, field);
             let sides = conflict.sides.len();
             prop_assert!(
-                matches!(kept, Some(Held::Conflict(more)) if more.sides.len() >= sides)
+                matches!(kept, Some(FieldState::Conflict(more)) if more.sides.len() >= sides)
                     || json_of(&third, entity, field).is_some_and(|it| {
                         conflict.sides.iter().any(|side| side.json == it)
                     }),
@@ -157,7 +160,7 @@ proptest! {
     #[test]
     fn sets_are_merged_member_by_member(base in state(), ours in state(), theirs in state()) {
         let merged = merge(&base, &ours, &theirs);
-        let members = |state: &State| match json(state, 0, "tags") {
+        let members = |state: &FactState| match json(state, 0, "tags") {
             Some(Json::Array(members)) => members,
             _ => Vec::new(),
         };
@@ -180,7 +183,7 @@ proptest! {
     #[test]
     fn a_commit_is_read_back_as_it_was_written(base in state(), ours in state(), theirs in state()) {
         let mut merged = merge(&base, &ours, &theirs);
-        merged.mark_brought(&ours);
+        merged.mark_off_path(&ours);
         let commit = Commit {
             parents: Vec::new(),
             conversation: tine_core::ConversationId::from_stored("talk"),
@@ -197,10 +200,10 @@ proptest! {
     }
 }
 
-fn json_of(state: &State, entity: EntityId, field: &str) -> Option<Option<Json>> {
-    match state.held(entity, field) {
-        Some(Held::Value(value)) => Some(value.json.clone()),
-        Some(Held::Conflict(_)) => None,
+fn json_of(state: &FactState, entity: EntityId, field: &str) -> Option<Option<Json>> {
+    match state.field(entity, field) {
+        Some(FieldState::Value(value)) => Some(value.json.clone()),
+        Some(FieldState::Conflict(_)) => None,
         None => Some(None),
     }
 }

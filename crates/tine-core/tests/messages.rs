@@ -200,7 +200,7 @@ fn a_preview_is_one_line_of_what_was_said() {
 
 fn received(text: &str) -> Result<Vec<Message>, MessageError> {
     let limits = Limits::default();
-    Message::received(json::parse(text.as_bytes(), limits.json_depth).unwrap(), &limits)
+    Message::from_request(json::parse(text.as_bytes(), limits.json_depth).unwrap(), &limits)
 }
 
 /// What a message that a caller sends is kept as: role, call and blocks of each turn.
@@ -339,18 +339,21 @@ fn several_turns_are_refused_where_one_is_taken() {
     let two =
         r#"[{"type":"tool_result","tool_use_id":"c","content":"x"},{"type":"text","text":"y"}]"#;
     let message = |content: &str| json(&format!(r#"{{"role":"user","content":{content}}}"#));
-    let alone = Message::received_alone(message(one), &limits).unwrap();
+    let alone = Message::single_from_request(message(one), &limits).unwrap();
     assert_eq!(alone, Message::tool("c", "x"));
-    let refused = Message::received_alone(message(two), &limits).unwrap_err();
+    let refused = Message::single_from_request(message(two), &limits).unwrap_err();
     assert_eq!(refused, MessageError::SeveralTurns { turns: 2 });
     assert!(refused.to_string().contains("send it in a list of `messages`"), "{refused}");
     for content in [one, two] {
-        assert!(Body::received(json(content), Role::User, &limits).is_err());
+        assert!(Body::from_request(json(content), Role::User, &limits).is_err());
     }
     let body = r#"[{"type":"tool_use","id":"c","name":"f","input":{}}]"#;
-    let body = Body::received(json(body), Role::Assistant, &limits).unwrap();
+    let body = Body::from_request(json(body), Role::Assistant, &limits).unwrap();
     assert!(body.to_blocks_string().contains("tool-use"));
-    assert_eq!(Body::received("x".into(), Role::User, &limits).unwrap(), Body::Text("x".into()));
+    assert_eq!(
+        Body::from_request("x".into(), Role::User, &limits).unwrap(),
+        Body::Text("x".into())
+    );
 }
 
 /// Every result has the metadata of its message: a large one would be as many times as large.

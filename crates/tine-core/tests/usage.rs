@@ -4,7 +4,7 @@ use tine_core::json;
 use tine_core::usage::Usage;
 
 fn told(text: &str) -> Option<Usage> {
-    Usage::told(&json::parse(text.as_bytes(), 16).unwrap())
+    Usage::from_source_info(&json::parse(text.as_bytes(), 16).unwrap())
 }
 
 /// Input, output, total, cache read, cache write, reasoning.

@@ -1,12 +1,12 @@
-//! What goes into and comes out of Tine as text.
+//! Text formats of conversations.
 //!
-//! [`bundle`] is Tine's own JSON Lines format: whole conversations with their hashes, out of one
-//! store and into another; [`page`] shows one in a browser, and
-//! [`export`] writes them as other programs read them. [`render`] makes a path into the request of a provider. [`redact`] takes
-//! secrets out of what is about to be recorded.
+//! - [`bundle`]: Tine's own JSON Lines format, with hashes, to move conversations between stores.
+//! - [`page`]: a self-contained HTML page around a bundle.
+//! - [`export`]: formats of other programs.
+//! - [`render`]: a path as a request to a provider.
+//! - [`redact`]: replaces secrets before messages are recorded.
 //!
-//! Nothing here decides what an operation means; that is the engine's. Nothing here opens a
-//! socket or knows a terminal.
+//! The crate contains no rules of operations (see the engine) and no network or terminal I/O.
 
 pub mod bundle;
 pub mod export;

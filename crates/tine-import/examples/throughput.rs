@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use tine_engine::{Call, Engine};
 use tine_import::detect;
-use tine_import::land::{Landing, Settings};
+use tine_import::importer::{ImportSettings, Importer};
 use tine_sqlite::SqliteStore;
 
 /// Bytes of one session, about.
@@ -43,13 +43,13 @@ fn import(logs: &Path, store: &Path) -> Result<(f64, u64, u64), Failed> {
     let start = Instant::now();
     let engine = Engine::new(SqliteStore::open(store)?);
     let plan = detect::plan(&[logs.to_owned()], None)?;
-    let mut landing = Landing::begin(&engine, &Call::by("bench"), Settings::default())?;
+    let mut importer = Importer::begin(&engine, &Call::by("bench"), ImportSettings::default())?;
     for job in &plan.jobs {
-        landing.run(job)?;
+        importer.run(job)?;
     }
-    landing.finish()?;
-    assert!(landing.notes.is_empty(), "{:?}", landing.notes.first());
-    Ok((start.elapsed().as_secs_f64(), landing.summary.turns, plan.bytes()))
+    importer.finish()?;
+    assert!(importer.notes.is_empty(), "{:?}", importer.notes.first());
+    Ok((start.elapsed().as_secs_f64(), importer.summary.turns, plan.bytes()))
 }
 
 fn peak_memory() -> String {

@@ -1,6 +1,6 @@
-//! Which format a file has, and what there is in a folder.
+//! Recognises formats and finds files to import.
 //!
-//! A file is recognised by what it says, never by its name alone. Folders are walked without
+//! A file is recognised by its content, never by its name alone. Folders are walked without
 //! following links.
 
 use std::collections::HashMap;
@@ -11,44 +11,44 @@ use std::time::UNIX_EPOCH;
 
 use tine_core::Json;
 
-use crate::formats::Format;
+use crate::formats::ImportFormat;
 use crate::json::{self, text};
 use crate::{Error, Note};
 
-/// Something to be read.
+/// A file or folder to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// Whose it is.
-    pub format: Format,
+pub struct ImportJob {
+    /// The format.
+    pub format: ImportFormat,
     /// The file, or the folder of a format that has many small files.
     pub path: PathBuf,
-    /// How large it is.
+    /// The size.
     pub bytes: u64,
-    /// When it was last changed, in milliseconds since the epoch.
+    /// The modification time, in milliseconds since the epoch.
     pub modified_ms: u64,
 }
 
-/// What was found.
+/// The files to import.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// In the order in which it is read: oldest first, so that what was forked comes later.
-    pub jobs: Vec<Job>,
-    /// Files of which nobody knows what they are.
+pub struct ImportPlan {
+    /// The jobs, oldest first, so that forks come after their originals.
+    pub jobs: Vec<ImportJob>,
+    /// The number of files of unknown format.
     pub unknown: u64,
-    /// What could not be looked at.
+    /// Files that could not be read.
     pub notes: Vec<Note>,
-    /// Of several places, those that are not there.
+    /// Given paths that do not exist.
     pub missing: Vec<PathBuf>,
 }
 
-impl Plan {
-    /// How many bytes it is about.
+impl ImportPlan {
+    /// Returns how many bytes it is about.
     pub fn bytes(&self) -> u64 {
         self.jobs.iter().map(|job| job.bytes).sum()
     }
 }
 
-/// Where programs on this machine keep what was said, of those places that are there.
+/// Returns the existing folders in which programs on this machine keep conversations.
 /// `variable` looks an environment variable up.
 pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let home = variable("HOME").or_else(|| variable("USERPROFILE"));
@@ -72,25 +72,25 @@ pub fn places(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
 
 /// Folders within folders.
 const DEPTH: usize = 32;
-/// What of a file is looked at.
+/// Bytes of a file that are inspected.
 const HEAD: u64 = 256 << 10;
 
-/// Files that were looked at before, with their format, so that they are not opened again.
+/// Formats of files that were inspected before, so that they are not opened again.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(HashMap<PathBuf, Option<Format>>);
+pub struct FormatCache(HashMap<PathBuf, Option<ImportFormat>>);
 
-/// Looks for what can be read at a path: itself, or everything in it.
-pub fn plan(paths: &[PathBuf], format: Option<Format>) -> Result<Plan, Error> {
-    plan_again(paths, format, &mut Seen::default())
+/// Finds the files to import at the given paths, which may be files or folders.
+pub fn plan(paths: &[PathBuf], format: Option<ImportFormat>) -> Result<ImportPlan, Error> {
+    plan_with_cache(paths, format, &mut FormatCache::default())
 }
 
-/// The same, again and again: a file is opened only once to see what it is.
-pub fn plan_again(
+/// Does the same as [`plan`] for repeated calls: each file is inspected only once.
+pub fn plan_with_cache(
     paths: &[PathBuf],
-    format: Option<Format>,
-    seen: &mut Seen,
-) -> Result<Plan, Error> {
-    let mut plan = Plan::default();
+    format: Option<ImportFormat>,
+    seen: &mut FormatCache,
+) -> Result<ImportPlan, Error> {
+    let mut plan = ImportPlan::default();
     for path in paths {
         let about = match fs::metadata(path) {
             Ok(about) => about,
@@ -119,13 +119,19 @@ pub fn plan_again(
     Ok(plan)
 }
 
-fn job(format: Format, path: &Path, about: &fs::Metadata) -> Job {
+fn job(format: ImportFormat, path: &Path, about: &fs::Metadata) -> ImportJob {
     let modified = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let modified_ms = modified.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-    Job { format, path: path.to_owned(), bytes: about.len(), modified_ms }
+    ImportJob { format, path: path.to_owned(), bytes: about.len(), modified_ms }
 }
 
-fn walk(folder: &Path, format: Option<Format>, depth: usize, seen: &mut Seen, plan: &mut Plan) {
+fn walk(
+    folder: &Path,
+    format: Option<ImportFormat>,
+    depth: usize,
+    seen: &mut FormatCache,
+    plan: &mut ImportPlan,
+) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -142,7 +148,7 @@ fn walk(folder: &Path, format: Option<Format>, depth: usize, seen: &mut Seen, pl
             }
         } else if about.is_file() && may_be_read(&path) {
             let found = match seen.0.get(&path) {
-                // What had nothing to tell may have something now.
+                // A file that was not recognised may have content now.
                 Some(Some(format)) => Ok(Some(*format)),
                 _ => sniff(&path),
             };
@@ -162,14 +168,14 @@ fn walk(folder: &Path, format: Option<Format>, depth: usize, seen: &mut Seen, pl
     }
 }
 
-/// In a folder only files are looked into whose name says that they may hold conversations.
+/// Returns whether a file in a folder is inspected, judging by its extension.
 fn may_be_read(path: &Path) -> bool {
     let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
     matches!(extension, "json" | "jsonl" | "ndjson" | "zst" | "zip" | "db" | "html")
 }
 
-/// Tells the format of a file by how it begins.
-fn sniff(path: &Path) -> std::io::Result<Option<Format>> {
+/// Recognises the format of a file by its beginning.
+fn sniff(path: &Path) -> std::io::Result<Option<ImportFormat>> {
     let mut file = BufReader::new(File::open(path)?);
     let magic = file.fill_buf()?;
     if magic.starts_with(b"PK") {
@@ -178,7 +184,7 @@ fn sniff(path: &Path) -> std::io::Result<Option<Format>> {
     if magic.starts_with(b"SQLite format 3") {
         let known =
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("opencode"));
-        return Ok(known.then_some(Format::OpenCode));
+        return Ok(known.then_some(ImportFormat::OpenCode));
     }
     let unpacked: Box<dyn Read> = if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         Box::new(zstd::stream::read::Decoder::with_buffer(file)?)
@@ -186,7 +192,7 @@ fn sniff(path: &Path) -> std::io::Result<Option<Format>> {
         Box::new(file)
     };
     let mut head = Vec::new();
-    // Of a damaged stream what can be had is enough.
+    // The readable part of a damaged stream is enough.
     let _ = unpacked.take(HEAD).read_to_end(&mut head);
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = lines.find(|line| !line.iter().all(u8::is_ascii_whitespace)).unwrap_or_default();
@@ -204,8 +210,8 @@ fn sniff(path: &Path) -> std::io::Result<Option<Format>> {
 /// Lines of a log that are looked at.
 const LINES: usize = 40;
 
-/// The format of a log by one of its lines.
-fn of_line(line: &Json) -> Option<Format> {
+/// Returns the format of a log by one of its lines.
+fn of_line(line: &Json) -> Option<ImportFormat> {
     let has = |name: &str| line.get(name).is_some();
     let kind = text(line, "type").unwrap_or_default();
     let envelope = has("payload") && has("timestamp");
@@ -214,65 +220,65 @@ fn of_line(line: &Json) -> Option<Format> {
     let codex_header =
         kind.is_empty() && has("id") && has("timestamp") && (has("instructions") || has("git"));
     if text(line, "format") == Some(tine_formats::bundle::FORMAT) {
-        Some(Format::Bundle)
+        Some(ImportFormat::Bundle)
     } else if codex_item || codex_header {
-        Some(Format::Codex)
+        Some(ImportFormat::Codex)
     } else if kind == "session" && has("id") && has("cwd") {
-        Some(Format::Pi)
+        Some(ImportFormat::Pi)
     } else if has("sessionId") && has("projectHash") && !has("messages") || has("$rewindTo") {
-        Some(Format::GeminiCli)
+        Some(ImportFormat::GeminiCli)
     } else if has("parentUuid") && has("sessionId")
         || kind == "summary" && has("leafUuid")
         || matches!(kind, "user" | "assistant") && has("uuid") && has("message")
     {
-        Some(Format::ClaudeCode)
+        Some(ImportFormat::ClaudeCode)
     } else {
         None
     }
 }
 
-/// The format of a document by names that only it has.
-fn of_document(path: &Path, head: &str) -> Option<Format> {
+/// Returns the format of a document by names that only it has.
+fn of_document(path: &Path, head: &str) -> Option<ImportFormat> {
     let has = |name: &str| head.contains(&format!("\"{name}\""));
     let named = |name: &str| path.file_name().is_some_and(|it| it == name);
     let within = |name: &str| path.components().any(|it| it.as_os_str() == name);
     if head.trim_start().starts_with('<') {
-        return head.contains(tine_formats::page::MARK).then_some(Format::Bundle);
+        return head.contains(tine_formats::page::MARK).then_some(ImportFormat::Bundle);
     }
     if named("roots.json") && path.parent().is_some_and(holds_trees) {
-        return Some(Format::Forest);
+        return Some(ImportFormat::Forest);
     }
     if has("mapping") && (has("current_node") || has("parent") || has("author")) {
-        Some(Format::ChatGpt)
+        Some(ImportFormat::ChatGpt)
     } else if has("chat_messages") {
-        Some(Format::ClaudeAi)
+        Some(ImportFormat::ClaudeAi)
     } else if has("history") && has("currentId") {
-        Some(Format::OpenWebUi)
+        Some(ImportFormat::OpenWebUi)
     } else if has("conversationId") && (has("messages") || has("messagesTree")) {
-        Some(Format::LibreChat)
+        Some(ImportFormat::LibreChat)
     } else if has("sessionId") && has("projectHash") && has("messages") {
-        Some(Format::GeminiCli)
+        Some(ImportFormat::GeminiCli)
     } else if has("projectID") && has("id") && has("time") && within("session") {
-        Some(Format::OpenCode)
+        Some(ImportFormat::OpenCode)
     } else if has("role")
         && (has("content") || has("tool_calls"))
         && !within("message")
         && !within("nodes")
     {
-        Some(Format::Messages)
+        Some(ImportFormat::Messages)
     } else {
         None
     }
 }
 
-/// Whether a folder is one of the tree specification's store: trees are folders with nodes.
+/// Returns whether a folder is one of the tree specification's store: trees are folders with nodes.
 fn holds_trees(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| entry.path().join("nodes").is_dir())
 }
 
-/// The format of an export by how its first conversations begin.
-fn of_archive(path: &Path) -> Option<Format> {
+/// Returns the format of an export by how its first conversations begin.
+fn of_archive(path: &Path) -> Option<ImportFormat> {
     let input = crate::input::Input::default();
     let mut archive = input.archive(path).ok()?;
     let name = crate::formats::shards(&archive).into_iter().next()?;

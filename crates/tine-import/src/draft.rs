@@ -4,25 +4,25 @@ use std::path::Path;
 
 use tine_core::{Json, Message, Role, Timestamp};
 
-use crate::parts::{self, About};
-use crate::tree::{Grown, Sprout, grow};
-use crate::{Attachment, Conversation, Note};
+use crate::parts::{self, MessageInfo};
+use crate::tree::{BuiltTree, PendingMessage, build_tree};
+use crate::{Attachment, ImportedConversation, Note};
 
-/// Messages and faults, as they are met.
+/// Messages and faults in the order in which they are read.
 #[derive(Default)]
 pub(crate) struct Draft {
-    sprouts: Vec<Sprout>,
+    pending: Vec<PendingMessage>,
     pub faults: Vec<(Option<u64>, String)>,
 }
 
 /// One message to be added.
-pub(crate) struct Said {
+pub(crate) struct DraftMessage {
     pub id: String,
     pub parent: Option<String>,
     pub role: Role,
     pub call: Option<String>,
     pub blocks: Vec<Json>,
-    pub about: About,
+    pub about: MessageInfo,
     pub attachments: Vec<Attachment>,
     pub line: Option<u64>,
 }
@@ -32,73 +32,84 @@ impl Draft {
         self.faults.push((line, what.into()));
     }
 
-    /// Adds a message; one that says nothing, or cannot be kept, is bridged.
-    pub(crate) fn say(&mut self, said: Said) {
-        let Said { id, parent, role, call, blocks, about, attachments, line } = said;
-        let said = match parts::message(role, call.as_deref(), blocks, about) {
-            Ok(said) => said,
+    /// Adds a message. One that is empty or invalid becomes a placeholder.
+    pub(crate) fn add(&mut self, draft: DraftMessage) {
+        let DraftMessage { id, parent, role, call, blocks, about, attachments, line } = draft;
+        let message = match parts::message(role, call.as_deref(), blocks, about) {
+            Ok(message) => message,
             Err(why) => {
                 self.fault(line, format!("the message {id}: {why}; left out"));
                 None
             }
         };
-        self.sprouts.push(Sprout { id, parent, said, attachments, line });
+        self.pending.push(PendingMessage { id, parent, message, attachments, line });
     }
 
-    /// Adds a message that is in Tine's form already.
-    pub(crate) fn keep(
+    /// Adds a message that was already converted.
+    pub(crate) fn add_parsed(
         &mut self,
         id: String,
         parent: Option<String>,
-        said: Result<Message, String>,
+        message: Result<Message, String>,
         line: Option<u64>,
     ) {
-        let said = match said {
-            Ok(said) => Some(said),
+        let message = match message {
+            Ok(message) => Some(message),
             Err(why) => {
                 self.fault(line, format!("the message {id}: {why}; left out"));
                 None
             }
         };
-        self.sprouts.push(Sprout { id, parent, said, attachments: Vec::new(), line });
+        self.pending.push(PendingMessage { id, parent, message, attachments: Vec::new(), line });
     }
 
-    /// Tells more about how a message came about.
-    pub(crate) fn tell(&mut self, id: &str, name: &str, value: Json) {
-        let found = self.sprouts.iter_mut().rev().find(|sprout| sprout.id == id);
-        let said = found.and_then(|sprout| sprout.said.as_mut());
-        if let Some(Json::Object(info)) = said.and_then(|it| it.metadata.source_info.as_mut()) {
+    /// Sets a member of a message's `source_info`.
+    pub(crate) fn set_source_info(&mut self, id: &str, name: &str, value: Json) {
+        let found = self.pending.iter_mut().rev().find(|pending| pending.id == id);
+        let message = found.and_then(|pending| pending.message.as_mut());
+        if let Some(Json::Object(info)) = message.and_then(|it| it.metadata.source_info.as_mut()) {
             info.insert(name, value);
         }
     }
 
-    /// Adds a message that only leads on.
-    pub(crate) fn bridge(&mut self, id: String, parent: Option<String>, line: Option<u64>) {
-        self.sprouts.push(Sprout { id, parent, said: None, attachments: Vec::new(), line });
+    /// Adds a message without content, whose children are attached to its parent.
+    pub(crate) fn add_placeholder(
+        &mut self,
+        id: String,
+        parent: Option<String>,
+        line: Option<u64>,
+    ) {
+        self.pending.push(PendingMessage {
+            id,
+            parent,
+            message: None,
+            attachments: Vec::new(),
+            line,
+        });
     }
 
-    /// The tree.
-    pub(crate) fn grow(&mut self, began: Option<Timestamp>) -> Grown {
-        let mut grown = grow(std::mem::take(&mut self.sprouts));
-        grown.fill_times(began);
-        self.faults.append(&mut grown.faults);
-        grown
+    /// Returns the tree.
+    pub(crate) fn build_tree(&mut self, began: Option<Timestamp>) -> BuiltTree {
+        let mut tree = build_tree(std::mem::take(&mut self.pending));
+        tree.fill_times(began);
+        self.faults.append(&mut tree.faults);
+        tree
     }
 
-    /// The conversation, whose active line ends on the message of an id.
+    /// Returns the conversation, whose active line ends on the message of an id.
     pub(crate) fn finish(
         mut self,
         path: &Path,
-        base: Conversation,
+        base: ImportedConversation,
         active: Option<&str>,
         name: impl FnMut(usize) -> Option<String>,
-    ) -> Conversation {
-        let grown = self.grow(base.created_at);
-        let active = active.and_then(|id| grown.places.get(id).copied().flatten());
-        let lines = grown.lines(active, name);
+    ) -> ImportedConversation {
+        let tree = self.build_tree(base.created_at);
+        let active = active.and_then(|id| tree.places.get(id).copied().flatten());
+        let lines = tree.lines(active, name);
         let noted = self.faults.into_iter().map(|(line, what)| Note::new(path, line, what));
         let mut notes = base.notes;
         notes.extend(noted);
-        Conversation { messages: grown.nodes, lines, notes, ..base }
+        ImportedConversation { messages: tree.nodes, lines, notes, ..base }
     }
 }

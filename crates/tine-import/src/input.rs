@@ -1,4 +1,4 @@
-//! Bytes of files, archives and compressed logs, within bounds.
+//! Reads files, archives and compressed logs, within size limits.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,16 +10,16 @@ use tine_core::json::{BytePart, Scanner};
 
 use crate::{Error, Note};
 
-/// How much is taken in at once, and how much may come out of something compressed.
+/// Size limits of input, plain and decompressed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// One line of a log.
     pub line_bytes: usize,
     /// One document, or one conversation of a list of them.
     pub document_bytes: usize,
-    /// What may come out of a compressed file, whatever its size.
+    /// Decompressed bytes that are allowed for any compressed file.
     pub unpacked_bytes: u64,
-    /// What may come out of each byte of it besides.
+    /// Additional decompressed bytes per compressed byte.
     pub unpacked_ratio: u64,
 }
 
@@ -40,12 +40,12 @@ impl Bounds {
     }
 }
 
-/// Bytes that were read of the files themselves, for whoever shows progress.
+/// Counts the bytes read from files, for progress display.
 #[derive(Clone, Debug, Default)]
-pub struct Counter(Arc<AtomicU64>);
+pub struct ByteCounter(Arc<AtomicU64>);
 
-impl Counter {
-    /// How many by now.
+impl ByteCounter {
+    /// Returns how many by now.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -56,12 +56,12 @@ impl Counter {
     }
 }
 
-struct Counted {
+struct CountingFile {
     file: File,
-    counter: Counter,
+    counter: ByteCounter,
 }
 
-impl Read for Counted {
+impl Read for CountingFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.counter.0.fetch_add(read as u64, Ordering::Relaxed);
@@ -69,18 +69,18 @@ impl Read for Counted {
     }
 }
 
-impl io::Seek for Counted {
+impl io::Seek for CountingFile {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
         self.file.seek(to)
     }
 }
 
-/// Where files are read from.
+/// Opens files within limits and counts bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub bounds: Bounds,
-    pub counter: Counter,
-    /// The file is being written: an answer that nothing follows may not be whole yet.
+    pub counter: ByteCounter,
+    /// Whether the file is still being written, so that its last answer may be incomplete.
     pub growing: bool,
 }
 
@@ -88,13 +88,13 @@ const BUFFER: usize = 256 << 10;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 impl Input {
-    fn file(&self, path: &Path) -> Result<Counted, Error> {
+    fn file(&self, path: &Path) -> Result<CountingFile, Error> {
         let failed = |source| Error::Read { file: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
-        Ok(Counted { file, counter: self.counter.clone() })
+        Ok(CountingFile { file, counter: self.counter.clone() })
     }
 
-    /// The bytes of a file, unpacked if it is compressed.
+    /// Returns the bytes of a file, unpacked if it is compressed.
     pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn BufRead>, Error> {
         let failed = |source| Error::Read { file: path.to_owned(), source };
         let mut file = BufReader::with_capacity(BUFFER, self.file(path)?);
@@ -110,7 +110,7 @@ impl Input {
         )))
     }
 
-    /// A file that is small enough to be read whole.
+    /// Returns a file that is small enough to be read whole.
     pub(crate) fn document(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let mut reader = self.open(path)?;
         self.whole(path, &mut reader)
@@ -127,7 +127,7 @@ impl Input {
         Ok(bytes)
     }
 
-    /// An error of a reader, which may be a bound that was met.
+    /// Returns an error of a reader, which may be a bound that was met.
     pub(crate) fn failed(&self, path: &Path, source: io::Error) -> Error {
         match source.get_ref().and_then(|inner| inner.downcast_ref::<Overflow>()) {
             Some(Overflow(limit)) => Error::TooLarge { file: path.to_owned(), limit: *limit },
@@ -135,7 +135,7 @@ impl Input {
         }
     }
 
-    /// An archive.
+    /// Returns an archive.
     pub(crate) fn archive(&self, path: &Path) -> Result<Archive, Error> {
         let file = BufReader::with_capacity(BUFFER, self.file(path)?);
         let zip = zip::ZipArchive::new(file).map_err(|error| Error::Malformed {
@@ -146,7 +146,7 @@ impl Input {
     }
 }
 
-/// Stops a reader behind so many bytes.
+/// Fails a reader after a number of bytes.
 struct Bounded<R> {
     inner: R,
     limit: u64,
@@ -171,12 +171,12 @@ impl<R: Read> Read for Bounded<R> {
 /// A ZIP archive whose members are read by name and never unpacked to a path.
 pub(crate) struct Archive {
     path: PathBuf,
-    zip: zip::ZipArchive<BufReader<Counted>>,
+    zip: zip::ZipArchive<BufReader<CountingFile>>,
     input: Input,
 }
 
 impl Archive {
-    /// The names of its members, sorted; those that are no text are passed over.
+    /// Returns the names of its members, sorted; those that are no text are passed over.
     pub(crate) fn names(&self) -> Vec<String> {
         let names = self.zip.file_names().filter_map(Result::ok);
         let mut names: Vec<String> = names.map(std::borrow::Cow::into_owned).collect();
@@ -190,7 +190,7 @@ impl Archive {
         PathBuf::from(format!("{}!{name}", self.path.display()))
     }
 
-    /// A member as a stream.
+    /// Returns a member as a stream.
     pub(crate) fn open(&mut self, name: &str) -> Result<Box<dyn BufRead + '_>, Error> {
         let place = self.place(name);
         let bounds = self.input.bounds;
@@ -205,7 +205,7 @@ impl Archive {
         )))
     }
 
-    /// A member that is small enough to be read whole.
+    /// Returns a member that is small enough to be read whole.
     pub(crate) fn document(&mut self, name: &str) -> Result<Vec<u8>, Error> {
         let (input, place) = (self.input.clone(), self.place(name));
         let mut member = self.open(name)?;
@@ -221,7 +221,7 @@ pub(crate) struct LogLine {
     pub ended: bool,
 }
 
-/// What is done with a line; what is wrong with it is noted.
+/// Processes a line and adds notes about it.
 pub(crate) type EachLine<'e> = dyn FnMut(LogLine, &mut Vec<Note>) -> Result<(), Error> + 'e;
 
 /// Hands out the lines of a log that are not blank; a line over the bound is left out and noted.
@@ -273,23 +273,22 @@ fn skip_line(reader: &mut dyn BufRead) -> io::Result<()> {
     }
 }
 
-/// One item of a list, or a document that is none.
-pub(crate) struct Item {
+/// One item of a JSON list, or a document that is not a list.
+pub(crate) struct ListItem {
     /// Its number, from 1.
     pub number: u64,
     pub bytes: Vec<u8>,
-    /// Whether it goes on behind the end of the file.
+    /// Whether the end of the file cuts it off.
     pub cut: bool,
 }
 
-/// Hands out the items of a JSON list one by one, as bytes; of a document that is no list, itself.
-/// What is within an item is not looked at, so that a broken one does not spoil the others; a JSON
-/// reader would end with the first broken one.
+/// Passes the items of a JSON list to `each` one by one, as bytes, or the whole document if it is not
+/// a list. Items are not parsed, so that a malformed item does not affect the others.
 pub(crate) fn items(
     input: &Input,
     path: &Path,
     reader: &mut dyn BufRead,
-    each: &mut dyn FnMut(Item) -> Result<(), Error>,
+    each: &mut dyn FnMut(ListItem) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut splitter = Splitter::default();
     let limit = input.bounds.document_bytes;
@@ -322,7 +321,7 @@ pub(crate) fn items(
         each(item)?;
     } else if splitter.list && !splitter.closed {
         let bytes = Vec::new();
-        each(Item { number: splitter.number + 1, bytes, cut: true })?;
+        each(ListItem { number: splitter.number + 1, bytes, cut: true })?;
     }
     Ok(())
 }
@@ -370,9 +369,9 @@ impl Splitter {
         (bytes.len(), false)
     }
 
-    fn take(&mut self) -> Item {
+    fn take(&mut self) -> ListItem {
         self.number += 1;
-        Item { number: self.number, bytes: std::mem::take(&mut self.bytes), cut: false }
+        ListItem { number: self.number, bytes: std::mem::take(&mut self.bytes), cut: false }
     }
 }
 

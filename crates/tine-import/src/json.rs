@@ -1,7 +1,7 @@
-//! JSON as programs write it, including what the strict reader refuses.
+//! Lenient JSON parsing for files of other programs.
 //!
-//! Logs hold half of a surrogate pair, a key twice, bytes that are no UTF-8. Such a text is read
-//! all the same, and the caller is told what was made of it.
+//! Logs contain lone surrogates, duplicate keys and invalid UTF-8, which the strict parser rejects.
+//! Such a text is repaired, and the result says how.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use tine_core::Json;
 use tine_core::json::{JsonErrorKind, MAX_DEPTH, parse};
 
 /// A value, and what had to be changed to read it.
-pub(crate) type Read = Result<(Json, Option<&'static str>), String>;
+pub(crate) type ParseResult = Result<(Json, Option<&'static str>), String>;
 
 /// Reads one value.
-pub(crate) fn read(bytes: &[u8]) -> Read {
+pub(crate) fn read(bytes: &[u8]) -> ParseResult {
     let error = match parse(bytes, MAX_DEPTH) {
         Ok(json) => return Ok((json, None)),
         Err(error) => error,
@@ -70,17 +70,17 @@ fn whole_surrogates(text: &str) -> String {
     out
 }
 
-/// The text of a member, if it is one and not empty.
+/// Returns the text of a member, if it is one and not empty.
 pub(crate) fn text<'j>(json: &'j Json, name: &str) -> Option<&'j str> {
     json.get(name).and_then(Json::as_str).filter(|text| !text.is_empty())
 }
 
-/// The items of a member; none where it is no array.
+/// Returns the items of a member; none where it is no array.
 pub(crate) fn items<'j>(json: &'j Json, name: &str) -> &'j [Json] {
     json.get(name).and_then(Json::as_array).unwrap_or_default()
 }
 
-/// Whether a member is `true`.
+/// Returns whether a member is `true`.
 pub(crate) fn is(json: &Json, name: &str) -> bool {
     json.get(name).and_then(Json::as_bool) == Some(true)
 }

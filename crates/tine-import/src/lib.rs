@@ -1,8 +1,8 @@
-//! Conversations out of other programs' files.
+//! Imports conversations from files of other programs.
 //!
-//! Each module of [`formats`] knows one format and nothing else: it reads files and hands out
-//! [`Conversation`]s, trees in a form that belongs to nobody. [`detect`] tells which format a file
-//! has, and [`land`] puts a tree into a store.
+//! Each module of [`formats`] reads one format and produces [`ImportedConversation`]s: trees in a
+//! format-independent form. [`detect`] recognises the format of a file, and [`importer`] writes the
+//! trees into a store.
 //!
 //! Invariants:
 //!
@@ -10,16 +10,16 @@
 //!   grow with the number of conversations in a file.
 //! - Whatever a file leaves out, repeats or contradicts is a [`Note`] with file and line; nothing
 //!   is guessed silently, and no input is a reason to panic.
-//! - Nothing is written but by [`land`], and no name in a file or an archive leads to a path.
+//! - Only [`importer`] writes, and no name in a file or an archive is used as a path.
 //!
 //! Deliberately absent: the terminal, and any rule of the tree.
 
 pub mod detect;
 mod draft;
 mod formats;
+pub mod importer;
 mod input;
 mod json;
-pub mod land;
 mod parts;
 mod tree;
 
@@ -27,50 +27,51 @@ use std::path::{Path, PathBuf};
 
 use tine_core::{Message, Timestamp};
 
-pub use formats::Format;
-pub use input::{Bounds, Counter};
+pub use formats::ImportFormat;
+pub use input::{Bounds, ByteCounter};
 
-/// A conversation as some program kept it.
+/// A conversation read from a file.
 #[derive(Clone, Debug, Default)]
-pub struct Conversation {
-    /// Its id there.
+pub struct ImportedConversation {
+    /// The id in the program that wrote it.
     pub id: String,
-    /// The conversation that it was forked off and repeats the beginning of: it goes on there, if
-    /// that is known.
+    /// The conversation that it was forked from, whose beginning it repeats. It is imported into
+    /// that conversation if it was imported before.
     pub forked_from: Option<String>,
-    /// Ids of messages are the same wherever they are repeated: it goes on where its first message
-    /// is known.
+    /// Whether repeated messages keep their ids. The conversation is then imported into the one that
+    /// already has its first message.
     pub shares_ids: bool,
-    /// Times are those of the file and not of the messages: a message that is repeated has another.
+    /// Whether times are those of the file rather than of the messages, so that a repeated message
+    /// has another time.
     pub timeless: bool,
-    /// Its title.
+    /// The title.
     pub title: Option<String>,
-    /// The folder that it was about.
+    /// The working folder.
     pub folder: Option<String>,
-    /// What the model was told before the first message.
+    /// The system prompt.
     pub system_prompt: Option<String>,
-    /// When it began.
+    /// The start time.
     pub created_at: Option<Timestamp>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Option<Timestamp>,
-    /// Its messages, parents first.
-    pub messages: Vec<Node>,
-    /// Its lines.
-    pub lines: Vec<Line>,
+    /// Messages, parents first.
+    pub messages: Vec<ImportedMessage>,
+    /// Paths that become branches or abandoned tails.
+    pub lines: Vec<ImportedPath>,
     /// Other conversations that it started.
-    pub started: Vec<Started>,
-    /// What had to be left out or made up.
+    pub started: Vec<SpawnedConversation>,
+    /// What was left out or assumed.
     pub notes: Vec<Note>,
 }
 
-/// One message.
+/// One message of an imported conversation.
 #[derive(Clone, Debug)]
-pub struct Node {
-    /// Its id in its file.
+pub struct ImportedMessage {
+    /// The id in the file.
     pub id: String,
-    /// The place of the message before it; `None` for a first one.
+    /// The index of the parent; `None` for a first message.
     pub parent: Option<usize>,
-    /// What was said, by whom and when.
+    /// Content, role and time.
     pub message: Message,
     /// Files that came with it.
     pub attachments: Vec<Attachment>,
@@ -87,21 +88,21 @@ pub struct Attachment {
     pub bytes: Vec<u8>,
 }
 
-/// A line from the first message to one.
+/// A path from a first message to a tip.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// The place of its last message.
+pub struct ImportedPath {
+    /// The index of its last message.
     pub tip: usize,
-    /// What the branch is called; a line without a name was left behind.
+    /// The name of the branch; an abandoned path has none.
     pub branch: Option<String>,
 }
 
 /// A conversation that a message started, such as a subagent's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
+pub struct SpawnedConversation {
     /// The id of that conversation.
     pub conversation: String,
-    /// The place of the message.
+    /// The index of the message.
     pub by: usize,
 }
 
@@ -122,11 +123,15 @@ impl Note {
     }
 }
 
-/// Takes what is read.
+/// Receives what a format module reads.
 pub trait Receiver {
-    /// One whole conversation. Its file says which program it comes from.
-    fn conversation(&mut self, format: Format, conversation: Conversation) -> Result<(), Error>;
-    /// Something that belongs to no conversation.
+    /// Receives a whole conversation and its format.
+    fn conversation(
+        &mut self,
+        format: ImportFormat,
+        conversation: ImportedConversation,
+    ) -> Result<(), Error>;
+    /// Receives a note that belongs to no conversation.
     fn note(&mut self, note: Note);
 }
 

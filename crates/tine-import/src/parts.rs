@@ -1,15 +1,15 @@
-//! The parts that messages of every program are made of, in Tine's form.
+//! Builds blocks and messages in Tine's form.
 
 use tine_core::json::{Object, object};
-use tine_core::message::anthropic::{self, Block};
+use tine_core::message::anthropic::{self, AnthropicBlock};
 use tine_core::{Body, Json, Limits, Message, Metadata, Role, Status, Timestamp};
 
-/// A text block.
+/// Returns a text block.
 pub(crate) fn text(text: impl Into<String>) -> Json {
     object([("type", "text".into()), ("text", text.into().into())])
 }
 
-/// What a model thought.
+/// Returns a thinking block.
 pub(crate) fn thinking(text: &str, signature: Option<&str>) -> Json {
     let mut block = Object::new();
     block.insert("type", "thinking".into());
@@ -20,7 +20,7 @@ pub(crate) fn thinking(text: &str, signature: Option<&str>) -> Json {
     Json::Object(block)
 }
 
-/// A call of a tool.
+/// Returns a call of a tool.
 pub(crate) fn call(id: &str, name: &str, parameters: Json) -> Json {
     object([
         ("type", "tool-use".into()),
@@ -30,7 +30,7 @@ pub(crate) fn call(id: &str, name: &str, parameters: Json) -> Json {
     ])
 }
 
-/// Arguments that came as a text: their JSON, or the text where it is none.
+/// Parses arguments that are given as a string; invalid JSON is kept as a string.
 pub(crate) fn arguments(text: &str) -> Json {
     if text.trim().is_empty() {
         return Json::Object(Object::new());
@@ -42,58 +42,58 @@ pub(crate) fn arguments(text: &str) -> Json {
     }
 }
 
-/// A summary that stands for what came before it.
+/// Returns a summary that stands for what came before it.
 pub(crate) fn summary(text: &str) -> Json {
     object([("type", "summary".into()), ("text", text.into())])
 }
 
-/// An object of the members that are there.
-pub(crate) fn known<const N: usize>(members: [(&str, Json); N]) -> Json {
-    let told = |(_, value): &(&str, Json)| match value {
+/// Returns an object of the members that are there.
+pub(crate) fn present_members<const N: usize>(members: [(&str, Json); N]) -> Json {
+    let is_present = |(_, value): &(&str, Json)| match value {
         Json::Null => false,
         Json::Object(object) => !object.is_empty(),
         _ => true,
     };
     members
         .into_iter()
-        .filter(told)
+        .filter(is_present)
         .map(|(name, value)| (name.to_owned(), value))
         .collect::<Object>()
         .into()
 }
 
-/// A member's value, or nothing.
+/// Returns a member's value, or nothing.
 pub(crate) fn member(json: &Json, name: &str) -> Json {
     json.get(name).cloned().unwrap_or(Json::Null)
 }
 
-/// A text that may be absent.
-pub(crate) fn maybe(text: Option<&str>) -> Json {
+/// Returns a text that may be absent.
+pub(crate) fn text_or_null(text: Option<&str>) -> Json {
     text.filter(|text| !text.is_empty()).map_or(Json::Null, Json::from)
 }
 
-/// Everything besides what was said.
+/// Time, status and metadata of a message.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct MessageInfo {
     pub at: Option<Timestamp>,
     pub source_info: Option<Json>,
     pub tags: Vec<&'static str>,
     pub partial: bool,
 }
 
-/// A message of blocks; nothing where there is none to keep, or why it cannot be one.
+/// Builds a message of blocks; `None` if it is empty, an error if it is invalid.
 pub(crate) fn message(
     role: Role,
     call: Option<&str>,
     blocks: Vec<Json>,
-    about: About,
+    about: MessageInfo,
 ) -> Result<Option<Message>, String> {
-    let said: Vec<Json> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+    let content: Vec<Json> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
     let limits = Limits::default();
-    let body = match said.len() {
+    let body = match content.len() {
         0 if role == Role::Tool => Body::Text(String::new()),
         0 => return Ok(None),
-        _ => Body::from_content(Json::Array(said), role, &limits)
+        _ => Body::from_content(Json::Array(content), role, &limits)
             .map_err(|error| error.to_string())?,
     };
     let info = about.source_info.filter(|info| info.as_object().is_some_and(|it| !it.is_empty()));
@@ -114,13 +114,13 @@ pub(crate) fn message(
     Ok(Some(message))
 }
 
-/// An empty text says nothing.
+/// Returns whether a block is an empty text.
 fn is_blank(block: &Json) -> bool {
     block.get("type").and_then(Json::as_str) == Some("text")
         && block.get("text").and_then(Json::as_str).is_some_and(str::is_empty)
 }
 
-/// A time as RFC 3339 text, or as seconds or milliseconds since the epoch.
+/// Returns a time as RFC 3339 text, or as seconds or milliseconds since the epoch.
 pub(crate) fn time(json: Option<&Json>) -> Option<Timestamp> {
     match json? {
         Json::String(text) => text.parse().ok(),
@@ -138,25 +138,25 @@ pub(crate) fn time(json: Option<&Json>) -> Option<Timestamp> {
     }
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 pub(crate) struct ToolResult {
     pub call: String,
-    pub said: Vec<Json>,
+    pub blocks: Vec<Json>,
     pub failed: bool,
 }
 
-/// Content in Anthropic's form: what is said, and the results of tools in it, each with its call.
-pub(crate) struct Anthropic {
-    pub said: Vec<Json>,
+/// Content in Anthropic's form, with tool results separated from the other blocks.
+pub(crate) struct AnthropicContent {
+    pub blocks: Vec<Json>,
     pub results: Vec<ToolResult>,
     pub faults: Vec<String>,
 }
 
 /// Reads Anthropic's `content`: a text or blocks.
-pub(crate) fn from_anthropic(content: Json) -> Anthropic {
-    let mut read = Anthropic { said: Vec::new(), results: Vec::new(), faults: Vec::new() };
+pub(crate) fn from_anthropic(content: Json) -> AnthropicContent {
+    let mut read = AnthropicContent { blocks: Vec::new(), results: Vec::new(), faults: Vec::new() };
     let blocks = match content {
-        Json::String(said) => return Anthropic { said: vec![text(said)], ..read },
+        Json::String(body) => return AnthropicContent { blocks: vec![text(body)], ..read },
         Json::Array(blocks) => blocks,
         Json::Null => return read,
         other => {
@@ -166,8 +166,8 @@ pub(crate) fn from_anthropic(content: Json) -> Anthropic {
     };
     for block in blocks {
         match anthropic::block(block) {
-            Block::Call { id, name, input, .. } => {
-                let known =
+            AnthropicBlock::Call { id, name, input, .. } => {
+                let or_unknown =
                     |it: Option<String>| it.filter(|it| !it.is_empty()).unwrap_or("?".to_owned());
                 let parameters = match input {
                     Json::Object(_) => input,
@@ -175,36 +175,39 @@ pub(crate) fn from_anthropic(content: Json) -> Anthropic {
                     Json::String(input) => arguments(&input),
                     other => object([("arguments", other)]),
                 };
-                read.said.push(call(&known(id), &known(name), parameters));
+                read.blocks.push(call(&or_unknown(id), &or_unknown(name), parameters));
             }
-            Block::Result(anthropic::ToolResult { call: Some(call), content, failed, .. })
-                if !call.is_empty() =>
-            {
-                read.results.push(ToolResult { call, said: result(content), failed });
+            AnthropicBlock::Result(anthropic::ToolResult {
+                call: Some(call),
+                content,
+                failed,
+                ..
+            }) if !call.is_empty() => {
+                read.results.push(ToolResult { call, blocks: result(content), failed });
             }
-            Block::Result(_) => {
+            AnthropicBlock::Result(_) => {
                 read.faults.push("a tool's result without the id of its call; left out".into());
             }
-            Block::Thinking { text, signature, .. } => {
+            AnthropicBlock::Thinking { text, signature, .. } => {
                 if !text.is_empty() || signature.is_some() {
-                    read.said.push(thinking(&text, signature.as_deref()));
+                    read.blocks.push(thinking(&text, signature.as_deref()));
                 }
             }
-            Block::Other(block) => match block.get("type").and_then(Json::as_str) {
+            AnthropicBlock::Other(block) => match block.get("type").and_then(Json::as_str) {
                 None | Some("") => read.faults.push("a block without a type; left out".to_owned()),
                 Some("thinking") if crate::json::text(&block, "text").is_none() => {}
-                Some(_) => read.said.push(block),
+                Some(_) => read.blocks.push(block),
             },
         }
     }
     read
 }
 
-/// The blocks of a tool's result.
+/// Returns the blocks of a tool's result.
 pub(crate) fn result(content: Json) -> Vec<Json> {
     match content {
         Json::Null => Vec::new(),
-        Json::String(said) => vec![text(said)],
+        Json::String(body) => vec![text(body)],
         Json::Array(blocks)
             if blocks.iter().all(|block| crate::json::text(block, "type").is_some()) =>
         {

@@ -1,62 +1,62 @@
-//! Messages that name their parents, in any order, made into a tree.
+//! Builds a tree from messages that name their parents, in any order.
 //!
-//! Whatever the file does, a tree comes out: a repeated id is taken once, a parent that is not
-//! there or a circle is cut and noted, a message without content is bridged. No message that says
-//! something is dropped.
+//! Any input gives a tree: a repeated id is used once, a missing parent or a cycle is cut and
+//! noted, a message without content is bridged. No message with content is dropped.
 
 use std::collections::HashMap;
 
-use crate::{Attachment, Line, Node};
+use crate::{Attachment, ImportedMessage, ImportedPath};
 
-/// A message on its way into a tree.
-pub(crate) struct Sprout {
+/// A message that is not yet part of the tree.
+pub(crate) struct PendingMessage {
     pub id: String,
     /// The id of the message before it.
     pub parent: Option<String>,
-    /// What was said; without it the message only leads from its parent to its children.
-    pub said: Option<tine_core::Message>,
+    /// The content; without it, the children are attached to the message's parent.
+    pub message: Option<tine_core::Message>,
     pub attachments: Vec<Attachment>,
     /// The line of the file.
     pub line: Option<u64>,
 }
 
-/// A tree, and what had to be done to get one.
+/// A tree, and the faults found while building it.
 #[derive(Default)]
-pub(crate) struct Grown {
-    pub nodes: Vec<Node>,
-    /// For each id that the file knows the message that it means, or the one before it.
+pub(crate) struct BuiltTree {
+    pub nodes: Vec<ImportedMessage>,
+    /// The index of the message of each id; of a message without content, that of its parent.
     pub places: HashMap<String, Option<usize>>,
     pub faults: Vec<(Option<u64>, String)>,
 }
 
-/// Makes a tree. Children stand in the order in which they were given.
-pub(crate) fn grow(sprouts: Vec<Sprout>) -> Grown {
-    let mut grown = Grown::default();
-    let mut by_id: HashMap<String, usize> = HashMap::with_capacity(sprouts.len());
-    let mut kept: Vec<Option<Sprout>> = Vec::with_capacity(sprouts.len());
-    for sprout in sprouts {
-        match by_id.get(&sprout.id).copied() {
+/// Builds a tree. Children keep the order in which they were given.
+pub(crate) fn build_tree(pending: Vec<PendingMessage>) -> BuiltTree {
+    let mut tree = BuiltTree::default();
+    let mut by_id: HashMap<String, usize> = HashMap::with_capacity(pending.len());
+    let mut kept: Vec<Option<PendingMessage>> = Vec::with_capacity(pending.len());
+    for message in pending {
+        match by_id.get(&message.id).copied() {
             None => {
-                by_id.insert(sprout.id.clone(), kept.len());
-                kept.push(Some(sprout));
+                by_id.insert(message.id.clone(), kept.len());
+                kept.push(Some(message));
             }
             Some(first) => {
-                let same = kept[first].as_ref().is_some_and(|first| first.said == sprout.said);
+                let same =
+                    kept[first].as_ref().is_some_and(|first| first.message == message.message);
                 if !same {
                     let what = format!(
                         "the id {} is there again and says something else; kept as a version",
-                        sprout.id
+                        message.id
                     );
-                    grown.faults.push((sprout.line, what));
+                    tree.faults.push((message.line, what));
                     let parent = kept[first].as_ref().and_then(|first| first.parent.clone());
-                    let id = format!("{}#{}", sprout.id, kept.len());
+                    let id = format!("{}#{}", message.id, kept.len());
                     by_id.insert(id.clone(), kept.len());
-                    kept.push(Some(Sprout { id, parent, ..sprout }));
+                    kept.push(Some(PendingMessage { id, parent, ..message }));
                 }
             }
         }
     }
-    let parents = parents(&kept, &by_id, &mut grown.faults);
+    let parents = parents(&kept, &by_id, &mut tree.faults);
     let mut places: Vec<Option<Option<usize>>> = vec![None; kept.len()];
     let mut way = Vec::new();
     for start in 0..kept.len() {
@@ -67,27 +67,34 @@ pub(crate) fn grow(sprouts: Vec<Sprout>) -> Grown {
         }
         let mut above = next.and_then(|index| places[index].flatten());
         while let Some(index) = way.pop() {
-            let Some(Sprout { id, said, attachments, .. }) = kept[index].take() else { continue };
-            if let Some(message) = said {
-                grown.nodes.push(Node { id: id.clone(), parent: above, message, attachments });
-                above = Some(grown.nodes.len() - 1);
+            let Some(PendingMessage { id, message, attachments, .. }) = kept[index].take() else {
+                continue;
+            };
+            if let Some(message) = message {
+                tree.nodes.push(ImportedMessage {
+                    id: id.clone(),
+                    parent: above,
+                    message,
+                    attachments,
+                });
+                above = Some(tree.nodes.len() - 1);
             }
             places[index] = Some(above);
-            grown.places.insert(id, above);
+            tree.places.insert(id, above);
         }
     }
-    grown
+    tree
 }
 
-/// The parent of each, with circles and absent ones cut.
+/// Returns the parent of each, with circles and absent ones cut.
 fn parents(
-    kept: &[Option<Sprout>],
+    kept: &[Option<PendingMessage>],
     by_id: &HashMap<String, usize>,
     faults: &mut Vec<(Option<u64>, String)>,
 ) -> Vec<Option<usize>> {
     let mut parents: Vec<Option<usize>> = Vec::with_capacity(kept.len());
-    for (index, sprout) in kept.iter().enumerate() {
-        let Some(Sprout { parent: Some(parent), line, .. }) = sprout else {
+    for (index, message) in kept.iter().enumerate() {
+        let Some(PendingMessage { parent: Some(parent), line, .. }) = message else {
             parents.push(None);
             continue;
         };
@@ -108,7 +115,7 @@ fn parents(
             seen[index] = walk;
             match parents[index] {
                 Some(parent) if seen[parent] == walk => {
-                    let line = kept[index].as_ref().and_then(|sprout| sprout.line);
+                    let line = kept[index].as_ref().and_then(|message| message.line);
                     faults.push((line, "messages follow one another in a circle; cut".to_owned()));
                     parents[index] = None;
                     break;
@@ -121,14 +128,14 @@ fn parents(
     parents
 }
 
-impl Grown {
-    /// Every line of the tree. `main` ends on `active`, else on the last message; `name` says what
-    /// the others are called, and those without a name are tails.
+impl BuiltTree {
+    /// Returns every line of the tree. `main` ends on `active`, else on the last message; `name`
+    /// says what the others are called, and those without a name are tails.
     pub(crate) fn lines(
         &self,
         active: Option<usize>,
         mut name: impl FnMut(usize) -> Option<String>,
-    ) -> Vec<Line> {
+    ) -> Vec<ImportedPath> {
         let Some(active) = active.or_else(|| self.nodes.len().checked_sub(1)) else {
             return Vec::new();
         };
@@ -150,10 +157,11 @@ impl Grown {
             }
         }
         let main = || Some("main".to_owned());
-        let line = |tip| Line { tip, branch: if tip == active { main() } else { name(tip) } };
-        let mut lines: Vec<Line> = leaves.into_iter().map(line).collect();
+        let line =
+            |tip| ImportedPath { tip, branch: if tip == active { main() } else { name(tip) } };
+        let mut lines: Vec<ImportedPath> = leaves.into_iter().map(line).collect();
         if !below[active].is_empty() {
-            lines.push(Line { tip: active, branch: main() });
+            lines.push(ImportedPath { tip: active, branch: main() });
         }
         lines
     }

@@ -10,7 +10,7 @@ use tine_engine::{
     Call, Engine, FixedEntropy, Listing, ManualClock, Page, RelationshipQuery, TopologyQuery,
     TopologyRow, TurnRef, TurnView,
 };
-use tine_import::land::{Landing, Settings};
+use tine_import::importer::{ImportSettings, Importer};
 use tine_import::{Note, detect};
 use tine_store::{Content, MemoryStore};
 
@@ -23,16 +23,16 @@ pub fn engine() -> Engine {
 }
 
 /// Imports everything at a path.
-pub fn import<'e>(engine: &'e Engine, path: &Path, settings: Settings) -> Landing<'e> {
+pub fn import<'e>(engine: &'e Engine, path: &Path, settings: ImportSettings) -> Importer<'e> {
     let mut plan = detect::plan(&[path.to_owned()], None).expect("something to read");
     // A checkout gives files any times.
     plan.jobs.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut landing = Landing::begin(engine, &Call::by("tester"), settings).expect("a beginning");
+    let mut importer = Importer::begin(engine, &Call::by("tester"), settings).expect("a beginning");
     for job in &plan.jobs {
-        landing.run(job).unwrap_or_else(|error| panic!("{}: {error}", job.path.display()));
+        importer.run(job).unwrap_or_else(|error| panic!("{}: {error}", job.path.display()));
     }
-    landing.finish().expect("an end");
-    landing
+    importer.finish().expect("an end");
+    importer
 }
 
 /// Everything that was imported, as people see it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tine_core::{ConversationId, Limits, Message, Role};
 use tine_engine::{Append, Call, Engine, FixedEntropy, ManualClock, Page, RecentQuery};
-use tine_import::land::{Settings, Summary};
+use tine_import::importer::{ImportSettings, ImportSummary};
 use tine_store::MemoryStore;
 
 use crate::drawing::{draw, engine, import, notes};
@@ -21,8 +21,8 @@ fn folder(name: &str) -> PathBuf {
 fn check(name: &str) {
     let (input, expected) = (folder(name).join("input"), folder(name).join("expected.txt"));
     let engine = engine();
-    let landing = import(&engine, &input, Settings::default());
-    let found = format!("{}{}", draw(&engine), notes(&landing.notes, &input));
+    let importer = import(&engine, &input, ImportSettings::default());
+    let found = format!("{}{}", draw(&engine), notes(&importer.notes, &input));
     if std::env::var_os("TINE_EXPECT").is_some() {
         fs::write(&expected, &found).unwrap();
     }
@@ -31,8 +31,8 @@ fn check(name: &str) {
     let problems = engine.verify().expect("a check").problems;
     assert!(problems.is_empty(), "{problems:?}");
 
-    let again = import(&engine, &input, Settings::default());
-    let Summary { conversations, grown, turns, branches, .. } = again.summary;
+    let again = import(&engine, &input, ImportSettings::default());
+    let ImportSummary { conversations, grown, turns, branches, .. } = again.summary;
     assert_eq!((conversations, grown, turns, branches), (0, 0, 0, 0), "again adds nothing");
     assert_eq!(format!("{}", draw(&engine)), draw(&engine));
 }
@@ -106,11 +106,12 @@ fn a_subagent_is_a_conversation_of_its_own_whichever_file_is_read_first() {
         }
         let engine = engine();
         let call = tine_engine::Call::by("tester");
-        let mut landing = tine_import::land::Landing::begin(&engine, &call, Settings::default())
-            .expect("a beginning");
-        jobs.iter().for_each(|job| landing.run(job).expect("a file"));
-        landing.finish().expect("an end");
-        (landing.summary.conversations, landing.summary.turns, draw(&engine))
+        let mut importer =
+            tine_import::importer::Importer::begin(&engine, &call, ImportSettings::default())
+                .expect("a beginning");
+        jobs.iter().for_each(|job| importer.run(job).expect("a file"));
+        importer.finish().expect("an end");
+        (importer.summary.conversations, importer.summary.turns, draw(&engine))
     };
     assert_eq!(count(false), count(true));
 }
@@ -137,7 +138,7 @@ fn what_was_imported_stands_where_it_was_said_until_somebody_goes_on() {
         Arc::new(FixedEntropy::new(1)),
         Limits::default(),
     );
-    import(&engine, &file, Settings::default());
+    import(&engine, &file, ImportSettings::default());
     let call = Call::by("tester");
     let recent = || -> Vec<String> {
         let query = RecentQuery::default();

@@ -4,16 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use tine_engine::{Call, Engine};
-use tine_import::detect::{self, Job};
-use tine_import::land::{Landing, Settings, Summary};
+use tine_import::detect::{self, ImportJob};
+use tine_import::importer::{ImportSettings, ImportSummary, Importer};
 
 use crate::drawing::{draw, engine};
 
-fn begin(engine: &Engine) -> Landing<'_> {
-    Landing::begin(engine, &Call::by("tester"), Settings::default()).expect("a beginning")
+fn begin(engine: &Engine) -> Importer<'_> {
+    Importer::begin(engine, &Call::by("tester"), ImportSettings::default()).expect("a beginning")
 }
 
-fn jobs(path: PathBuf) -> Vec<Job> {
+fn jobs(path: PathBuf) -> Vec<ImportJob> {
     let mut jobs = detect::plan(&[path], None).expect("a plan").jobs;
     jobs.sort_by(|a, b| a.path.cmp(&b.path));
     jobs
@@ -29,9 +29,9 @@ fn an_import_that_ends_after_any_file_goes_on_where_it_was() {
     for name in ["claude-code", "codex", "pi", "opencode"] {
         let jobs = jobs(fixture(name));
         let whole = engine();
-        let mut landing = begin(&whole);
-        jobs.iter().for_each(|job| landing.run(job).expect("a file"));
-        landing.finish().expect("an end");
+        let mut importer = begin(&whole);
+        jobs.iter().for_each(|job| importer.run(job).expect("a file"));
+        importer.finish().expect("an end");
         for end in 0..jobs.len() {
             let engine = engine();
             let mut first = begin(&engine);
@@ -67,27 +67,27 @@ fn half_an_answer_is_held_back_while_its_file_is_written() {
     let question = "{\"type\":\"user\",\"uuid\":\"q\",\"parentUuid\":null,\"sessionId\":\"s\",\
                     \"timestamp\":\"2026-01-01T00:00:00Z\",\"message\":{\"role\":\"user\",\"content\":\"?\"}}\n";
     let engine = engine();
-    let mut landing = begin(&engine);
+    let mut importer = begin(&engine);
     fs::write(&path, format!("{question}{}", answer("a", "q", "half"))).unwrap();
-    landing.run_growing(&jobs(path.clone())[0]).expect("a file");
-    assert_eq!(landing.summary.turns, 1, "the question alone");
+    importer.run_growing(&jobs(path.clone())[0]).expect("a file");
+    assert_eq!(importer.summary.turns, 1, "the question alone");
     fs::write(
         &path,
         format!("{question}{}{}", answer("a", "q", "half"), answer("b", "a", "whole")),
     )
     .unwrap();
-    landing.run_growing(&jobs(path.clone())[0]).expect("a file");
-    assert_eq!(landing.summary.turns, 1);
+    importer.run_growing(&jobs(path.clone())[0]).expect("a file");
+    assert_eq!(importer.summary.turns, 1);
     let job = &jobs(path)[0];
-    assert!(!landing.has_read(job), "it is read again once it is quiet");
-    landing.run(job).expect("a file");
-    assert_eq!(landing.summary.turns, 2);
+    assert!(!importer.has_read(job), "it is read again once it is quiet");
+    importer.run(job).expect("a file");
+    assert_eq!(importer.summary.turns, 2);
     assert!(draw(&engine).contains("half") && draw(&engine).contains("whole"));
     assert!(!draw(&engine).contains('~'), "no half answer was left behind");
-    assert!(landing.has_read(job));
-    let Summary { unchanged_files, .. } = {
-        landing.run(job).expect("a file");
-        landing.summary.clone()
+    assert!(importer.has_read(job));
+    let ImportSummary { unchanged_files, .. } = {
+        importer.run(job).expect("a file");
+        importer.summary.clone()
     };
     assert_eq!(unchanged_files, 1);
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use tine_engine::{Call, Page};
-use tine_import::land::{Landing, Settings};
-use tine_import::{Bounds, Error, Format, detect};
+use tine_import::importer::{ImportSettings, Importer};
+use tine_import::{Bounds, Error, ImportFormat, detect};
 
 use crate::drawing::{draw, engine, import};
 
@@ -43,11 +43,11 @@ fn a_log_cut_at_any_byte_gives_what_was_whole() {
             assert!(end + 1 < first, "cut at {end}");
             continue;
         };
-        let mut landing =
-            Landing::begin(&engine, &Call::by("t"), Settings::default()).expect("a beginning");
-        plan.jobs.iter().for_each(|job| landing.run(job).expect("no crash"));
+        let mut importer = Importer::begin(&engine, &Call::by("t"), ImportSettings::default())
+            .expect("a beginning");
+        plan.jobs.iter().for_each(|job| importer.run(job).expect("no crash"));
         let expected = u64::from(end + 1 >= first) + u64::from(end + 1 >= whole.len());
-        assert_eq!(landing.summary.turns, expected, "cut at {end}");
+        assert_eq!(importer.summary.turns, expected, "cut at {end}");
     }
 }
 
@@ -60,7 +60,7 @@ fn lines_in_any_order_and_twice_give_the_same_tree() {
         let text: String = order.iter().map(|line| lines[*line].as_str()).collect();
         write(&folder, "s.jsonl", text.as_bytes());
         let engine = engine();
-        import(&engine, folder.path(), Settings::default());
+        import(&engine, folder.path(), ImportSettings::default());
         draw(&engine)
     };
     let straight = drawn(&[0, 1, 2]);
@@ -88,10 +88,10 @@ fn circles_are_cut_and_nothing_is_lost() {
     .concat();
     write(&folder, "s.jsonl", text.as_bytes());
     let engine = engine();
-    let landing = import(&engine, folder.path(), Settings::default());
-    assert_eq!(landing.summary.turns, 4);
-    assert_eq!(landing.notes.iter().filter(|note| note.what.contains("circle")).count(), 2);
-    assert!(landing.notes.iter().all(|note| note.line.is_some()));
+    let importer = import(&engine, folder.path(), ImportSettings::default());
+    assert_eq!(importer.summary.turns, 4);
+    assert_eq!(importer.notes.iter().filter(|note| note.what.contains("circle")).count(), 2);
+    assert!(importer.notes.iter().all(|note| note.line.is_some()));
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn bytes_that_are_no_utf_8_are_replaced_and_told() {
     text[at + 1] = 0xfe;
     write(&folder, "s.jsonl", &text);
     let engine = engine();
-    let landing = import(&engine, folder.path(), Settings::default());
+    let importer = import(&engine, folder.path(), ImportSettings::default());
     assert!(draw(&engine).contains("one \u{fffd}\u{fffd} two"));
-    assert!(landing.notes[0].what.contains("UTF-8"), "{:?}", landing.notes);
+    assert!(importer.notes[0].what.contains("UTF-8"), "{:?}", importer.notes);
 }
 
 fn zip(path: &Path, members: &[(&str, &[u8])]) {
@@ -130,8 +130,8 @@ fn an_archive_that_unpacks_to_too_much_is_refused() {
     zip(&path, &[("conversations.json", &bomb)]);
     let bounds = Bounds { unpacked_bytes: 1 << 20, unpacked_ratio: 10, ..Bounds::default() };
     let engine = engine();
-    let landing = import(&engine, &path, Settings { bounds, ..Settings::default() });
-    assert!(landing.notes[0].what.contains("bytes come out of it"), "{:?}", landing.notes);
+    let importer = import(&engine, &path, ImportSettings { bounds, ..ImportSettings::default() });
+    assert!(importer.notes[0].what.contains("bytes come out of it"), "{:?}", importer.notes);
     let listing = engine.conversations(&Call::by("t"), true, Page::default()).expect("a listing");
     assert!(listing.items.len() <= 1, "whole conversations that came before may stay");
 }
@@ -145,9 +145,10 @@ fn a_compressed_log_that_unpacks_to_too_much_is_refused() {
     write(&folder, "rollout-x.jsonl.zst", &packed);
     let bounds = Bounds { unpacked_bytes: 1 << 20, unpacked_ratio: 10, ..Bounds::default() };
     let engine = engine();
-    let landing = import(&engine, folder.path(), Settings { bounds, ..Settings::default() });
-    assert!(landing.notes[0].what.contains("bytes come out of it"), "{:?}", landing.notes);
-    assert_eq!(landing.summary.turns, 0);
+    let importer =
+        import(&engine, folder.path(), ImportSettings { bounds, ..ImportSettings::default() });
+    assert!(importer.notes[0].what.contains("bytes come out of it"), "{:?}", importer.notes);
+    assert_eq!(importer.summary.turns, 0);
 }
 
 #[test]
@@ -160,10 +161,11 @@ fn a_line_or_document_over_the_bound_is_left_out_and_the_rest_comes_in() {
     write(&folder, "s.jsonl", text.as_bytes());
     let engine = engine();
     let bounds = Bounds { line_bytes: 1000, ..Bounds::default() };
-    let landing = import(&engine, folder.path(), Settings { bounds, ..Settings::default() });
-    assert_eq!(landing.summary.turns, 2);
+    let importer =
+        import(&engine, folder.path(), ImportSettings { bounds, ..ImportSettings::default() });
+    assert_eq!(importer.summary.turns, 2);
     assert!(
-        landing
+        importer
             .notes
             .iter()
             .any(|note| note.line == Some(2) && note.what.contains("more than 1000 bytes"))
@@ -183,8 +185,8 @@ fn names_that_lead_elsewhere_are_never_opened() {
         &[("../../conversations.json", pointer.as_bytes()), ("../../secret.txt-not", b"inside")],
     );
     let engine = engine();
-    let landing = import(&engine, &path, Settings::default());
-    assert_eq!(landing.summary.turns, 1);
+    let importer = import(&engine, &path, ImportSettings::default());
+    assert_eq!(importer.summary.turns, 1);
     assert!(!draw(&engine).contains("top secret"));
     let sources = engine.sources(&Call::by("t"), Page::default()).expect("sources").items;
     assert!(sources.iter().all(|source| source.size_bytes == 6), "{sources:?}");
@@ -193,16 +195,18 @@ fn names_that_lead_elsewhere_are_never_opened() {
 #[test]
 fn damaged_archives_and_databases_are_told() {
     let folder = folder();
-    for (name, format) in
-        [("a.zip", Format::ChatGpt), ("b.zip", Format::ClaudeAi), ("opencode.db", Format::OpenCode)]
-    {
+    for (name, format) in [
+        ("a.zip", ImportFormat::ChatGpt),
+        ("b.zip", ImportFormat::ClaudeAi),
+        ("opencode.db", ImportFormat::OpenCode),
+    ] {
         let path = write(&folder, name, b"PK\x03\x04 not much of an archive");
         let plan = detect::plan(&[path], Some(format)).expect("a plan");
         let engine = engine();
-        let mut landing =
-            Landing::begin(&engine, &Call::by("t"), Settings::default()).expect("a beginning");
-        plan.jobs.iter().for_each(|job| landing.run(job).expect("no crash"));
-        assert_eq!(landing.notes.len(), 1, "{name}: {:?}", landing.notes);
+        let mut importer = Importer::begin(&engine, &Call::by("t"), ImportSettings::default())
+            .expect("a beginning");
+        plan.jobs.iter().for_each(|job| importer.run(job).expect("no crash"));
+        assert_eq!(importer.notes.len(), 1, "{name}: {:?}", importer.notes);
     }
 }
 
@@ -233,14 +237,15 @@ fn any_bytes_as_any_format_are_no_reason_to_panic() {
         &[0xff, 0xfe, 0x00, 0x22],
     ];
     for (nth, seed) in seeds.iter().enumerate() {
-        for format in Format::all() {
+        for format in ImportFormat::all() {
             for name in ["x.jsonl", "x.json", "roots.json"] {
                 let path = write(&folder, name, seed);
                 let plan = detect::plan(&[path], Some(format)).expect("a plan");
                 let engine = engine();
-                let mut landing = Landing::begin(&engine, &Call::by("t"), Settings::default())
-                    .expect("a beginning");
-                let done = plan.jobs.iter().try_for_each(|job| landing.run(job));
+                let mut importer =
+                    Importer::begin(&engine, &Call::by("t"), ImportSettings::default())
+                        .expect("a beginning");
+                let done = plan.jobs.iter().try_for_each(|job| importer.run(job));
                 assert!(done.is_ok(), "seed {nth} as {}: {done:?}", format.name());
                 assert!(engine.verify().expect("a check").problems.is_empty());
             }

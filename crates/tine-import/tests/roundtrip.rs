@@ -6,9 +6,9 @@ use std::path::Path;
 use tine_core::ConversationId;
 use tine_engine::{Call, Engine};
 use tine_formats::bundle::write_bundle;
-use tine_formats::export::{self, Form};
+use tine_formats::export::{self, ExportFormat};
 use tine_formats::page::write_page;
-use tine_import::land::Settings;
+use tine_import::importer::ImportSettings;
 
 use crate::drawing::{draw, engine, import};
 
@@ -30,7 +30,7 @@ fn fixture(name: &str) -> Engine {
     let input =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join("input");
     let engine = engine();
-    import(&engine, &input, Settings::default());
+    import(&engine, &input, ImportSettings::default());
     engine
 }
 
@@ -73,7 +73,7 @@ fn shapes(engine: &Engine) -> Vec<String> {
     trees
 }
 
-fn exported(engine: &Engine, form: Form) -> Vec<u8> {
+fn exported(engine: &Engine, form: ExportFormat) -> Vec<u8> {
     let mut out = Vec::new();
     export::write(engine, &call(), &ids(engine), None, form, &mut out).expect("an export");
     out
@@ -86,10 +86,11 @@ fn a_tree_in_the_shape_of_chatgpt_comes_back_as_it_was() {
         let folder = tempfile::tempdir().expect("a folder");
         let before = shapes(&here);
         for _ in 0..2 {
-            fs::write(folder.path().join("all.json"), exported(&here, Form::ChatGpt)).unwrap();
+            fs::write(folder.path().join("all.json"), exported(&here, ExportFormat::ChatGpt))
+                .unwrap();
             let there = engine();
-            let landing = import(&there, folder.path(), Settings::default());
-            assert_eq!(landing.notes, [], "{name}");
+            let importer = import(&there, folder.path(), ImportSettings::default());
+            assert_eq!(importer.notes, [], "{name}");
             let after = shapes(&there);
             assert_eq!(after.len(), before.len(), "{name}");
             for (after, before) in after.iter().zip(&before) {
@@ -112,8 +113,8 @@ fn a_page_holds_the_bundle_to_the_byte() {
         assert_eq!(text.matches("</script").count(), 2, "{name}: nothing said ends the element");
         fs::write(folder.path().join("page.html"), text).unwrap();
         let there = engine();
-        let landing = import(&there, folder.path(), Settings::default());
-        assert_eq!(landing.notes, [], "{name}");
+        let importer = import(&there, folder.path(), ImportSettings::default());
+        assert_eq!(importer.notes, [], "{name}");
         assert_eq!(bundle(&there), bundle(&here), "{name}");
     }
 }
@@ -133,18 +134,18 @@ fn what_would_end_the_element_stays_what_was_said() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("page.html"), page).unwrap();
     let there = engine();
-    import(&there, folder.path(), Settings::default());
+    import(&there, folder.path(), ImportSettings::default());
     assert_eq!(bundle(&there), bundle(&here));
 }
 
 #[test]
 fn requests_as_json_lines_bring_every_branch_back() {
-    for form in [Form::OpenAi, Form::Anthropic] {
+    for form in [ExportFormat::OpenAi, ExportFormat::Anthropic] {
         let here = fixture("messages");
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("all.jsonl"), exported(&here, form)).unwrap();
         let there = engine();
-        import(&there, folder.path(), Settings::default());
+        import(&there, folder.path(), ImportSettings::default());
         let said = |engine: &Engine| {
             let shapes = shapes(engine).join("\n");
             let mut roles: Vec<String> = shapes
@@ -174,10 +175,10 @@ fn requests_as_json_lines_bring_every_branch_back() {
 fn markdown_says_every_turn_once() {
     for name in FIXTURES {
         let here = fixture(name);
-        let text = String::from_utf8(exported(&here, Form::Markdown)).expect("text");
+        let text = String::from_utf8(exported(&here, ExportFormat::Markdown)).expect("text");
         assert!(!text.is_empty(), "{name}");
     }
-    let text = String::from_utf8(exported(&fixture("chatgpt"), Form::Markdown)).unwrap();
+    let text = String::from_utf8(exported(&fixture("chatgpt"), ExportFormat::Markdown)).unwrap();
     for said in ["When should I go?", "Late March.", "In autumn.", "A pixel."] {
         assert_eq!(text.matches(said).count(), 1, "{said} in\n{text}");
     }

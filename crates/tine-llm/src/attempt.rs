@@ -1,7 +1,7 @@
-//! One try: a request, its answer, and why there is none.
+//! One attempt: a request and its answer or error.
 //!
-//! The key is taken out of everything that came before it leaves this module: out of the bytes
-//! that are stored, the answer and the errors. Only the pieces of a stream go out as they come.
+//! The API key is removed from everything that leaves this module: stored bytes, the answer and
+//! errors. Only the pieces of a stream are passed on unchanged.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use tine_core::Usage;
 
-use crate::chat::{Delta, Finish, Trail};
-use crate::error::{Cut, ModelError, excerpt};
+use crate::chat::{CallTrace, Delta, Finish};
+use crate::error::{ModelError, Truncation, excerpt};
 use crate::key::Key;
-use crate::provider::{Kind, Provider};
-use crate::transport::{Broken, Head, Piece, Post, Transport};
-use crate::wire::{self, Answer, Assembly, Fault, Frames, Listener};
+use crate::provider::{Protocol, Provider};
+use crate::transport::{PostRequest, ResponseHead, StreamEvent, Transport, TransportError};
+use crate::wire::{self, AnswerFault, Frames, Listener, ParsedAnswer, StreamAssembly};
 
-/// How long a listener waits for an occasion to stop.
+/// How often a listener is called while nothing arrives, so that it can stop.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// One try.
+/// One attempt.
 pub(crate) struct Attempt<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) transport: &'a Transport,
@@ -28,61 +28,61 @@ pub(crate) struct Attempt<'a> {
     pub(crate) tools: bool,
 }
 
-/// A try that failed.
-pub(crate) struct Failed {
+/// An attempt that failed.
+pub(crate) struct FailedAttempt {
     pub(crate) error: ModelError,
     pub(crate) retry_after: Option<Duration>,
-    /// The status of a refusal: the same may be said in another way.
+    /// The status of a rejected request, which may be retried in another dialect.
     pub(crate) refused: Option<u16>,
-    /// What it cost, as far as that was told.
+    /// The reported usage.
     pub(crate) usage: Option<Box<Usage>>,
-    /// Whether the model may have worked on it.
-    pub(crate) worked: bool,
-    /// Whether something of the answer was given out.
-    pub(crate) given: bool,
+    /// Whether the model may have processed the request.
+    pub(crate) processed: bool,
+    /// Whether part of the answer was passed to the listener.
+    pub(crate) emitted: bool,
 }
 
-/// How listening to a stream ended.
-enum Heard {
-    /// With its end.
-    All,
-    /// Because nobody wants more.
-    Enough,
-    Broken(Broken),
-    Fault(Fault),
+/// How reading a stream ended.
+enum StreamEnd {
+    /// The stream ended.
+    Complete,
+    /// The listener stopped.
+    Cancelled,
+    Transport(TransportError),
+    Fault(AnswerFault),
 }
 
-/// A stream that is listened to.
-struct Listening<'a, 'b> {
-    kind: Kind,
+/// Reads a stream and passes its pieces to a listener.
+struct StreamReader<'a, 'b> {
+    kind: Protocol,
     frames: Frames,
-    assembly: Assembly,
-    head: Option<Head>,
-    given: bool,
+    assembly: StreamAssembly,
+    head: Option<ResponseHead>,
+    emitted: bool,
     each: Listener<'a>,
     bytes: &'b mut Vec<u8>,
 }
 
 impl Attempt<'_> {
-    /// Asks once. The bytes that came are in the trail whether it succeeds or not.
+    /// Sends the request once. The response bytes are in the trace whether it succeeds or not.
     pub(crate) fn run(
         &self,
-        trail: &mut Trail,
+        trace: &mut CallTrace,
         each: Option<Listener<'_>>,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<ParsedAnswer, FailedAttempt> {
         let kind = self.provider.kind;
         let accept = match (each.is_some(), kind) {
             (false, _) => "application/json",
-            (true, Kind::Ollama) => "application/x-ndjson",
+            (true, Protocol::Ollama) => "application/x-ndjson",
             (true, _) => "text/event-stream",
         };
-        let post = Post {
+        let post = PostRequest {
             address: wire::address(self.provider),
             headers: self.key.headers(kind),
-            body: trail.request.clone(),
+            body: trace.request.clone(),
             accept,
         };
-        let bytes = &mut trail.response;
+        let bytes = &mut trace.response;
         let answer = match each {
             None => self.whole(&post, bytes),
             Some(each) => self.streamed(post, bytes, each),
@@ -97,7 +97,11 @@ impl Attempt<'_> {
         })
     }
 
-    fn whole(&self, post: &Post, bytes: &mut Vec<u8>) -> Result<Answer, Failed> {
+    fn whole(
+        &self,
+        post: &PostRequest,
+        bytes: &mut Vec<u8>,
+    ) -> Result<ParsedAnswer, FailedAttempt> {
         let sent = self.transport.whole(post, bytes);
         let (head, read) = sent.map_err(|broken| self.broken(&broken))?;
         if !head.is_fine() {
@@ -107,9 +111,13 @@ impl Attempt<'_> {
         self.read(&head, bytes)
     }
 
-    /// Reads an answer out of all its bytes, as they are stored: so reading them again gives the
-    /// same.
-    fn read(&self, head: &Head, bytes: &mut Vec<u8>) -> Result<Answer, Failed> {
+    /// Parses an answer from the scrubbed bytes that are stored, so that parsing them again gives
+    /// the same answer.
+    fn read(
+        &self,
+        head: &ResponseHead,
+        bytes: &mut Vec<u8>,
+    ) -> Result<ParsedAnswer, FailedAttempt> {
         self.key.scrub(bytes);
         let answer = wire::answer(self.provider.kind, bytes, self.tools);
         answer.map_err(|fault| self.fault(fault, head))
@@ -117,78 +125,81 @@ impl Attempt<'_> {
 
     fn streamed(
         &self,
-        post: Post,
+        post: PostRequest,
         bytes: &mut Vec<u8>,
         each: Listener<'_>,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<ParsedAnswer, FailedAttempt> {
         let pieces = self.transport.stream(post);
-        let pieces = pieces.map_err(|error| self.broken(&Broken::Unreached(error.to_string())))?;
+        let pieces =
+            pieces.map_err(|error| self.broken(&TransportError::Unreached(error.to_string())))?;
         let kind = self.provider.kind;
         let limit_bytes = usize::try_from(self.provider.max_answer_bytes).unwrap_or(usize::MAX);
         let frames = Frames::new(kind, limit_bytes);
-        let assembly = Assembly::new(kind, self.tools);
+        let assembly = StreamAssembly::new(kind, self.tools);
         let mut listening =
-            Listening { kind, frames, assembly, head: None, given: false, each, bytes };
+            StreamReader { kind, frames, assembly, head: None, emitted: false, each, bytes };
         let heard = listening.listen(&pieces);
         let Some(head) = listening.head.take() else {
             return match heard {
-                Heard::Enough => Ok(Answer::cancelled()),
-                Heard::Broken(broken) => Err(self.broken(&broken)),
-                Heard::All | Heard::Fault(_) => Err(self.broken(&Broken::Cut)),
+                StreamEnd::Cancelled => Ok(ParsedAnswer::cancelled()),
+                StreamEnd::Transport(broken) => Err(self.broken(&broken)),
+                StreamEnd::Complete | StreamEnd::Fault(_) => Err(self.broken(&TransportError::Cut)),
             };
         };
         if !head.is_fine() {
             return Err(self.refused(&head, listening.bytes));
         }
-        if matches!(heard, Heard::All) && !is_stream(&head, kind) {
+        if matches!(heard, StreamEnd::Complete) && !is_stream(&head, kind) {
             let answer = self.read(&head, listening.bytes)?;
             return Ok(match listening.say(&answer.text) {
                 ControlFlow::Continue(()) => answer,
-                ControlFlow::Break(()) => Answer { finish: Finish::Cancelled, ..answer },
+                ControlFlow::Break(()) => ParsedAnswer { finish: Finish::Cancelled, ..answer },
             });
         }
-        let given = listening.given;
+        let emitted = listening.emitted;
         let (failed, so_far) = match heard {
-            Heard::Enough => {
+            StreamEnd::Cancelled => {
                 let so_far = listening.assembly.so_far();
-                return Ok(Answer { finish: Finish::Cancelled, ..so_far });
+                return Ok(ParsedAnswer { finish: Finish::Cancelled, ..so_far });
             }
-            Heard::All if listening.assembly.is_whole() => return Ok(listening.assembly.so_far()),
-            Heard::All => {
+            StreamEnd::Complete if listening.assembly.is_whole() => {
+                return Ok(listening.assembly.so_far());
+            }
+            StreamEnd::Complete => {
                 let foreign = !head.is_of_events() && !listening.assembly.has_begun();
                 let fault = match foreign && !listening.bytes.is_empty() {
-                    true => Fault::Malformed("it is not a stream of events".to_owned()),
-                    false => Fault::Cut,
+                    true => AnswerFault::Malformed("it is not a stream of events".to_owned()),
+                    false => AnswerFault::Cut,
                 };
                 (self.fault(fault, &head), listening.assembly.so_far())
             }
-            Heard::Broken(broken) => (self.broken(&broken), listening.assembly.so_far()),
-            Heard::Fault(fault) => (self.fault(fault, &head), listening.assembly.so_far()),
+            StreamEnd::Transport(broken) => (self.broken(&broken), listening.assembly.so_far()),
+            StreamEnd::Fault(fault) => (self.fault(fault, &head), listening.assembly.so_far()),
         };
-        Err(Failed { usage: so_far.usage.map(Box::new), given, ..failed })
+        Err(FailedAttempt { usage: so_far.usage.map(Box::new), emitted, ..failed })
     }
 
-    fn refused(&self, head: &Head, bytes: &mut Vec<u8>) -> Failed {
+    fn refused(&self, head: &ResponseHead, bytes: &mut Vec<u8>) -> FailedAttempt {
         self.key.scrub(bytes);
-        Failed {
+        FailedAttempt {
             error: ModelError::of_status(self.provider, head.status, head.retry_after, bytes),
             retry_after: head.retry_after,
             refused: Some(head.status),
             usage: None,
-            worked: false,
-            given: false,
+            processed: false,
+            emitted: false,
         }
     }
 
-    fn fault(&self, fault: Fault, head: &Head) -> Failed {
+    fn fault(&self, fault: AnswerFault, head: &ResponseHead) -> FailedAttempt {
         let provider = self.provider.name.clone();
         let error = match fault {
-            Fault::Cut => ModelError::Truncated { provider, cut: Cut::Connection },
-            Fault::Told { status, mut body } => {
+            AnswerFault::Cut => ModelError::Truncated { provider, cut: Truncation::Connection },
+            AnswerFault::Reported { status, mut body } => {
                 self.key.scrub(&mut body);
                 ModelError::of_status(self.provider, status, head.retry_after, &body)
             }
-            Fault::Malformed(what) => {
+            AnswerFault::Malformed(what) => {
                 let its_type = excerpt(head.content_type.as_bytes());
                 let mut what = format!("{what} (its type is {its_type})");
                 self.key.scrub_text(&mut what);
@@ -196,83 +207,102 @@ impl Attempt<'_> {
             }
         };
         let retry_after = head.retry_after;
-        Failed { error, retry_after, refused: None, usage: None, worked: true, given: false }
+        FailedAttempt {
+            error,
+            retry_after,
+            refused: None,
+            usage: None,
+            processed: true,
+            emitted: false,
+        }
     }
 
-    fn broken(&self, broken: &Broken) -> Failed {
+    fn broken(&self, broken: &TransportError) -> FailedAttempt {
         let provider = self.provider.name.clone();
-        let worked = !matches!(broken, Broken::Unreached(_) | Broken::Impossible(_));
+        let processed =
+            !matches!(broken, TransportError::Unreached(_) | TransportError::Impossible(_));
         let error = match broken {
-            Broken::Silent => {
+            TransportError::Silent => {
                 ModelError::Timeout { provider, after: self.provider.timeout, field: "timeout_ms" }
             }
-            Broken::Slow => ModelError::Timeout {
+            TransportError::Slow => ModelError::Timeout {
                 provider,
                 after: self.provider.answer_timeout,
                 field: "answer_timeout_ms",
             },
-            Broken::Cut => ModelError::Truncated { provider, cut: Cut::Connection },
-            Broken::TooLarge => {
+            TransportError::Cut => ModelError::Truncated { provider, cut: Truncation::Connection },
+            TransportError::TooLarge => {
                 ModelError::TooLarge { provider, limit_bytes: self.provider.max_answer_bytes }
             }
-            Broken::Unreached(why) | Broken::Impossible(why) => ModelError::Unreachable {
-                provider,
-                address: self.provider.base_url.clone(),
-                why: why.clone(),
-                again: matches!(broken, Broken::Unreached(_)),
-            },
+            TransportError::Unreached(why) | TransportError::Impossible(why) => {
+                ModelError::Unreachable {
+                    provider,
+                    address: self.provider.base_url.clone(),
+                    why: why.clone(),
+                    again: matches!(broken, TransportError::Unreached(_)),
+                }
+            }
         };
-        Failed { error, retry_after: None, refused: None, usage: None, worked, given: false }
+        FailedAttempt {
+            error,
+            retry_after: None,
+            refused: None,
+            usage: None,
+            processed,
+            emitted: false,
+        }
     }
 }
 
-impl Listening<'_, '_> {
-    fn listen(&mut self, pieces: &Receiver<Piece>) -> Heard {
+impl StreamReader<'_, '_> {
+    fn listen(&mut self, pieces: &Receiver<StreamEvent>) -> StreamEnd {
         loop {
             match pieces.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => {
                     if (self.each)(Delta::Silence).is_break() {
-                        return Heard::Enough;
+                        return StreamEnd::Cancelled;
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return Heard::Broken(Broken::Cut),
-                Ok(Piece::Head(head)) => self.head = Some(head),
-                Ok(Piece::End(Err(broken))) => return Heard::Broken(broken),
-                Ok(Piece::End(Ok(()))) => {
-                    let last = self.frames.end().into_iter().collect();
-                    return self.take(last).unwrap_or(Heard::All);
+                Err(RecvTimeoutError::Disconnected) => {
+                    return StreamEnd::Transport(TransportError::Cut);
                 }
-                Ok(Piece::Bytes(piece)) => {
+                Ok(StreamEvent::Head(head)) => self.head = Some(head),
+                Ok(StreamEvent::End(Err(broken))) => return StreamEnd::Transport(broken),
+                Ok(StreamEvent::End(Ok(()))) => {
+                    let last = self.frames.end().into_iter().collect();
+                    return self.take(last).unwrap_or(StreamEnd::Complete);
+                }
+                Ok(StreamEvent::Bytes(piece)) => {
                     self.bytes.extend_from_slice(&piece);
-                    // Whatever is not a stream is looked at when all of it is there.
+                    // A response that is not a stream is parsed when it is complete.
                     if !self.head.as_ref().is_some_and(|head| is_stream(head, self.kind)) {
                         continue;
                     }
                     let Ok(events) = self.frames.push(&piece) else {
-                        return Heard::Broken(Broken::TooLarge);
+                        return StreamEnd::Transport(TransportError::TooLarge);
                     };
                     if let Some(heard) = self.take(events) {
                         return heard;
                     }
                     if self.assembly.is_done() {
-                        return Heard::All;
+                        return StreamEnd::Complete;
                     }
                 }
             }
         }
     }
 
-    /// Takes events; says how listening ends if it does with one of them.
-    fn take(&mut self, events: Vec<Vec<u8>>) -> Option<Heard> {
-        let (each, given) = (&mut self.each, &mut self.given);
+    /// Processes events; returns how reading ends if one of them ends it.
+    fn take(&mut self, events: Vec<Vec<u8>>) -> Option<StreamEnd> {
+        let (each, emitted) = (&mut self.each, &mut self.emitted);
         let mut hear = |delta: Delta<'_>| {
-            *given = true;
+            *emitted = true;
             each(delta)
         };
         events.iter().find_map(|event| match self.assembly.event(event, &mut hear) {
             Ok(ControlFlow::Continue(())) => None,
-            Ok(ControlFlow::Break(())) => Some(Heard::Enough),
-            Err(fault) => Some(Heard::Fault(fault)),
+            Ok(ControlFlow::Break(())) => Some(StreamEnd::Cancelled),
+            Err(fault) => Some(StreamEnd::Fault(fault)),
         })
     }
 
@@ -281,8 +311,8 @@ impl Listening<'_, '_> {
     }
 }
 
-/// An endpoint that does not stream answers with a whole JSON object.
-fn is_stream(head: &Head, kind: Kind) -> bool {
-    let whole = head.content_type.starts_with("application/json") && kind != Kind::Ollama;
+/// Returns an endpoint that does not stream answers with a whole JSON object.
+fn is_stream(head: &ResponseHead, kind: Protocol) -> bool {
+    let whole = head.content_type.starts_with("application/json") && kind != Protocol::Ollama;
     head.is_fine() && !whole
 }

@@ -1,12 +1,12 @@
-//! What is asked, and what comes back.
+//! Requests to a model and its answers.
 
 use serde_json::Value;
 use tine_core::Usage;
 
-use crate::error::{Cut, ModelError};
+use crate::error::{ModelError, Truncation};
 
-/// Who says a message. It is not [`tine_core::Role`], which also has `System`: instructions go into
-/// [`Chat::system`], since one of the protocols refuses them among messages.
+/// The author of a message. Unlike [`tine_core::Role`] it has no `System`: instructions go into
+/// [`Chat::system`], because one of the protocols rejects them among messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Speaker {
     /// The person, or the program that asks.
@@ -27,33 +27,33 @@ impl Speaker {
     }
 }
 
-/// One message.
+/// One message of a chat.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
-    /// By whom.
+pub struct ChatMessage {
+    /// The author.
     pub speaker: Speaker,
-    /// What.
+    /// The content.
     pub text: String,
-    /// Tools that the model called behind it.
+    /// Tool calls that follow the text.
     pub calls: Vec<ToolCall>,
-    /// The call that a tool answers.
+    /// The call that a tool's message answers.
     pub answers: Option<ToolCall>,
 }
 
-impl Said {
-    /// A message that is only text.
-    pub fn by(speaker: Speaker, text: impl Into<String>) -> Said {
-        Said { speaker, text: text.into(), calls: Vec::new(), answers: None }
+impl ChatMessage {
+    /// Returns a message that is only text.
+    pub fn text(speaker: Speaker, text: impl Into<String>) -> ChatMessage {
+        ChatMessage { speaker, text: text.into(), calls: Vec::new(), answers: None }
     }
 
-    /// What a model said, and which tools it called.
-    pub fn calling(text: impl Into<String>, calls: Vec<ToolCall>) -> Said {
-        Said { calls, ..Said::by(Speaker::Assistant, text) }
+    /// Creates a message of the model with tool calls.
+    pub fn with_calls(text: impl Into<String>, calls: Vec<ToolCall>) -> ChatMessage {
+        ChatMessage { calls, ..ChatMessage::text(Speaker::Assistant, text) }
     }
 
-    /// What a tool answered to a call.
-    pub fn answering(call: ToolCall, text: impl Into<String>) -> Said {
-        Said { answers: Some(call), ..Said::by(Speaker::Tool, text) }
+    /// Creates the result of a tool call.
+    pub fn tool_result(call: ToolCall, text: impl Into<String>) -> ChatMessage {
+        ChatMessage { answers: Some(call), ..ChatMessage::text(Speaker::Tool, text) }
     }
 }
 
@@ -71,109 +71,109 @@ pub struct Tool {
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The endpoint's id of it; empty where it gives none, and then to be made up before the call
-    /// is told back.
+    /// The endpoint's id of the call. Some endpoints send none; the caller must then assign one
+    /// before it sends the call back.
     pub id: String,
-    /// Which tool.
+    /// The name of the tool.
     pub name: String,
-    /// With what. What the model wrote in vain for JSON is a text.
+    /// The arguments; a string where the model did not write valid JSON.
     pub arguments: Value,
 }
 
-/// The form that an answer must have.
+/// The JSON schema that an answer must match.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Form {
+pub struct ResponseFormat {
     /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// A JSON Schema. Closed objects with every property required work with every provider.
     pub schema: Value,
 }
 
-/// What is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chat {
-    /// What the model is told before the conversation.
+    /// The system prompt.
     pub system: Option<String>,
     /// The conversation so far; the last message is answered.
-    pub messages: Vec<Said>,
-    /// The form of the answer, where it must be JSON. No tools are offered then.
-    pub json_schema: Option<Form>,
+    pub messages: Vec<ChatMessage>,
+    /// The schema of a JSON answer. No tools are offered when it is set.
+    pub json_schema: Option<ResponseFormat>,
     /// Tools that the model may call instead of answering.
     pub tools: Vec<Tool>,
 }
 
 impl Chat {
-    /// One question.
+    /// Returns one question.
     pub fn ask(text: impl Into<String>) -> Chat {
-        Chat { messages: vec![Said::by(Speaker::User, text)], ..Chat::default() }
+        Chat { messages: vec![ChatMessage::text(Speaker::User, text)], ..Chat::default() }
     }
 
-    /// The same with something that the model is told first.
+    /// Sets the system prompt.
     #[must_use]
     pub fn with_system(self, text: impl Into<String>) -> Chat {
         Chat { system: Some(text.into()), ..self }
     }
 
-    /// The same, with tools that may be called.
+    /// Sets the tools that the model may call.
     #[must_use]
     pub fn with_tools(self, tools: Vec<Tool>) -> Chat {
         Chat { tools, ..self }
     }
 
-    /// The tools that are offered.
+    /// Returns the tools that are offered.
     pub(crate) fn offered(&self) -> &[Tool] {
         if self.json_schema.is_some() { &[] } else { &self.tools }
     }
 
-    /// The same, answered in JSON of that schema.
+    /// Requires an answer in JSON of this schema.
     #[must_use]
     pub fn with_schema(self, name: impl Into<String>, schema: Value) -> Chat {
-        Chat { json_schema: Some(Form { name: name.into(), schema }), ..self }
+        Chat { json_schema: Some(ResponseFormat { name: name.into(), schema }), ..self }
     }
 }
 
 /// Why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// It was said.
+    /// The answer is complete.
     Stop,
-    /// It reached the most tokens that it may have.
+    /// It reached the token limit.
     Length,
-    /// The model or a filter ended it.
+    /// The model or a content filter ended it.
     Refused,
-    /// Whoever listened wanted no more.
+    /// The caller stopped it.
     Cancelled,
-    /// Anything else, in the endpoint's word; also when it gave none.
+    /// Any other reason, as reported by the endpoint, or none.
     Other(String),
 }
 
-/// A whole answer.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
     /// The name of the provider that was asked.
     pub provider: String,
-    /// What the model said. With a schema, the JSON.
+    /// The text of the answer; with a schema, the JSON.
     pub text: String,
-    /// Tools that the model wants to be called before it goes on.
+    /// Tool calls that the model requests.
     pub calls: Vec<ToolCall>,
-    /// The model that answered, in its own words.
+    /// The model name that the endpoint reported.
     pub model_answered: Option<String>,
-    /// What it cost, over all tries.
+    /// Usage over all attempts.
     pub usage: Usage,
     /// Why it ended.
     pub finish: Finish,
-    /// Why the model did not want to answer, if it did not; `text` is what it said before.
+    /// The reason of a refusal; `text` is what the model wrote before it.
     pub refusal: Option<String>,
     /// The bytes of the last request, without headers.
     pub request: Vec<u8>,
     /// The bytes of the last response.
     pub response: Vec<u8>,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: u32,
 }
 
 impl Completion {
-    /// The text, if the model said all that it wanted to: neither refused nor cut short.
+    /// Returns the text, or an error when the answer was refused or cut off.
     pub fn whole(&self) -> Result<&str, ModelError> {
         whole(&self.provider, &self.text, &self.finish, self.refusal.as_deref())
     }
@@ -191,34 +191,34 @@ pub(crate) fn whole<'a>(
         return Err(ModelError::Refused { provider, why });
     }
     match finish {
-        Finish::Length => Err(ModelError::Truncated { provider, cut: Cut::Length }),
-        Finish::Cancelled => Err(ModelError::Truncated { provider, cut: Cut::Connection }),
+        Finish::Length => Err(ModelError::Truncated { provider, cut: Truncation::Length }),
+        Finish::Cancelled => Err(ModelError::Truncated { provider, cut: Truncation::Connection }),
         _ => Ok(text),
     }
 }
 
-/// A piece of an answer, as it comes.
+/// A piece of a streamed answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
-    /// More of what the model says.
+    /// Text of the answer.
     Text(&'a str),
-    /// More of what it thinks.
+    /// Text of the model's reasoning.
     Thought(&'a str),
-    /// Nothing came for a moment: an occasion to stop listening.
+    /// Nothing arrived for a moment; gives the listener a chance to stop.
     Silence,
 }
 
-/// What happened in a call, also when it failed.
+/// A record of a call, also when it failed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Trail {
+pub struct CallTrace {
     /// The bytes of the last request, without headers.
     pub request: Vec<u8>,
     /// The bytes of the last response, as far as they came.
     pub response: Vec<u8>,
-    /// The model that answered, in its own words.
+    /// The model name that the endpoint reported.
     pub model_answered: Option<String>,
-    /// What it cost, over all tries, as far as it was told.
+    /// Reported usage over all attempts.
     pub usage: Usage,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: u32,
 }

@@ -1,15 +1,15 @@
-//! Why there is no answer, and what to do about it.
+//! Errors of model calls.
 //!
-//! No error holds a key: what an endpoint said is scrubbed of it before it gets here.
+//! No error contains an API key: response text is scrubbed before it gets here.
 
 use std::time::Duration;
 
 /// The largest part of an endpoint's own words that an error repeats, in characters.
 const EXCERPT: usize = 300;
 
-/// Where an answer broke off.
+/// Where an answer was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum Truncation {
     /// The connection ended before the answer did.
     Connection,
     /// The model reached the most tokens that it may write.
@@ -74,7 +74,7 @@ pub enum ModelError {
         /// Who.
         provider: String,
         /// Where.
-        cut: Cut,
+        cut: Truncation,
     },
     /// The answer is none that this protocol knows, or not what was asked for.
     #[error(
@@ -100,7 +100,7 @@ pub enum ModelError {
     /// What may be spent is spent.
     #[error(
         "the budget of `{provider}` is spent ({spent} of {limit}); raise `budget` in its \
-         configuration, or start the program again to begin anew"
+         configuration, or restart the program"
     )]
     Budget {
         /// Who.
@@ -146,11 +146,11 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Returns whether the same call may succeed later without anybody changing anything.
     pub fn transient(&self) -> bool {
         match self {
             ModelError::RateLimited { .. } | ModelError::Timeout { .. } => true,
-            ModelError::Truncated { cut, .. } => *cut == Cut::Connection,
+            ModelError::Truncated { cut, .. } => *cut == Truncation::Connection,
             ModelError::Unreachable { again, .. } => *again,
             ModelError::Http { status, .. } => matches!(status, 408 | 409 | 500..=599),
             ModelError::Refused { .. }
@@ -162,7 +162,7 @@ impl ModelError {
         }
     }
 
-    /// What a status other than 200 means.
+    /// Returns the error for an HTTP status other than success.
     pub(crate) fn of_status(
         provider: &crate::Provider,
         status: u16,
@@ -184,15 +184,15 @@ impl ModelError {
     }
 }
 
-/// What an endpoint said, short and on one line: its message if it has one.
+/// Shortens a response body to one line: its error message if it has one.
 pub(crate) fn excerpt(body: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let told = json.as_ref().and_then(|json| {
+    let message = json.as_ref().and_then(|json| {
         ["/error/message", "/error", "/message", "/detail"]
             .iter()
             .find_map(|path| json.pointer(path)?.as_str())
     });
-    let text = told.map_or_else(|| String::from_utf8_lossy(body), Into::into);
+    let text = message.map_or_else(|| String::from_utf8_lossy(body), Into::into);
     let words: Vec<&str> = text.split(|it: char| it.is_whitespace() || it.is_control()).collect();
     let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(EXCERPT) {
@@ -216,10 +216,12 @@ fn later(retry_after: Option<Duration>) -> String {
     }
 }
 
-fn cut_advice(cut: Cut) -> &'static str {
+fn cut_advice(cut: Truncation) -> &'static str {
     match cut {
-        Cut::Connection => "before it was whole; try again",
-        Cut::Length => "at the most tokens that it may have; raise `max_tokens`, or ask for less",
+        Truncation::Connection => "before it was whole; try again",
+        Truncation::Length => {
+            "at the most tokens that it may have; raise `max_tokens`, or ask for less"
+        }
     }
 }
 

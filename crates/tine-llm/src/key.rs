@@ -1,16 +1,16 @@
-//! A key: taken from the environment for one call, shown nowhere.
+//! API keys: read from the environment for each call and never shown.
 
 use std::fmt;
 
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, HeaderName};
 
-use crate::provider::Kind;
+use crate::provider::Protocol;
 
-/// A shorter key is no secret, and would be found in any text.
+/// Shorter keys are not scrubbed: they are not secrets, and occur in ordinary text.
 const SHORTEST_SCRUBBED: usize = 6;
 
-/// What stands where a key stood.
+/// Replaces a key.
 const SCRUBBED: &[u8] = b"[key]";
 
 /// A key for one call.
@@ -21,23 +21,23 @@ impl Key {
         Key(None)
     }
 
-    /// A key that can be sent; spaces and newlines at its ends come from files and shells.
+    /// Returns a key that can be sent; spaces and newlines at its ends come from files and shells.
     pub(crate) fn new(text: &str) -> Option<Key> {
         let text = text.trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         sendable.then(|| Key(Some(text.to_owned())))
     }
 
-    /// The headers that carry it.
-    pub(crate) fn headers(&self, kind: Kind) -> Vec<(HeaderName, HeaderValue)> {
+    /// Returns the headers that carry it.
+    pub(crate) fn headers(&self, kind: Protocol) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::new();
-        if kind == Kind::Anthropic {
+        if kind == Protocol::Anthropic {
             let version = HeaderName::from_static("anthropic-version");
             headers.push((version, HeaderValue::from_static("2023-06-01")));
         }
         let value = self.0.as_ref().map(|key| match kind {
-            Kind::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
-            Kind::OpenAi | Kind::Ollama => (AUTHORIZATION, format!("Bearer {key}")),
+            Protocol::Anthropic => (HeaderName::from_static("x-api-key"), key.clone()),
+            Protocol::OpenAi | Protocol::Ollama => (AUTHORIZATION, format!("Bearer {key}")),
         });
         if let Some((name, value)) = value
             && let Ok(mut value) = HeaderValue::try_from(value)
@@ -48,7 +48,7 @@ impl Key {
         headers
     }
 
-    /// Takes the key out of what an endpoint said: some repeat it when they do not like it.
+    /// Removes the key from a response: some endpoints repeat an invalid key.
     pub(crate) fn scrub(&self, bytes: &mut Vec<u8>) {
         let Some(key) = self.0.as_deref().filter(|key| key.len() >= SHORTEST_SCRUBBED) else {
             return;
@@ -73,7 +73,7 @@ impl Key {
         }
     }
 
-    /// The same in a text.
+    /// Removes the key from a text.
     pub(crate) fn scrub_text(&self, text: &mut String) {
         if let Some(key) = self.0.as_deref().filter(|key| key.len() >= SHORTEST_SCRUBBED)
             && text.contains(key)
@@ -91,12 +91,12 @@ impl fmt::Debug for Key {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Kind};
+    use super::{Key, Protocol};
 
     #[test]
     fn a_key_is_not_shown_and_is_taken_out_of_any_text() {
         let key = Key::new(" sk-secret-1\n").expect("it is a key");
-        let shown = format!("{key:?} {:?}", key.headers(Kind::OpenAi));
+        let shown = format!("{key:?} {:?}", key.headers(Protocol::OpenAi));
         assert!(!shown.contains("sk-secret-1"), "{shown}");
         let mut said = b"sk-secret-1 is wrong, sk-secret-1!".to_vec();
         key.scrub(&mut said);

@@ -1,36 +1,40 @@
-//! Language models: one way to ask any of them, and the interpreter that does.
+//! Language models: a client for several providers, and an interpreter built on it.
 //!
-//! This is the one place that talks to models. A [`Provider`] says which one, where and within
-//! which bounds; a [`Model`] asks it, as a whole ([`Model::complete`]) or piece by piece
-//! ([`Model::stream`]); a [`ModelInterpreter`] reads facts out of texts that way.
+//! All calls to models go through this crate. A [`Provider`] is a model's endpoint with its limits;
+//! a [`Model`] sends requests to it and returns the answer as a whole ([`Model::complete`]) or
+//! streams it ([`Model::stream`]); a [`ModelInterpreter`] extracts facts from texts with a model.
 //!
 //! - `provider`, `key`: the configuration; keys, which come from the environment for each call and
-//!   are stored and shown nowhere.
-//! - `wire`: the three protocols, as functions of bytes.
+//!   are never stored or shown.
+//! - `wire`: the three protocols, as pure functions.
 //! - `transport`: HTTP, bounded in time and size.
-//! - `model`, `attempt`, `ledger`: tries, pauses and the budget around them.
-//! - `interpreter`: prompts, and findings out of answers.
+//! - `model`, `attempt`, `spending`: attempts, backoff and the budget.
+//! - `interpreter`: prompts, and findings parsed from answers.
+//! - `reply`: answers a turn of a conversation and records the answer.
 //!
-//! Deliberately absent: tools, images, conversations that are kept, a file that is read, and any
-//! runtime: a call is a blocking function.
+//! Deliberately absent: images, reading configuration files, and an async runtime: a call is a
+//! blocking function.
 
 mod attempt;
 mod chat;
 mod error;
 mod interpreter;
 mod key;
-mod ledger;
 mod model;
 mod provider;
 pub mod reply;
+mod spending;
 pub mod tokens;
 mod transport;
 mod wire;
 
-pub use chat::{Chat, Completion, Delta, Finish, Form, Said, Speaker, Tool, ToolCall, Trail};
-pub use error::{Cut, ModelError};
+pub use chat::{
+    CallTrace, Chat, ChatMessage, Completion, Delta, Finish, ResponseFormat, Speaker, Tool,
+    ToolCall,
+};
+pub use error::{ModelError, Truncation};
 pub use interpreter::{EntityType, ModelInterpreter};
-pub use ledger::Spent;
-pub use model::{Environment, Model, Outside, Random, Sleep};
-pub use provider::{Budget, ConfigError, Kind, Price, Provider, Settings};
+pub use model::{Environment, Model, ModelRuntime, Random, Sleep};
+pub use provider::{Budget, ConfigError, Price, Protocol, Provider, ProviderSettings};
+pub use spending::Spending;
 pub use tine_net::retry::Jitter;

@@ -1,8 +1,7 @@
-//! A model that can be asked: tries, pauses, budget and bounds around the three protocols.
+//! Calls to a model: retries, budget and limits around the three protocols.
 //!
-//! A call is tried again when another try may help, and never once a piece of an answer was given
-//! out: nobody could take it back. Whatever happens, the [`Trail`] tells what was sent, what came
-//! and what it cost.
+//! A call is retried when another attempt may help, but never after a piece of an answer was passed
+//! to the listener. The [`CallTrace`] records the request, the response and the usage in any case.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -13,41 +12,41 @@ use tine_core::Usage;
 use tine_net::retry::{Jitter, Policy};
 
 use crate::attempt::{Attempt, TICK};
-use crate::chat::{Chat, Completion, Delta, Trail};
+use crate::chat::{CallTrace, Chat, Completion, Delta};
 use crate::error::ModelError;
 use crate::key::Key;
-use crate::ledger::{self, Ledger, Spent};
 use crate::provider::{ConfigError, Provider};
+use crate::spending::{self, Spending, SpendingTracker};
 use crate::transport::Transport;
-use crate::wire::{self, Answer, Dialect, Listener};
+use crate::wire::{self, Dialect, Listener, ParsedAnswer};
 
 /// Looks up a variable of the environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Waits.
+/// Sleeps for a duration.
 pub type Sleep = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// Returns the randomness of one call's pauses.
 pub type Random = Arc<dyn Fn() -> Jitter + Send + Sync>;
 
-/// The pauses between tries. A provider's settings bound the number of tries and the time of each.
+/// Backoff between attempts. A provider's settings limit their number and duration.
 const RETRY: Policy = Policy::unlimited(Duration::from_millis(500), Duration::from_secs(30));
 
-/// What a model needs of the world besides the network.
+/// Side effects of a model besides the network, injected for tests.
 #[derive(Clone)]
-pub struct Outside {
-    /// Where keys come from.
+pub struct ModelRuntime {
+    /// Supplies API keys.
     pub environment: Environment,
-    /// How pauses pass.
+    /// Sleeps between attempts.
     pub sleep: Sleep,
-    /// How far pauses differ from call to call.
+    /// Randomises the pauses between attempts.
     pub jitter: Random,
 }
 
-impl Default for Outside {
-    /// The environment of the process, and pauses that take their time.
-    fn default() -> Outside {
-        Outside {
+impl Default for ModelRuntime {
+    /// Returns the environment of the process and real pauses.
+    fn default() -> ModelRuntime {
+        ModelRuntime {
             environment: Arc::new(|name| std::env::var(name).ok()),
             sleep: Arc::new(std::thread::sleep),
             jitter: Arc::new(Jitter::random),
@@ -55,18 +54,18 @@ impl Default for Outside {
     }
 }
 
-/// A model that can be asked. Copies share connections and budget.
+/// A model of a provider. Clones share connections and budget.
 #[derive(Clone)]
 pub struct Model {
-    shared: Arc<Shared>,
+    shared: Arc<ModelInner>,
 }
 
-struct Shared {
+struct ModelInner {
     provider: Provider,
     transport: Transport,
-    outside: Outside,
-    ledger: Ledger,
-    /// What the endpoint was found to take.
+    runtime: ModelRuntime,
+    spending: SpendingTracker,
+    /// What the endpoint was found to accept.
     dialect: Mutex<Dialect>,
 }
 
@@ -77,130 +76,133 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// A model of that provider.
+    /// Returns a model of that provider.
     pub fn new(provider: Provider) -> Result<Model, ConfigError> {
-        Model::with(provider, Outside::default())
+        Model::with(provider, ModelRuntime::default())
     }
 
-    /// The same with another environment and other pauses.
-    pub fn with(provider: Provider, outside: Outside) -> Result<Model, ConfigError> {
+    /// Creates a model with its own environment and pauses.
+    pub fn with(provider: Provider, runtime: ModelRuntime) -> Result<Model, ConfigError> {
         let transport = Transport::new(&provider)?;
-        let (ledger, dialect) = (Ledger::default(), Mutex::new(Dialect::default()));
-        Ok(Model { shared: Arc::new(Shared { provider, transport, outside, ledger, dialect }) })
+        let (spending, dialect) = (SpendingTracker::default(), Mutex::new(Dialect::default()));
+        Ok(Model {
+            shared: Arc::new(ModelInner { provider, transport, runtime, spending, dialect }),
+        })
     }
 
-    /// Who is asked.
+    /// Returns the provider.
     pub fn provider(&self) -> &Provider {
         &self.shared.provider
     }
 
-    /// What was spent on it since it was made, as its budget counts it.
-    pub fn spent(&self) -> Spent {
-        self.shared.ledger.spent()
+    /// Returns the spending since the model was created, as counted against its budget.
+    pub fn spent(&self) -> Spending {
+        self.shared.spending.spent()
     }
 
-    /// Asks, and waits for the whole answer.
+    /// Sends a request and waits for the whole answer.
     ///
     /// A refusal is an answer too: see [`Completion::whole`].
     pub fn complete(&self, chat: &Chat) -> Result<Completion, ModelError> {
-        self.complete_traced(chat, &mut Trail::default())
+        self.complete_traced(chat, &mut CallTrace::default())
     }
 
-    /// The same; what happens on the way is written into the trail before it can fail.
+    /// Does the same as [`complete`](Model::complete) and fills the trace even if the call fails.
     pub fn complete_traced(
         &self,
         chat: &Chat,
-        trail: &mut Trail,
+        trace: &mut CallTrace,
     ) -> Result<Completion, ModelError> {
-        let answer = self.shared.call(chat, trail, None)?;
-        Ok(self.completion(answer, trail))
+        let answer = self.shared.call(chat, trace, None)?;
+        Ok(self.completion(answer, trace))
     }
 
-    /// Asks, and gives the answer to `each` as it comes, until it ends or `each` breaks.
+    /// Sends a request and passes the answer to `each` as it arrives, until it ends or `each`
+    /// breaks.
     ///
-    /// Breaking is no error: the completion holds what came until then. `each` is also called
-    /// while nothing comes, so that it can break then.
+    /// Breaking is not an error: the completion holds the answer so far. `each` is also called while
+    /// nothing arrives, so that it can break then.
     pub fn stream(
         &self,
         chat: &Chat,
         each: &mut dyn FnMut(Delta<'_>) -> ControlFlow<()>,
     ) -> Result<Completion, ModelError> {
-        self.stream_traced(chat, &mut Trail::default(), each)
+        self.stream_traced(chat, &mut CallTrace::default(), each)
     }
 
-    /// The same; what happens on the way is written into the trail before it can fail.
+    /// Does the same as [`stream`](Model::stream) and fills the trace even if the call fails.
     pub fn stream_traced(
         &self,
         chat: &Chat,
-        trail: &mut Trail,
+        trace: &mut CallTrace,
         each: &mut dyn FnMut(Delta<'_>) -> ControlFlow<()>,
     ) -> Result<Completion, ModelError> {
-        let answer = self.shared.call(chat, trail, Some(each))?;
-        Ok(self.completion(answer, trail))
+        let answer = self.shared.call(chat, trace, Some(each))?;
+        Ok(self.completion(answer, trace))
     }
 
-    fn completion(&self, answer: Answer, trail: &Trail) -> Completion {
+    fn completion(&self, answer: ParsedAnswer, trace: &CallTrace) -> Completion {
         Completion {
             provider: self.shared.provider.name.clone(),
             text: answer.text,
             calls: answer.calls,
             model_answered: answer.model,
-            usage: trail.usage,
+            usage: trace.usage,
             finish: answer.finish,
             refusal: answer.refusal,
-            request: trail.request.clone(),
-            response: trail.response.clone(),
-            tries: trail.tries,
+            request: trace.request.clone(),
+            response: trace.response.clone(),
+            tries: trace.tries,
         }
     }
 }
 
-impl Shared {
+impl ModelInner {
     fn call(
         &self,
         chat: &Chat,
-        trail: &mut Trail,
+        trace: &mut CallTrace,
         mut each: Option<Listener<'_>>,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<ParsedAnswer, ModelError> {
         let mut dialect = self.dialect();
         let tools = !chat.offered().is_empty();
         let policy = Policy { max_retries: self.provider.retries, ..RETRY };
-        let mut retries = policy.start_with(Instant::now(), (self.outside.jitter)());
+        let mut retries = policy.start_with(Instant::now(), (self.runtime.jitter)());
         loop {
-            trail.request = wire::request(&self.provider, chat, dialect, each.is_some());
-            trail.response.clear();
-            self.ledger.check(&self.provider)?;
+            trace.request = wire::request(&self.provider, chat, dialect, each.is_some());
+            trace.response.clear();
+            self.spending.check(&self.provider)?;
             let key = self.key()?;
-            trail.tries += 1;
+            trace.tries += 1;
             let attempt =
                 Attempt { provider: &self.provider, transport: &self.transport, key: &key, tools };
-            let tried = attempt.run(trail, lend(&mut each));
+            let tried = attempt.run(trace, lend(&mut each));
             let failed = match tried {
                 Ok(answer) => {
-                    self.count(trail, answer.usage, true);
-                    trail.model_answered.clone_from(&answer.model);
-                    self.learn(dialect);
+                    self.count(trace, answer.usage, true);
+                    trace.model_answered.clone_from(&answer.model);
+                    self.remember_dialect(dialect);
                     return Ok(answer);
                 }
                 Err(failed) => failed,
             };
-            self.count(trail, failed.usage.map(|usage| *usage), failed.worked);
+            self.count(trace, failed.usage.map(|usage| *usage), failed.processed);
             let streamed = each.is_some();
             let other = failed.refused.and_then(|status| {
-                dialect.after(&self.provider, chat, streamed, status, &trail.response)
+                dialect.after(&self.provider, chat, streamed, status, &trace.response)
             });
             if let Some(other) = other {
                 dialect = other;
                 continue;
             }
-            if failed.given || !failed.error.transient() {
+            if failed.emitted || !failed.error.transient() {
                 return Err(failed.error);
             }
             let Some(pause) = retries.next_pause(failed.retry_after) else {
                 return Err(failed.error);
             };
-            if self.rest(pause, lend(&mut each)).is_break() {
-                return Ok(Answer::cancelled());
+            if self.pause(pause, lend(&mut each)).is_break() {
+                return Ok(ParsedAnswer::cancelled());
             }
         }
     }
@@ -209,8 +211,8 @@ impl Shared {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers what an endpoint was found to take, and forgets nothing that others found.
-    fn learn(&self, found: Dialect) {
+    /// Remembers what an endpoint was found to accept, in addition to earlier findings.
+    fn remember_dialect(&self, found: Dialect) {
         let mut known = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Dialect {
             other_schema: known.other_schema || found.other_schema,
@@ -220,51 +222,51 @@ impl Shared {
         };
     }
 
-    /// The key, from the environment as it is now.
+    /// Returns the key, from the environment as it is now.
     fn key(&self) -> Result<Key, ModelError> {
         let Some(env) = &self.provider.key_env else { return Ok(Key::none()) };
-        let found = (self.outside.environment)(env);
+        let found = (self.runtime.environment)(env);
         found.as_deref().and_then(Key::new).ok_or_else(|| ModelError::MissingKey {
             provider: self.provider.name.clone(),
             env: env.clone(),
         })
     }
 
-    /// Counts what a try cost: as told, or else as guessed if there was work on it.
-    fn count(&self, trail: &mut Trail, told: Option<Usage>, worked: bool) {
+    /// Counts the usage of an attempt: as reported, or else estimated if the model processed it.
+    fn count(&self, trace: &mut CallTrace, reported: Option<Usage>, processed: bool) {
         let price = self.provider.price.as_ref();
-        match told {
+        match reported {
             Some(usage) => {
-                let usage = ledger::priced(price, usage);
-                trail.usage.add(&usage);
-                self.ledger.count(&usage);
+                let usage = spending::with_cost(price, usage);
+                trace.usage.add(&usage);
+                self.spending.count(&usage);
             }
-            None if worked => {
-                let (request, response) = (trail.request.len(), trail.response.len());
-                self.ledger.count(&ledger::guess(price, request, response));
+            None if processed => {
+                let (request, response) = (trace.request.len(), trace.response.len());
+                self.spending.count(&spending::estimate(price, request, response));
             }
             None => {}
         }
     }
 
-    /// Waits, and asks a listener now and then whether it still listens.
-    fn rest(&self, pause: Duration, each: Option<Listener<'_>>) -> ControlFlow<()> {
+    /// Sleeps, and calls the listener now and then so that it can stop.
+    fn pause(&self, pause: Duration, each: Option<Listener<'_>>) -> ControlFlow<()> {
         let Some(each) = each else {
-            (self.outside.sleep)(pause);
+            (self.runtime.sleep)(pause);
             return ControlFlow::Continue(());
         };
         let mut left = pause;
         while !left.is_zero() {
             each(Delta::Silence)?;
             let step = left.min(TICK);
-            (self.outside.sleep)(step);
+            (self.runtime.sleep)(step);
             left -= step;
         }
         each(Delta::Silence)
     }
 }
 
-/// The same listener once more: a method would ask for it for good.
+/// Reborrows a listener for one attempt.
 fn lend<'a>(each: &'a mut Option<Listener<'_>>) -> Option<Listener<'a>> {
     match each {
         Some(each) => Some(&mut **each),

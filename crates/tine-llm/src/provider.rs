@@ -1,8 +1,8 @@
-//! Which model is asked, where, and within which bounds.
+//! Configuration of a model's endpoint.
 //!
-//! [`Settings`] is what somebody writes into a configuration file, [`Provider`] what is left once
-//! every field was checked. Neither ever holds a key: a key is named by the environment variable
-//! that holds it, and looked up for each call.
+//! [`ProviderSettings`] is the form in a configuration file, [`Provider`] the checked form. Neither
+//! holds a key: the settings name the environment variable that holds it, which is read for each
+//! call.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ const MAX_ANSWER_BYTES: u64 = 8 << 20;
 /// The protocol that an endpoint speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum Protocol {
     /// Chat completions, of OpenAI or of anybody who offers the same.
     OpenAi,
     /// The Messages API of Anthropic.
@@ -51,31 +51,31 @@ pub enum Kind {
     Ollama,
 }
 
-impl Kind {
-    /// Its name in a configuration.
+impl Protocol {
+    /// Returns the name in a configuration file.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::OpenAi => "openai",
-            Kind::Anthropic => "anthropic",
-            Kind::Ollama => "ollama",
+            Protocol::OpenAi => "openai",
+            Protocol::Anthropic => "anthropic",
+            Protocol::Ollama => "ollama",
         }
     }
 
-    /// Where it is found unless somebody says otherwise.
+    /// Returns where it is found unless somebody says otherwise.
     pub fn base_url(self) -> &'static str {
         match self {
-            Kind::OpenAi => "https://api.openai.com/v1",
-            Kind::Anthropic => "https://api.anthropic.com",
-            Kind::Ollama => "http://127.0.0.1:11434",
+            Protocol::OpenAi => "https://api.openai.com/v1",
+            Protocol::Anthropic => "https://api.anthropic.com",
+            Protocol::Ollama => "http://127.0.0.1:11434",
         }
     }
 
-    /// The variable that holds the key for that address.
+    /// Returns the variable that holds the key for that address.
     pub fn key_env(self) -> Option<&'static str> {
         match self {
-            Kind::OpenAi => Some("OPENAI_API_KEY"),
-            Kind::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Kind::Ollama => None,
+            Protocol::OpenAi => Some("OPENAI_API_KEY"),
+            Protocol::Anthropic => Some("ANTHROPIC_API_KEY"),
+            Protocol::Ollama => None,
         }
     }
 }
@@ -85,9 +85,9 @@ impl Kind {
 /// Fields that nobody knows are refused, so that a misspelt bound is not a missing one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct ProviderSettings {
     /// The protocol.
-    pub kind: Kind,
+    pub kind: Protocol,
     /// Where the endpoint is; the protocol's own path is added to it.
     pub base_url: Option<String>,
     /// The model that is asked for.
@@ -122,10 +122,10 @@ pub struct Settings {
     pub api_key: Option<IgnoredAny>,
 }
 
-impl Settings {
-    /// The least that there must be.
-    pub fn new(kind: Kind, model: impl Into<String>) -> Settings {
-        Settings {
+impl ProviderSettings {
+    /// Returns the least that there must be.
+    pub fn new(kind: Protocol, model: impl Into<String>) -> ProviderSettings {
+        ProviderSettings {
             kind,
             base_url: None,
             model: model.into(),
@@ -185,7 +185,7 @@ pub struct ConfigError {
 pub struct Provider {
     /// The name that it is chosen by.
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: Protocol,
     /// Without a slash at its end.
     pub(crate) base_url: String,
     pub(crate) model: String,
@@ -206,13 +206,13 @@ impl Provider {
     /// Checks every field.
     ///
     /// ```
-    /// use tine_llm::{Kind, Provider, Settings};
+    /// use tine_llm::{Protocol, Provider, ProviderSettings};
     ///
-    /// let local = Provider::new("local", Settings::new(Kind::Ollama, "llama3.2"))?;
+    /// let local = Provider::new("local", ProviderSettings::new(Protocol::Ollama, "llama3.2"))?;
     /// assert_eq!(local.base_url(), "http://127.0.0.1:11434");
     /// # Ok::<(), tine_llm::ConfigError>(())
     /// ```
-    pub fn new(name: &str, settings: Settings) -> Result<Provider, ConfigError> {
+    pub fn new(name: &str, settings: ProviderSettings) -> Result<Provider, ConfigError> {
         let check = Check { provider: name };
         check.name()?;
         if settings.key.is_some() || settings.api_key.is_some() {
@@ -256,32 +256,32 @@ impl Provider {
         Ok(provider)
     }
 
-    /// The name that it is chosen by.
+    /// Returns the name that it is chosen by.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The protocol that it speaks.
-    pub fn kind(&self) -> Kind {
+    /// Returns the protocol that it speaks.
+    pub fn kind(&self) -> Protocol {
         self.kind
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The model that is asked for.
+    /// Returns the model that is asked for.
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// The environment variable that holds its key.
+    /// Returns the environment variable that holds its key.
     pub fn key_env(&self) -> Option<&str> {
         self.key_env.as_deref()
     }
 
-    /// What makes its answers repeatable.
+    /// Returns the sampling seed.
     pub fn seed(&self) -> Option<u64> {
         self.seed
     }
@@ -330,7 +330,7 @@ impl Check<'_> {
         )
     }
 
-    /// The message leaves the value out: whoever fills this field wrongly fills in a key.
+    /// Returns the message leaves the value out: whoever fills this field wrongly fills in a key.
     fn key_env(&self, name: String) -> Result<String, ConfigError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let begins = !name.starts_with(|first: char| first.is_ascii_digit());
@@ -344,8 +344,8 @@ impl Check<'_> {
         )
     }
 
-    /// How long an answer may be silent, and how long it may take. What is not set gives way to
-    /// what is.
+    /// Returns how long an answer may be silent, and how long it may take. What is not set gives
+    /// way to what is.
     fn times(
         &self,
         silent: Option<u64>,
@@ -372,16 +372,16 @@ impl Check<'_> {
         let named = named && !it.model.chars().any(char::is_control);
         self.that(named, "model", "must name the model that is asked for")?;
         let (hottest, why) = match it.kind {
-            Kind::Anthropic => (1.0, "must be between 0 and 1"),
+            Protocol::Anthropic => (1.0, "must be between 0 and 1"),
             _ => (2.0, "must be between 0 and 2"),
         };
         let temperate = it.temperature.is_none_or(|set| (0.0..=hottest).contains(&set));
         self.that(temperate, "temperature", why)?;
-        let seedable = it.seed.is_none() || it.kind != Kind::Anthropic;
+        let seedable = it.seed.is_none() || it.kind != Protocol::Anthropic;
         self.that(seedable, "seed", "cannot be set: the Messages API takes none")?;
         let safe = it.seed.is_none_or(|seed| i64::try_from(seed).is_ok());
         self.that(safe, "seed", "must be below 2^63")?;
-        let windowed = it.context_tokens.is_none() || it.kind == Kind::Ollama;
+        let windowed = it.context_tokens.is_none() || it.kind == Protocol::Ollama;
         self.that(windowed, "context_tokens", "can be set for `ollama` only")
     }
 

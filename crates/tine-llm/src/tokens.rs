@@ -6,7 +6,8 @@
 //!
 //! The figure is exact for OpenAI's models since GPT-4o, and an estimate for all others.
 
-/// How many tokens a text has. Marks such as `<|endoftext|>` are counted as the text they are.
+/// Returns how many tokens a text has. Marks such as `<|endoftext|>` are counted as the text they
+/// are.
 ///
 /// ```
 /// assert_eq!(tine_llm::tokens::count("tiktoken is great!"), 6);

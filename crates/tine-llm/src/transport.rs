@@ -1,8 +1,7 @@
-//! One request over HTTP, and the bytes of its answer.
+//! HTTP requests to an endpoint.
 //!
-//! Everything is bounded: connecting, the wait for an answer, silence in it, its whole time and
-//! its size. Redirects are not followed, so that a key goes nowhere but to the address that was
-//! configured.
+//! Everything is bounded: connecting, the wait for a response, idle time, total time and size.
+//! Redirects are not followed, so that a key is only sent to the configured address.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,66 +17,66 @@ use ureq::{Agent, Body, Timeout};
 
 use crate::provider::{ConfigError, Provider};
 
-/// How long it may take to reach an endpoint.
+/// Connection timeout.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How much is read at once.
+/// Read buffer size, in bytes.
 const PIECE: usize = 16 << 10;
 
-/// How many pieces of a stream wait for whoever listens.
+/// Pieces of a stream that are buffered for the listener.
 const WAITING: usize = 16;
 
-/// What an endpoint says before the body.
+/// Status and headers of a response.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Head {
-    /// Whether an answer follows, and not a refusal.
+impl ResponseHead {
+    /// Returns whether the status is a success.
     pub(crate) fn is_fine(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Whether it says that a stream of events follows.
+    /// Returns whether the content type is a stream of events.
     pub(crate) fn is_of_events(&self) -> bool {
         self.content_type.contains("event-stream") || self.content_type.contains("ndjson")
     }
 }
 
-/// Why there is no answer, or not all of it.
+/// Why a response is missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// Nothing came for too long.
+pub(crate) enum TransportError {
+    /// Idle timeout.
     Silent,
-    /// It took too long as a whole.
+    /// Total timeout.
     Slow,
-    /// The connection ended.
+    /// The connection was closed early.
     Cut,
-    /// It is too large.
+    /// The response is too large.
     TooLarge,
-    /// There was no connection.
+    /// The connection could not be established.
     Unreached(String),
-    /// There will be none: the other side cannot be trusted, or the request cannot be sent.
+    /// Retrying cannot help: the peer is not trusted, or the request cannot be sent.
     Impossible(String),
 }
 
-/// What is sent.
-pub(crate) struct Post {
+/// A POST request.
+pub(crate) struct PostRequest {
     pub(crate) address: String,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Vec<u8>,
-    /// The type of answer that is wanted.
+    /// The `Accept` header.
     pub(crate) accept: &'static str,
 }
 
-/// What comes of a stream, in this order: a head, bytes, an end.
-pub(crate) enum Piece {
-    Head(Head),
+/// An event of a streamed response, in this order: head, bytes, end.
+pub(crate) enum StreamEvent {
+    Head(ResponseHead),
     Bytes(Vec<u8>),
-    End(Result<(), Broken>),
+    End(Result<(), TransportError>),
 }
 
 /// The connections to one endpoint.
@@ -98,7 +97,7 @@ impl Transport {
             .http_status_as_error(false)
             .max_redirects(0)
             .user_agent(concat!("tine/", env!("CARGO_PKG_VERSION")))
-            // The bytes that are stored are the bytes that came.
+            // The stored bytes must be the bytes that were received.
             .accept_encoding(AutoHeaderValue::None)
             .timeout_connect(Some(CONNECT.min(timeout)))
             .timeout_per_write(Some(timeout))
@@ -106,17 +105,18 @@ impl Transport {
             .timeout_recv_response(Some(timeout))
             .timeout_global(Some(provider.answer_timeout))
             .tls_config(tls);
-        // What is on this machine is not reached through another.
+        // Local endpoints are not reached through a proxy.
         let config = if is_local(&provider.base_url) { config.proxy(None) } else { config };
         Ok(Transport { agent: config.build().into(), max_answer_bytes: provider.max_answer_bytes })
     }
 
-    /// Sends, and reads all of the answer. What came before a break is kept in `bytes`.
+    /// Sends a request and reads the whole response. Bytes received before an error are kept in
+    /// `bytes`.
     pub(crate) fn whole(
         &self,
-        post: &Post,
+        post: &PostRequest,
         bytes: &mut Vec<u8>,
-    ) -> Result<(Head, Result<(), Broken>), Broken> {
+    ) -> Result<(ResponseHead, Result<(), TransportError>), TransportError> {
         let (head, body) = self.send(post)?;
         let mut keep = |piece: &[u8]| {
             bytes.extend_from_slice(piece);
@@ -125,12 +125,11 @@ impl Transport {
         Ok((head, self.read(body, &mut keep)))
     }
 
-    /// Sends, and gives the answer as it comes.
+    /// Sends a request and returns the response as a stream of events.
     ///
-    /// A thread reads, so that whoever listens can stop listening while nothing comes. It ends
-    /// with the answer, or when it finds that nobody listens: at the next byte, or after the time
-    /// that an answer may be silent.
-    pub(crate) fn stream(&self, post: Post) -> io::Result<Receiver<Piece>> {
+    /// A thread reads, so that the receiver can stop while nothing arrives. It ends with the
+    /// response, or when it notices that the receiver is gone: at the next byte or the idle timeout.
+    pub(crate) fn stream(&self, post: PostRequest) -> io::Result<Receiver<StreamEvent>> {
         let (sender, receiver) = sync_channel(WAITING);
         let transport = self.clone();
         std::thread::Builder::new()
@@ -139,18 +138,19 @@ impl Transport {
         Ok(receiver)
     }
 
-    fn pump(&self, post: &Post, sender: &SyncSender<Piece>) {
-        // Nobody listening is no fault: then there is nobody to tell either.
-        let _gone = match self.send(post) {
-            Err(broken) => sender.send(Piece::End(Err(broken))),
-            Ok((head, body)) => sender.send(Piece::Head(head)).and_then(|()| {
-                let mut pass = |piece: &[u8]| sender.send(Piece::Bytes(piece.to_vec())).is_ok();
-                sender.send(Piece::End(self.read(body, &mut pass)))
+    fn pump(&self, post: &PostRequest, sender: &SyncSender<StreamEvent>) {
+        // A send fails when the receiver is gone, which is not an error.
+        let _dropped = match self.send(post) {
+            Err(broken) => sender.send(StreamEvent::End(Err(broken))),
+            Ok((head, body)) => sender.send(StreamEvent::Head(head)).and_then(|()| {
+                let mut pass =
+                    |piece: &[u8]| sender.send(StreamEvent::Bytes(piece.to_vec())).is_ok();
+                sender.send(StreamEvent::End(self.read(body, &mut pass)))
             }),
         };
     }
 
-    fn send(&self, post: &Post) -> Result<(Head, Body), Broken> {
+    fn send(&self, post: &PostRequest) -> Result<(ResponseHead, Body), TransportError> {
         let mut request = Request::post(&post.address)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, post.accept);
@@ -158,13 +158,13 @@ impl Transport {
             request = request.header(name, value);
         }
         let request = request.body(&post.body[..]);
-        let request = request.map_err(|error| Broken::Impossible(error.to_string()))?;
+        let request = request.map_err(|error| TransportError::Impossible(error.to_string()))?;
         let response = self.agent.run(request).map_err(|error| broken(&error))?;
         Ok((head(&response), response.into_body()))
     }
 
-    /// Reads until the end, until `take` wants no more, or until it is too much.
-    fn read(&self, body: Body, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Broken> {
+    /// Reads until the end, until `take` returns false, or until the size limit.
+    fn read(&self, body: Body, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), TransportError> {
         let mut reader = body.into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         let mut left = self.max_answer_bytes;
@@ -173,7 +173,7 @@ impl Transport {
                 Ok(0) => return Ok(()),
                 Ok(count) => {
                     let length = u64::try_from(count).unwrap_or(u64::MAX);
-                    left = left.checked_sub(length).ok_or(Broken::TooLarge)?;
+                    left = left.checked_sub(length).ok_or(TransportError::TooLarge)?;
                     if !take(&piece[..count]) {
                         return Ok(());
                     }
@@ -185,41 +185,41 @@ impl Transport {
     }
 }
 
-fn head(response: &Response<Body>) -> Head {
+fn head(response: &Response<Body>) -> ResponseHead {
     let headers = response.headers();
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    Head {
+    ResponseHead {
         status: response.status().as_u16(),
         content_type: content_type.unwrap_or_default().to_ascii_lowercase(),
         retry_after: retry_after(headers),
     }
 }
 
-fn broken(error: &ureq::Error) -> Broken {
+fn broken(error: &ureq::Error) -> TransportError {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionReset, InvalidData, TimedOut, UnexpectedEof,
         WouldBlock,
     };
     match error {
-        ureq::Error::Timeout(Timeout::Global | Timeout::PerCall) => Broken::Slow,
+        ureq::Error::Timeout(Timeout::Global | Timeout::PerCall) => TransportError::Slow,
         ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
-            Broken::Unreached("no connection in time".to_owned())
+            TransportError::Unreached("no connection in time".to_owned())
         }
-        ureq::Error::Timeout(_) => Broken::Silent,
-        _ if is_untrusted(error) => Broken::Impossible(error.to_string()),
+        ureq::Error::Timeout(_) => TransportError::Silent,
+        _ if is_untrusted(error) => TransportError::Impossible(error.to_string()),
         ureq::Error::Io(io) => match io.kind() {
-            TimedOut | WouldBlock => Broken::Silent,
+            TimedOut | WouldBlock => TransportError::Silent,
             UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe | InvalidData => {
-                Broken::Cut
+                TransportError::Cut
             }
-            _ => Broken::Unreached(io.to_string()),
+            _ => TransportError::Unreached(io.to_string()),
         },
-        ureq::Error::Protocol(_) | ureq::Error::BodyStalled => Broken::Cut,
-        ureq::Error::Decompress(..) => Broken::Cut,
+        ureq::Error::Protocol(_) | ureq::Error::BodyStalled => TransportError::Cut,
+        ureq::Error::Decompress(..) => TransportError::Cut,
         ureq::Error::HostNotFound
         | ureq::Error::ConnectionFailed
-        | ureq::Error::ConnectProxyFailed(_) => Broken::Unreached(error.to_string()),
-        _ => Broken::Impossible(error.to_string()),
+        | ureq::Error::ConnectProxyFailed(_) => TransportError::Unreached(error.to_string()),
+        _ => TransportError::Impossible(error.to_string()),
     }
 }
 
@@ -230,7 +230,7 @@ fn is_local(base_url: &str) -> bool {
         .is_some_and(|host| host == "localhost" || host == "[::1]" || host.starts_with("127."))
 }
 
-/// The certificates that this machine trusts.
+/// Returns the certificates that this machine trusts.
 fn tls(provider: &Provider) -> Result<TlsConfig, ConfigError> {
     tine_net::tls::http_client().map_err(|error| ConfigError {
         provider: provider.name.clone(),

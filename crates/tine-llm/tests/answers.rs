@@ -1,12 +1,14 @@
 //! What is sent, and what is made of good answers.
 
 use serde_json::json;
-use tine_llm::{Chat, Completion, Finish, Kind, ModelError, Said, Settings, Speaker};
+use tine_llm::{
+    Chat, ChatMessage, Completion, Finish, ModelError, Protocol, ProviderSettings, Speaker,
+};
 
 use crate::endpoint::{Endpoint, Pauses, Reply, model, model_with, settings};
 use crate::protocols::{KINDS, body, error, good, structured, too_long};
 
-fn ask(kind: Kind, reply: Reply) -> Result<Completion, ModelError> {
+fn ask(kind: Protocol, reply: Reply) -> Result<Completion, ModelError> {
     model(kind, &Endpoint::start(vec![reply])).complete(&Chat::ask("how?"))
 }
 
@@ -39,9 +41,9 @@ fn requests_are_what_each_protocol_wants() {
     let chat = Chat {
         system: Some("be short".to_owned()),
         messages: vec![
-            Said::by(Speaker::User, "one"),
-            Said::by(Speaker::Assistant, "two"),
-            Said::by(Speaker::User, "three"),
+            ChatMessage::text(Speaker::User, "one"),
+            ChatMessage::text(Speaker::Assistant, "two"),
+            ChatMessage::text(Speaker::User, "three"),
         ],
         ..Chat::default()
     };
@@ -55,30 +57,30 @@ fn requests_are_what_each_protocol_wants() {
     with_system.as_array_mut().unwrap().insert(0, system);
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "x")]);
-        let settings = Settings {
+        let settings = ProviderSettings {
             temperature: Some(0.5),
             max_tokens: Some(99),
-            seed: (kind != Kind::Anthropic).then_some(7),
-            context_tokens: (kind == Kind::Ollama).then_some(8_192),
+            seed: (kind != Protocol::Anthropic).then_some(7),
+            context_tokens: (kind == Protocol::Ollama).then_some(8_192),
             ..settings(kind, &endpoint)
         };
         model_with(settings, &Pauses::default()).complete(&chat).unwrap();
         let (path, expected) = match kind {
-            Kind::OpenAi => (
+            Protocol::OpenAi => (
                 "/chat/completions",
                 json!({
                     "model": "asked-for", "messages": with_system, "stream": false,
                     "temperature": 0.5, "max_tokens": 99, "seed": 7,
                 }),
             ),
-            Kind::Anthropic => (
+            Protocol::Anthropic => (
                 "/v1/messages",
                 json!({
                     "model": "asked-for", "messages": said, "system": "be short", "stream": false,
                     "temperature": 0.5, "max_tokens": 99,
                 }),
             ),
-            Kind::Ollama => (
+            Protocol::Ollama => (
                 "/api/chat",
                 json!({
                     "model": "asked-for", "messages": with_system, "stream": false,
@@ -90,7 +92,7 @@ fn requests_are_what_each_protocol_wants() {
         let asked = &endpoint.asked()[0];
         assert_eq!((asked.path.as_str(), asked.json()), (path, expected), "{kind:?}");
         assert_eq!(asked.header("content-type"), Some("application/json"));
-        let version = (kind == Kind::Anthropic).then_some("2023-06-01");
+        let version = (kind == Protocol::Anthropic).then_some("2023-06-01");
         assert_eq!(asked.header("anthropic-version"), version);
     }
 }
@@ -105,18 +107,18 @@ fn json_is_asked_for_in_the_way_of_each_protocol() {
         assert_eq!((answer.text.as_str(), answer.finish), ("{}", Finish::Stop));
         let sent = endpoint.asked()[0].json();
         match kind {
-            Kind::OpenAi => assert_eq!(
+            Protocol::OpenAi => assert_eq!(
                 sent["response_format"],
                 json!({
                     "type": "json_schema",
                     "json_schema": { "name": "findings", "schema": schema, "strict": true },
                 })
             ),
-            Kind::Anthropic => {
+            Protocol::Anthropic => {
                 assert_eq!(sent["tools"][0]["input_schema"], schema);
                 assert_eq!(sent["tool_choice"], json!({ "type": "tool", "name": "findings" }));
             }
-            Kind::Ollama => assert_eq!(sent["format"], schema),
+            Protocol::Ollama => assert_eq!(sent["format"], schema),
         }
     }
 }
@@ -124,7 +126,7 @@ fn json_is_asked_for_in_the_way_of_each_protocol() {
 #[test]
 fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
     let schema = json!({ "type": "object", "properties": {} });
-    for kind in [Kind::OpenAi, Kind::Anthropic] {
+    for kind in [Protocol::OpenAi, Protocol::Anthropic] {
         let refused = error(kind, 400, "invalid_request_error", "response_format is unknown");
         let endpoint = Endpoint::start(vec![refused, good(kind, "{}")]);
         let model = model(kind, &endpoint);
@@ -135,7 +137,7 @@ fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
         for sent in &endpoint.asked()[1..] {
             let sent = sent.json();
             match kind {
-                Kind::OpenAi => {
+                Protocol::OpenAi => {
                     assert_eq!(sent["response_format"], json!({ "type": "json_object" }));
                     let system = sent["messages"][0]["content"].as_str().unwrap();
                     assert!(system.contains(&schema.to_string()), "{system}");
@@ -153,9 +155,10 @@ fn an_endpoint_that_does_not_know_schemas_is_asked_in_another_way_once() {
 #[test]
 fn an_endpoint_that_knows_the_other_name_of_a_bound_gets_it() {
     let words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
-    let refused = error(Kind::OpenAi, 400, "invalid_request_error", words);
-    let endpoint = Endpoint::start(vec![refused, good(Kind::OpenAi, "x")]);
-    let settings = Settings { max_tokens: Some(9), ..settings(Kind::OpenAi, &endpoint) };
+    let refused = error(Protocol::OpenAi, 400, "invalid_request_error", words);
+    let endpoint = Endpoint::start(vec![refused, good(Protocol::OpenAi, "x")]);
+    let settings =
+        ProviderSettings { max_tokens: Some(9), ..settings(Protocol::OpenAi, &endpoint) };
     let model = model_with(settings, &Pauses::default());
     let tries = [1, 2].map(|_| model.complete(&Chat::ask("how?")).unwrap().tries);
     assert_eq!((tries, endpoint.times()), ([2, 1], 3), "what was found out stays known");
@@ -177,14 +180,14 @@ fn an_answer_that_reached_its_bound_says_so() {
 
 #[test]
 fn a_refusal_is_told_apart_from_an_answer() {
-    let mut openai = body(Kind::OpenAi, "");
+    let mut openai = body(Protocol::OpenAi, "");
     openai["choices"][0]["message"]["refusal"] = json!("I can't help with that.");
-    let mut filtered = body(Kind::OpenAi, "half");
+    let mut filtered = body(Protocol::OpenAi, "half");
     filtered["choices"][0]["finish_reason"] = json!("content_filter");
-    let mut anthropic = body(Kind::Anthropic, "half");
+    let mut anthropic = body(Protocol::Anthropic, "half");
     anthropic["stop_reason"] = json!("refusal");
     for (kind, body) in
-        [(Kind::OpenAi, openai), (Kind::OpenAi, filtered), (Kind::Anthropic, anthropic)]
+        [(Protocol::OpenAi, openai), (Protocol::OpenAi, filtered), (Protocol::Anthropic, anthropic)]
     {
         let answer = ask(kind, Reply::json(200, &body)).unwrap();
         assert!(answer.refusal.is_some(), "{body}");
@@ -195,8 +198,8 @@ fn a_refusal_is_told_apart_from_an_answer() {
 
 #[test]
 fn parts_of_a_message_are_read_as_one_text() {
-    let mut parts = body(Kind::OpenAi, "");
+    let mut parts = body(Protocol::OpenAi, "");
     parts["choices"][0]["message"]["content"] =
         json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
-    assert_eq!(ask(Kind::OpenAi, Reply::json(200, &parts)).unwrap().text, "ab");
+    assert_eq!(ask(Protocol::OpenAi, Reply::json(200, &parts)).unwrap().text, "ab");
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde_json::json;
-use tine_llm::{Budget, Chat, Delta, Kind, ModelError, Price, Settings};
+use tine_llm::{Budget, Chat, Delta, ModelError, Price, Protocol, ProviderSettings};
 
 use crate::endpoint::{Endpoint, Pauses, Reply, model_with, settings};
 use crate::protocols::{KINDS, body, good, stream_type, streamed};
@@ -23,7 +23,7 @@ fn a_budget_of_tokens_ends_further_calls_with_a_clear_sentence() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "x")]);
         // An answer is 17 tokens: the second crosses the line, the third is not sent.
-        let settings = Settings { budget: tokens(30), ..settings(kind, &endpoint) };
+        let settings = ProviderSettings { budget: tokens(30), ..settings(kind, &endpoint) };
         let model = model_with(settings, &Pauses::default());
         let copy = model.clone();
         model.complete(&Chat::ask("how?")).unwrap();
@@ -43,9 +43,10 @@ fn a_budget_of_tokens_ends_further_calls_with_a_clear_sentence() {
 
 #[test]
 fn a_budget_of_dollars_is_reckoned_from_the_price() {
-    let endpoint = Endpoint::start(vec![good(Kind::Anthropic, "x")]);
+    let endpoint = Endpoint::start(vec![good(Protocol::Anthropic, "x")]);
     let budget = Some(Budget { max_tokens: None, max_usd: Some(0.04) });
-    let settings = Settings { budget, price: Some(PRICE), ..settings(Kind::Anthropic, &endpoint) };
+    let settings =
+        ProviderSettings { budget, price: Some(PRICE), ..settings(Protocol::Anthropic, &endpoint) };
     let model = model_with(settings, &Pauses::default());
     // 12 tokens at 0.001 and 5 at 0.002.
     assert_eq!(model.complete(&Chat::ask("how?")).unwrap().usage.cost_usd(), Some(0.022));
@@ -60,7 +61,7 @@ fn a_stream_is_counted_too() {
     for kind in KINDS {
         let stream = Reply::pieces(stream_type(kind), streamed(kind, "", &["x"]).all());
         let endpoint = Endpoint::start(vec![stream]);
-        let settings = Settings { budget: tokens(1), ..settings(kind, &endpoint) };
+        let settings = ProviderSettings { budget: tokens(1), ..settings(kind, &endpoint) };
         let model = model_with(settings, &Pauses::default());
         let mut each = |_: Delta<'_>| ControlFlow::Continue(());
         model.stream(&Chat::ask("how?"), &mut each).unwrap();
@@ -72,13 +73,16 @@ fn a_stream_is_counted_too() {
 
 #[test]
 fn an_endpoint_that_tells_nothing_does_not_make_a_budget_endless() {
-    let mut silent = body(Kind::OpenAi, "x");
+    let mut silent = body(Protocol::OpenAi, "x");
     silent["usage"] = json!(null);
     let cut = Reply::new(200, "application/json", "{\"half").cut_short();
     for reply in [Reply::json(200, &silent), cut] {
         let endpoint = Endpoint::start(vec![reply]);
-        let settings =
-            Settings { budget: tokens(10), retries: Some(0), ..settings(Kind::OpenAi, &endpoint) };
+        let settings = ProviderSettings {
+            budget: tokens(10),
+            retries: Some(0),
+            ..settings(Protocol::OpenAi, &endpoint)
+        };
         let model = model_with(settings, &Pauses::default());
         let first = model.complete(&Chat::ask("how?"));
         assert!(model.spent().tokens > 10, "a guess is counted");
@@ -93,7 +97,7 @@ fn an_endpoint_that_tells_nothing_does_not_make_a_budget_endless() {
 #[test]
 fn what_was_refused_is_not_counted() {
     let endpoint = Endpoint::start(vec![Reply::json(404, &json!({ "error": "no such model" }))]);
-    let settings = Settings { budget: tokens(10), ..settings(Kind::Ollama, &endpoint) };
+    let settings = ProviderSettings { budget: tokens(10), ..settings(Protocol::Ollama, &endpoint) };
     let model = model_with(settings, &Pauses::default());
     assert!(model.complete(&Chat::ask("how?")).is_err());
     assert_eq!(model.spent().tokens, 0);
@@ -103,7 +107,7 @@ fn what_was_refused_is_not_counted() {
 fn a_budget_ends_retries_too() {
     let cut = Reply::new(200, "application/json", "{\"half").cut_short();
     let endpoint = Endpoint::start(vec![cut]);
-    let settings = Settings { budget: tokens(1), ..settings(Kind::OpenAi, &endpoint) };
+    let settings = ProviderSettings { budget: tokens(1), ..settings(Protocol::OpenAi, &endpoint) };
     let outcome = model_with(settings, &Pauses::default()).complete(&Chat::ask("how?"));
     assert!(matches!(outcome, Err(ModelError::Budget { .. })));
     assert_eq!(endpoint.times(), 1);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tine_llm::{ConfigError, Kind, Provider, Settings};
+use tine_llm::{ConfigError, Protocol, Provider, ProviderSettings};
 
 #[derive(Deserialize)]
 struct File {
-    models: BTreeMap<String, Settings>,
+    models: BTreeMap<String, ProviderSettings>,
 }
 
 fn read(text: &str) -> Result<Vec<Provider>, ConfigError> {
@@ -34,7 +34,10 @@ fn the_examples_of_the_documentation_are_read() {
 #[test]
 fn little_is_enough() {
     let local = &read("[models.local]\nkind = \"ollama\"\nmodel = \"llama3.2\"\n").unwrap()[0];
-    assert_eq!((local.name(), local.kind(), local.model()), ("local", Kind::Ollama, "llama3.2"));
+    assert_eq!(
+        (local.name(), local.kind(), local.model()),
+        ("local", Protocol::Ollama, "llama3.2")
+    );
     assert_eq!((local.base_url(), local.key_env()), ("http://127.0.0.1:11434", None));
     let claude = &read("[models.c]\nkind = \"anthropic\"\nmodel = \"m\"\n").unwrap()[0];
     assert_eq!(claude.base_url(), "https://api.anthropic.com");
@@ -102,7 +105,7 @@ fn a_key_in_the_file_is_refused_and_not_repeated() {
         assert!(!shown.contains("sk-secret") && shown.contains("environment"), "{shown}");
     }
     let text = "kind = \"openai\"\nmodel = \"m\"\nkey = \"sk-secret\"";
-    let settings: Settings = toml::from_str(text).unwrap();
+    let settings: ProviderSettings = toml::from_str(text).unwrap();
     assert!(!format!("{settings:?}").contains("sk-secret"));
 }
 

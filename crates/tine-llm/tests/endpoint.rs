@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
-use tine_llm::{Jitter, Kind, Model, Outside, Provider, Settings};
+use tine_llm::{Jitter, Model, ModelRuntime, Protocol, Provider, ProviderSettings};
 
 /// No test waits longer than this for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -260,9 +260,9 @@ impl Pauses {
 }
 
 /// An environment with one key in it, and pauses that take no time.
-pub fn outside(pauses: &Pauses) -> Outside {
+pub fn runtime(pauses: &Pauses) -> ModelRuntime {
     let pauses = pauses.clone();
-    Outside {
+    ModelRuntime {
         environment: Arc::new(|name| (name == "TEST_KEY").then(|| format!("{KEY}\n"))),
         sleep: Arc::new(move |time| pauses.0.lock().unwrap().push(time)),
         jitter: Arc::new(|| Jitter::NONE),
@@ -270,21 +270,21 @@ pub fn outside(pauses: &Pauses) -> Outside {
 }
 
 /// Settings for an endpoint, with a key.
-pub fn settings(kind: Kind, endpoint: &Endpoint) -> Settings {
-    Settings {
+pub fn settings(kind: Protocol, endpoint: &Endpoint) -> ProviderSettings {
+    ProviderSettings {
         base_url: Some(endpoint.url()),
         key_env: Some("TEST_KEY".to_owned()),
-        ..Settings::new(kind, "asked-for")
+        ..ProviderSettings::new(kind, "asked-for")
     }
 }
 
 /// A model with these settings.
-pub fn model_with(settings: Settings, pauses: &Pauses) -> Model {
+pub fn model_with(settings: ProviderSettings, pauses: &Pauses) -> Model {
     let provider = Provider::new("test", settings).expect("the settings are fine");
-    Model::with(provider, outside(pauses)).expect("there is a transport")
+    Model::with(provider, runtime(pauses)).expect("there is a transport")
 }
 
 /// A model of that kind at the endpoint.
-pub fn model(kind: Kind, endpoint: &Endpoint) -> Model {
+pub fn model(kind: Protocol, endpoint: &Endpoint) -> Model {
     model_with(settings(kind, endpoint), &Pauses::default())
 }

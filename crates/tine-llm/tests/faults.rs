@@ -4,21 +4,27 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::json;
-use tine_llm::{Chat, Cut, Kind, Model, ModelError, Provider, Settings, Trail};
+use tine_llm::{
+    CallTrace, Chat, Model, ModelError, Protocol, Provider, ProviderSettings, Truncation,
+};
 
-use crate::endpoint::{Endpoint, Pauses, Reply, model_with, outside, settings};
+use crate::endpoint::{Endpoint, Pauses, Reply, model_with, runtime, settings};
 use crate::protocols::{KINDS, error, good};
 
 /// The error of a call without retries, and what it left behind.
-fn fails(kind: Kind, reply: Reply, change: impl Fn(&mut Settings)) -> (ModelError, Trail) {
+fn fails(
+    kind: Protocol,
+    reply: Reply,
+    change: impl Fn(&mut ProviderSettings),
+) -> (ModelError, CallTrace) {
     let endpoint = Endpoint::start(vec![reply]);
-    let mut settings = Settings { retries: Some(0), ..settings(kind, &endpoint) };
+    let mut settings = ProviderSettings { retries: Some(0), ..settings(kind, &endpoint) };
     change(&mut settings);
-    let mut trail = Trail::default();
+    let mut trace = CallTrace::default();
     let model = model_with(settings, &Pauses::default());
-    let error = model.complete_traced(&Chat::ask("how?"), &mut trail).unwrap_err();
-    assert_eq!(trail.request, endpoint.asked()[0].body, "what was sent is told");
-    (error, trail)
+    let error = model.complete_traced(&Chat::ask("how?"), &mut trace).unwrap_err();
+    assert_eq!(trace.request, endpoint.asked()[0].body, "what was sent is told");
+    (error, trace)
 }
 
 fn is_malformed(error: &ModelError, word: &str) {
@@ -30,9 +36,9 @@ fn is_malformed(error: &ModelError, word: &str) {
 fn malformed_json_is_named_and_kept() {
     for kind in KINDS {
         let reply = Reply::new(200, "application/json", "{\"choices\": oh no}");
-        let (error, trail) = fails(kind, reply, |_| {});
+        let (error, trace) = fails(kind, reply, |_| {});
         is_malformed(&error, "no JSON");
-        assert_eq!(trail.response, b"{\"choices\": oh no}");
+        assert_eq!(trace.response, b"{\"choices\": oh no}");
     }
 }
 
@@ -67,30 +73,30 @@ fn json_under_another_type_is_read_all_the_same() {
 #[test]
 fn an_answer_that_does_not_come_in_time_is_given_up() {
     for kind in KINDS {
-        let (error, trail) = fails(kind, Reply::late(), |it| it.timeout_ms = Some(600));
+        let (error, trace) = fails(kind, Reply::late(), |it| it.timeout_ms = Some(600));
         assert!(matches!(error, ModelError::Timeout { field: "timeout_ms", .. }), "{error}");
         assert!(error.transient());
-        assert_eq!((trail.tries, trail.response.len()), (1, 0));
+        assert_eq!((trace.tries, trace.response.len()), (1, 0));
     }
 }
 
 #[test]
 fn an_answer_that_falls_silent_is_given_up_and_kept_as_far_as_it_came() {
     let reply = Reply::new(200, "application/json", "{\"half\":").then_gate();
-    let (error, trail) = fails(Kind::OpenAi, reply, |it| it.timeout_ms = Some(600));
+    let (error, trace) = fails(Protocol::OpenAi, reply, |it| it.timeout_ms = Some(600));
     assert!(matches!(error, ModelError::Timeout { field: "timeout_ms", .. }), "{error}");
-    assert_eq!(trail.response, b"{\"half\":");
+    assert_eq!(trace.response, b"{\"half\":");
 }
 
 #[test]
 fn an_answer_that_is_never_silent_is_bounded_in_time_too() {
     for kind in KINDS {
-        let (error, trail) = fails(kind, Reply::drip("application/json", b" "), |it| {
+        let (error, trace) = fails(kind, Reply::drip("application/json", b" "), |it| {
             it.timeout_ms = Some(800);
             it.answer_timeout_ms = Some(800);
         });
         assert!(matches!(error, ModelError::Timeout { field: "answer_timeout_ms", .. }), "{error}");
-        assert!(!trail.response.is_empty());
+        assert!(!trace.response.is_empty());
     }
 }
 
@@ -105,9 +111,12 @@ fn an_endpoint_that_cannot_be_trusted_is_not_asked_again() {
         drop(stream.read(&mut [0; 1_024]));
         // Listens no more: another try would find nobody.
     });
-    let settings = Settings { base_url: Some(base_url), ..Settings::new(Kind::OpenAi, "m") };
+    let settings = ProviderSettings {
+        base_url: Some(base_url),
+        ..ProviderSettings::new(Protocol::OpenAi, "m")
+    };
     let provider = Provider::new("test", settings).unwrap();
-    match Model::with(provider, outside(&Pauses::default())) {
+    match Model::with(provider, runtime(&Pauses::default())) {
         Ok(model) => {
             let error = model.complete(&Chat::ask("how?")).unwrap_err();
             assert!(matches!(error, ModelError::Unreachable { again: false, .. }), "{error}");
@@ -125,10 +134,13 @@ fn a_connection_that_ends_midway_is_a_truncated_answer() {
             Reply::new(200, "application/json", "{\"choices\": [").cut_short(),
             Reply::pieces("application/json", vec![b"{\"choices\": [".to_vec()]),
         ] {
-            let (error, trail) = fails(kind, reply, |_| {});
-            assert!(matches!(error, ModelError::Truncated { cut: Cut::Connection, .. }), "{error}");
+            let (error, trace) = fails(kind, reply, |_| {});
+            assert!(
+                matches!(error, ModelError::Truncated { cut: Truncation::Connection, .. }),
+                "{error}"
+            );
             assert!(error.transient());
-            assert_eq!(trail.response, b"{\"choices\": [");
+            assert_eq!(trace.response, b"{\"choices\": [");
         }
     }
 }
@@ -137,9 +149,9 @@ fn a_connection_that_ends_midway_is_a_truncated_answer() {
 fn a_huge_answer_is_not_taken() {
     for kind in KINDS {
         let reply = good(kind, &"x".repeat(200_000));
-        let (error, trail) = fails(kind, reply, |it| it.max_answer_bytes = Some(50_000));
+        let (error, trace) = fails(kind, reply, |it| it.max_answer_bytes = Some(50_000));
         assert!(matches!(error, ModelError::TooLarge { limit_bytes: 50_000, .. }), "{error}");
-        assert!(!error.transient() && trail.response.len() <= 50_000);
+        assert!(!error.transient() && trace.response.len() <= 50_000);
     }
 }
 
@@ -159,10 +171,10 @@ fn a_refusal_is_an_error_of_its_kind_in_the_endpoints_words() {
             (503, true),
             (529, true),
         ] {
-            let (error, trail) = fails(kind, error(kind, status, "some_error", "my words"), |_| {});
+            let (error, trace) = fails(kind, error(kind, status, "some_error", "my words"), |_| {});
             assert_eq!(error.transient(), transient, "{kind:?} {status}");
             assert!(error.to_string().contains("my words"), "{error}");
-            assert!(!trail.response.is_empty());
+            assert!(!trace.response.is_empty());
             match status {
                 401 | 403 => assert!(matches!(error, ModelError::Unauthorized { .. })),
                 429 => assert!(matches!(error, ModelError::RateLimited { .. })),
@@ -177,37 +189,37 @@ fn a_refusal_is_an_error_of_its_kind_in_the_endpoints_words() {
 #[test]
 fn an_error_inside_a_fine_status_is_an_error() {
     let body = json!({ "error": { "code": 429, "message": "slow down" } });
-    let (error, _) = fails(Kind::OpenAi, Reply::json(200, &body), |_| {});
+    let (error, _) = fails(Protocol::OpenAi, Reply::json(200, &body), |_| {});
     assert!(matches!(error, ModelError::RateLimited { .. }), "{error}");
-    let reply = crate::protocols::error(Kind::Anthropic, 200, "overloaded_error", "busy");
-    let (error, _) = fails(Kind::Anthropic, reply, |_| {});
+    let reply = crate::protocols::error(Protocol::Anthropic, 200, "overloaded_error", "busy");
+    let (error, _) = fails(Protocol::Anthropic, reply, |_| {});
     assert!(matches!(error, ModelError::Http { status: 529, .. }), "{error}");
 }
 
 #[test]
 fn a_redirect_is_not_followed() {
-    let elsewhere = Endpoint::start(vec![good(Kind::OpenAi, "x")]);
+    let elsewhere = Endpoint::start(vec![good(Protocol::OpenAi, "x")]);
     let reply = Reply::json(307, &json!({})).header("location", &elsewhere.url());
-    let (error, _) = fails(Kind::OpenAi, reply, |_| {});
+    let (error, _) = fails(Protocol::OpenAi, reply, |_| {});
     assert!(matches!(error, ModelError::Http { status: 307, .. }), "{error}");
     assert_eq!(elsewhere.times(), 0);
 }
 
 #[test]
 fn an_endpoint_that_is_not_there_is_unreachable() {
-    let gone = Endpoint::start(vec![good(Kind::Ollama, "x")]).url();
-    let settings = Settings {
+    let gone = Endpoint::start(vec![good(Protocol::Ollama, "x")]).url();
+    let settings = ProviderSettings {
         base_url: Some(gone.clone()),
         retries: Some(1),
-        ..Settings::new(Kind::Ollama, "m")
+        ..ProviderSettings::new(Protocol::Ollama, "m")
     };
     let pauses = Pauses::default();
-    let mut trail = Trail::default();
+    let mut trace = CallTrace::default();
     let model = model_with(settings, &pauses);
-    let error = model.complete_traced(&Chat::ask("how?"), &mut trail).unwrap_err();
+    let error = model.complete_traced(&Chat::ask("how?"), &mut trace).unwrap_err();
     assert!(matches!(&error, ModelError::Unreachable { address, .. } if *address == gone));
     assert!(error.transient());
-    assert_eq!((trail.tries, pauses.millis()), (2, vec![500]));
+    assert_eq!((trace.tries, pauses.millis()), (2, vec![500]));
 }
 
 #[test]
@@ -215,8 +227,11 @@ fn every_error_says_what_to_do_next() {
     let provider = "p".to_owned();
     let errors = [
         (ModelError::MissingKey { provider: provider.clone(), env: "E".into() }, "set it"),
-        (ModelError::Truncated { provider: provider.clone(), cut: Cut::Length }, "raise"),
-        (ModelError::Truncated { provider: provider.clone(), cut: Cut::Connection }, "try again"),
+        (ModelError::Truncated { provider: provider.clone(), cut: Truncation::Length }, "raise"),
+        (
+            ModelError::Truncated { provider: provider.clone(), cut: Truncation::Connection },
+            "try again",
+        ),
         (ModelError::TooLarge { provider: provider.clone(), limit_bytes: 1 }, "raise"),
         (ModelError::Malformed { provider: provider.clone(), what: "w".into() }, "check"),
         (ModelError::Refused { provider: provider.clone(), why: "w".into() }, "ask another"),

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use serde_json::json;
 use tine_analysis::{Account, Interpreter, Material, Subject};
 use tine_core::Role;
-use tine_llm::{Chat, Kind, Model, ModelError, ModelInterpreter, Outside, Provider, Settings};
-use tine_llm::{Delta, Trail};
+use tine_llm::{CallTrace, Delta};
+use tine_llm::{
+    Chat, Model, ModelError, ModelInterpreter, ModelRuntime, Protocol, Provider, ProviderSettings,
+};
 
 use crate::endpoint::{Endpoint, KEY, Pauses, Reply, model, model_with, settings};
 use crate::protocols::{KINDS, body, good, stream_type, structured};
@@ -29,7 +31,7 @@ fn a_key_is_sent_in_the_header_of_each_protocol_and_in_no_body() {
         let answer = model(kind, &endpoint).complete(&Chat::ask("how?")).unwrap();
         let asked = &endpoint.asked()[0];
         let (name, value) = match kind {
-            Kind::Anthropic => ("x-api-key", KEY.to_owned()),
+            Protocol::Anthropic => ("x-api-key", KEY.to_owned()),
             _ => ("authorization", format!("Bearer {KEY}")),
         };
         assert_eq!(asked.header(name), Some(value.as_str()), "{kind:?}");
@@ -42,8 +44,8 @@ fn a_key_is_sent_in_the_header_of_each_protocol_and_in_no_body() {
 
 #[test]
 fn a_key_is_in_no_debug_output() {
-    let endpoint = Endpoint::start(vec![good(Kind::OpenAi, "x")]);
-    let model = model(Kind::OpenAi, &endpoint);
+    let endpoint = Endpoint::start(vec![good(Protocol::OpenAi, "x")]);
+    let model = model(Protocol::OpenAi, &endpoint);
     model.complete(&Chat::ask("how?")).unwrap();
     keyless("the model", &format!("{model:?} {:?}", model.provider()));
     let interpreter = ModelInterpreter::new(model);
@@ -96,19 +98,19 @@ fn a_key_that_an_endpoint_repeats_is_taken_out_of_errors_and_records() {
                 format!("<html>{KEY}"),
             ] {
                 let endpoint = Endpoint::start(vec![Reply::new(status, KEY, words)]);
-                let settings = Settings { retries: Some(0), ..settings(kind, &endpoint) };
+                let settings = ProviderSettings { retries: Some(0), ..settings(kind, &endpoint) };
                 let model = model_with(settings, &Pauses::default());
                 for stream in [false, true] {
-                    let mut trail = Trail::default();
+                    let mut trace = CallTrace::default();
                     let mut each = |_: Delta<'_>| ControlFlow::Continue(());
                     let chat = Chat::ask("how?");
                     let error = match stream {
-                        true => model.stream_traced(&chat, &mut trail, &mut each).unwrap_err(),
-                        false => model.complete_traced(&chat, &mut trail).unwrap_err(),
+                        true => model.stream_traced(&chat, &mut trace, &mut each).unwrap_err(),
+                        false => model.complete_traced(&chat, &mut trace).unwrap_err(),
                     };
                     keyless("the error", &format!("{error} {error:?}"));
-                    keyless_bytes("the response that is recorded", &trail.response);
-                    assert!(String::from_utf8_lossy(&trail.response).contains("[key]"));
+                    keyless_bytes("the response that is recorded", &trace.response);
+                    assert!(String::from_utf8_lossy(&trace.response).contains("[key]"));
                 }
             }
         }
@@ -126,12 +128,12 @@ fn a_key_that_an_answer_repeats_is_taken_out_of_it() {
         keyless("the answer", &format!("{answer:?}"));
         keyless_bytes("the response", &answer.response);
         let line = match kind {
-            Kind::Ollama => format!("{echo}\n"),
-            Kind::OpenAi => format!(
+            Protocol::Ollama => format!("{echo}\n"),
+            Protocol::OpenAi => format!(
                 "data: {}\n\ndata: [DONE]\n\n",
                 json!({ "model": KEY, "choices": [{ "delta": { "content": KEY } }] })
             ),
-            Kind::Anthropic => format!(
+            Protocol::Anthropic => format!(
                 "data: {}\n\ndata: {{\"type\":\"message_stop\"}}\n\n",
                 json!({ "type": "content_block_delta",
                         "delta": { "type": "text_delta", "text": KEY } })
@@ -155,7 +157,7 @@ fn the_account_of_a_run_holds_no_key() {
             let endpoint = Endpoint::start(vec![reply]);
             let interpreter = ModelInterpreter::new(model(kind, &endpoint));
             let material =
-                Material { text: "Hello", subject: Subject::Turn(Role::User), said_at: None };
+                Material { text: "Hello", subject: Subject::Turn(Role::User), authored_at: None };
             let mut account = Account::default();
             let outcome = interpreter.interpret(&material, &mut account);
             for bytes in [&account.request, &account.response].into_iter().flatten() {
@@ -169,28 +171,30 @@ fn the_account_of_a_run_holds_no_key() {
 #[test]
 fn a_missing_key_is_named_by_its_variable_and_nothing_is_sent() {
     for found in [None, Some(String::new()), Some("two words\n and lines".to_owned())] {
-        let endpoint = Endpoint::start(vec![good(Kind::OpenAi, "x")]);
-        let provider = Provider::new("test", settings(Kind::OpenAi, &endpoint)).unwrap();
-        let outside =
-            Outside { environment: Arc::new(move |_| found.clone()), ..Outside::default() };
-        let model = Model::with(provider, outside).unwrap();
-        let mut trail = Trail::default();
-        let error = model.complete_traced(&Chat::ask("how?"), &mut trail).unwrap_err();
+        let endpoint = Endpoint::start(vec![good(Protocol::OpenAi, "x")]);
+        let provider = Provider::new("test", settings(Protocol::OpenAi, &endpoint)).unwrap();
+        let runtime = ModelRuntime {
+            environment: Arc::new(move |_| found.clone()),
+            ..ModelRuntime::default()
+        };
+        let model = Model::with(provider, runtime).unwrap();
+        let mut trace = CallTrace::default();
+        let error = model.complete_traced(&Chat::ask("how?"), &mut trace).unwrap_err();
         assert!(matches!(&error, ModelError::MissingKey { env, .. } if env == "TEST_KEY"));
         assert!(!error.transient() && !error.to_string().contains("two words"), "{error}");
-        assert_eq!((endpoint.times(), trail.tries), (0, 0));
-        assert!(!trail.request.is_empty(), "what would have been sent is told");
+        assert_eq!((endpoint.times(), trace.tries), (0, 0));
+        assert!(!trace.request.is_empty(), "what would have been sent is told");
     }
 }
 
 #[test]
 fn a_key_is_looked_up_for_each_call() {
-    let endpoint = Endpoint::start(vec![good(Kind::OpenAi, "x")]);
-    let provider = Provider::new("test", settings(Kind::OpenAi, &endpoint)).unwrap();
+    let endpoint = Endpoint::start(vec![good(Protocol::OpenAi, "x")]);
+    let provider = Provider::new("test", settings(Protocol::OpenAi, &endpoint)).unwrap();
     let count = AtomicU32::new(0);
     let next = move |_: &str| Some(format!("key-{}", count.fetch_add(1, Ordering::SeqCst)));
-    let outside = Outside { environment: Arc::new(next), ..Outside::default() };
-    let model = Model::with(provider, outside).unwrap();
+    let runtime = ModelRuntime { environment: Arc::new(next), ..ModelRuntime::default() };
+    let model = Model::with(provider, runtime).unwrap();
     for turn in 0..2 {
         model.complete(&Chat::ask("how?")).unwrap();
         let sent = endpoint.asked()[turn].header("authorization").map(str::to_owned);
@@ -200,14 +204,16 @@ fn a_key_is_looked_up_for_each_call() {
 
 #[test]
 fn a_key_that_nobody_named_goes_only_to_its_own_address() {
-    let own = |kind| Provider::new("p", Settings::new(kind, "m")).unwrap();
-    assert_eq!(own(Kind::OpenAi).key_env(), Some("OPENAI_API_KEY"));
-    assert_eq!(own(Kind::Anthropic).key_env(), Some("ANTHROPIC_API_KEY"));
-    assert_eq!(own(Kind::Ollama).key_env(), None);
+    let own = |kind| Provider::new("p", ProviderSettings::new(kind, "m")).unwrap();
+    assert_eq!(own(Protocol::OpenAi).key_env(), Some("OPENAI_API_KEY"));
+    assert_eq!(own(Protocol::Anthropic).key_env(), Some("ANTHROPIC_API_KEY"));
+    assert_eq!(own(Protocol::Ollama).key_env(), None);
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![good(kind, "x")]);
-        let settings = Settings { base_url: Some(endpoint.url()), ..Settings::new(kind, "m") };
-        let every = Outside { environment: Arc::new(|_| Some(KEY.into())), ..Outside::default() };
+        let settings =
+            ProviderSettings { base_url: Some(endpoint.url()), ..ProviderSettings::new(kind, "m") };
+        let every =
+            ModelRuntime { environment: Arc::new(|_| Some(KEY.into())), ..ModelRuntime::default() };
         let model = Model::with(Provider::new("p", settings).unwrap(), every).unwrap();
         model.complete(&Chat::ask("how?")).unwrap();
         keyless("the headers", &format!("{:?}", endpoint.asked()[0].headers));

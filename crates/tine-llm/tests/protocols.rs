@@ -1,24 +1,24 @@
 //! Answers as each protocol gives them.
 
 use serde_json::{Value, json};
-use tine_llm::Kind;
+use tine_llm::Protocol;
 
 use crate::endpoint::Reply;
 
-pub const KINDS: [Kind; 3] = [Kind::OpenAi, Kind::Anthropic, Kind::Ollama];
+pub const KINDS: [Protocol; 3] = [Protocol::OpenAi, Protocol::Anthropic, Protocol::Ollama];
 
 /// The type of a stream.
-pub fn stream_type(kind: Kind) -> &'static str {
+pub fn stream_type(kind: Protocol) -> &'static str {
     match kind {
-        Kind::Ollama => "application/x-ndjson",
+        Protocol::Ollama => "application/x-ndjson",
         _ => "text/event-stream; charset=utf-8",
     }
 }
 
 /// A whole answer; 12 tokens read and 5 written.
-pub fn body(kind: Kind, text: &str) -> Value {
+pub fn body(kind: Protocol, text: &str) -> Value {
     match kind {
-        Kind::OpenAi => json!({
+        Protocol::OpenAi => json!({
             "id": "c1", "object": "chat.completion", "created": 1, "model": "answered-1",
             "choices": [{
                 "index": 0, "finish_reason": "stop",
@@ -26,13 +26,13 @@ pub fn body(kind: Kind, text: &str) -> Value {
             }],
             "usage": { "prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17 },
         }),
-        Kind::Anthropic => json!({
+        Protocol::Anthropic => json!({
             "id": "m1", "type": "message", "role": "assistant", "model": "answered-1",
             "content": [{ "type": "text", "text": text }],
             "stop_reason": "end_turn", "stop_sequence": null,
             "usage": { "input_tokens": 12, "output_tokens": 5 },
         }),
-        Kind::Ollama => json!({
+        Protocol::Ollama => json!({
             "model": "answered-1", "created_at": "2026-01-01T00:00:00Z",
             "message": { "role": "assistant", "content": text },
             "done": true, "done_reason": "stop", "prompt_eval_count": 12, "eval_count": 5,
@@ -41,9 +41,9 @@ pub fn body(kind: Kind, text: &str) -> Value {
 }
 
 /// The same as JSON of a schema: with Anthropic, a tool's arguments.
-pub fn structured(kind: Kind, answer: &Value) -> Value {
+pub fn structured(kind: Protocol, answer: &Value) -> Value {
     let mut body = body(kind, &answer.to_string());
-    if kind == Kind::Anthropic {
+    if kind == Protocol::Anthropic {
         body["content"] =
             json!([{ "type": "tool_use", "id": "t1", "name": "findings", "input": answer }]);
         body["stop_reason"] = json!("tool_use");
@@ -52,36 +52,38 @@ pub fn structured(kind: Kind, answer: &Value) -> Value {
 }
 
 /// The same answer cut off at its longest.
-pub fn too_long(kind: Kind, text: &str) -> Value {
+pub fn too_long(kind: Protocol, text: &str) -> Value {
     let mut body = body(kind, text);
     match kind {
-        Kind::OpenAi => body["choices"][0]["finish_reason"] = json!("length"),
-        Kind::Anthropic => body["stop_reason"] = json!("max_tokens"),
-        Kind::Ollama => body["done_reason"] = json!("length"),
+        Protocol::OpenAi => body["choices"][0]["finish_reason"] = json!("length"),
+        Protocol::Anthropic => body["stop_reason"] = json!("max_tokens"),
+        Protocol::Ollama => body["done_reason"] = json!("length"),
     }
     body
 }
 
-pub fn good(kind: Kind, text: &str) -> Reply {
+pub fn good(kind: Protocol, text: &str) -> Reply {
     Reply::json(200, &body(kind, text))
 }
 
 /// A fault in the protocol's words.
-pub fn error(kind: Kind, status: u16, name: &str, message: &str) -> Reply {
+pub fn error(kind: Protocol, status: u16, name: &str, message: &str) -> Reply {
     let body = match kind {
-        Kind::OpenAi => json!({ "error": { "message": message, "type": name, "code": null } }),
-        Kind::Anthropic => {
+        Protocol::OpenAi => json!({ "error": { "message": message, "type": name, "code": null } }),
+        Protocol::Anthropic => {
             json!({ "type": "error", "error": { "type": name, "message": message }, "request_id": "r1" })
         }
-        Kind::Ollama => json!({ "error": message }),
+        Protocol::Ollama => json!({ "error": message }),
     };
     Reply::json(status, &body)
 }
 
-fn event(kind: Kind, json: &Value) -> Vec<u8> {
+fn event(kind: Protocol, json: &Value) -> Vec<u8> {
     match (kind, json.get("type").and_then(Value::as_str)) {
-        (Kind::Ollama, _) => format!("{json}\n").into_bytes(),
-        (Kind::Anthropic, Some(name)) => format!("event: {name}\ndata: {json}\n\n").into_bytes(),
+        (Protocol::Ollama, _) => format!("{json}\n").into_bytes(),
+        (Protocol::Anthropic, Some(name)) => {
+            format!("event: {name}\ndata: {json}\n\n").into_bytes()
+        }
         _ => format!("data: {json}\n\n").into_bytes(),
     }
 }
@@ -100,15 +102,15 @@ impl Streamed {
     }
 }
 
-pub fn streamed(kind: Kind, thought: &str, pieces: &[&str]) -> Streamed {
+pub fn streamed(kind: Protocol, thought: &str, pieces: &[&str]) -> Streamed {
     let (begin, texts, end) = match kind {
-        Kind::OpenAi => openai(thought, pieces),
-        Kind::Anthropic => anthropic(thought, pieces),
-        Kind::Ollama => ollama(thought, pieces),
+        Protocol::OpenAi => openai(thought, pieces),
+        Protocol::Anthropic => anthropic(thought, pieces),
+        Protocol::Ollama => ollama(thought, pieces),
     };
     let events = |events: Vec<Value>| events.iter().map(|it| event(kind, it)).collect();
     let mut streamed = Streamed { begin: events(begin), pieces: events(texts), end: events(end) };
-    if kind == Kind::OpenAi {
+    if kind == Protocol::OpenAi {
         streamed.end.push(b"data: [DONE]\n\n".to_vec());
     }
     streamed
@@ -168,6 +170,6 @@ fn ollama(thought: &str, pieces: &[&str]) -> Events {
     (
         vec![line(json!({ "role": "assistant", "content": "", "thinking": thought }))],
         pieces.iter().map(|it| line(json!({ "role": "assistant", "content": it }))).collect(),
-        vec![body(Kind::Ollama, "")],
+        vec![body(Protocol::Ollama, "")],
     )
 }

@@ -3,16 +3,16 @@
 use serde_json::json;
 use tine_analysis::{Account, Finding, Interpreter, Material, Subject};
 use tine_core::{Json, Role};
-use tine_llm::{Kind, ModelInterpreter};
+use tine_llm::{ModelInterpreter, Protocol};
 
 use crate::endpoint::{Endpoint, Reply, model};
 use crate::protocols::{KINDS, body, structured};
 
 /// What is found in a text when the model answers so, and the notes.
 fn read(text: &str, answer: &str) -> (Vec<Finding>, Vec<String>) {
-    let endpoint = Endpoint::start(vec![Reply::json(200, &body(Kind::Ollama, answer))]);
-    let interpreter = ModelInterpreter::new(model(Kind::Ollama, &endpoint));
-    let material = Material { text, subject: Subject::Turn(Role::User), said_at: None };
+    let endpoint = Endpoint::start(vec![Reply::json(200, &body(Protocol::Ollama, answer))]);
+    let interpreter = ModelInterpreter::new(model(Protocol::Ollama, &endpoint));
+    let material = Material { text, subject: Subject::Turn(Role::User), authored_at: None };
     let mut account = Account::default();
     let found = interpreter.interpret(&material, &mut account).unwrap();
     (found, account.notes)
@@ -137,9 +137,9 @@ fn findings_and_notes_are_bounded() {
 #[test]
 fn no_stored_bytes_make_a_replay_panic() {
     let endpoint = Endpoint::start(vec![Reply::json(200, &json!({}))]);
-    let interpreter = ModelInterpreter::new(model(Kind::OpenAi, &endpoint));
+    let interpreter = ModelInterpreter::new(model(Protocol::OpenAi, &endpoint));
     let text = "Zoë met  Bob. Bob paid 12 €.";
-    let material = Material { text, subject: Subject::Document, said_at: None };
+    let material = Material { text, subject: Subject::Document, authored_at: None };
     let answer = json!({ "findings": [person("Zoë met Bob"), person("Bob"), person("Bob"),
         { "entity_type": "amount", "fields": [{ "name": "value", "value": 12 }], "span": [24, 30] }] });
     let mut state = 1_u64;

@@ -3,16 +3,18 @@
 use std::ops::ControlFlow;
 
 use serde_json::json;
-use tine_llm::{Chat, Completion, Cut, Delta, Finish, Kind, ModelError, Settings, Trail};
+use tine_llm::{
+    CallTrace, Chat, Completion, Delta, Finish, ModelError, Protocol, ProviderSettings, Truncation,
+};
 
 use crate::endpoint::{Endpoint, Pauses, Reply, model, model_with, settings};
 use crate::protocols::{KINDS, error, good, stream_type, streamed};
 
 /// What was given out: texts and, in brackets, thoughts.
 #[derive(Default)]
-struct Heard(Vec<String>);
+struct StreamEnd(Vec<String>);
 
-impl Heard {
+impl StreamEnd {
     fn take(&mut self, delta: Delta<'_>) -> ControlFlow<()> {
         match delta {
             Delta::Text(text) => self.0.push(text.to_owned()),
@@ -23,28 +25,31 @@ impl Heard {
     }
 }
 
-fn listen(kind: Kind, reply: Reply) -> (Result<Completion, ModelError>, Vec<String>, Trail) {
+fn listen(
+    kind: Protocol,
+    reply: Reply,
+) -> (Result<Completion, ModelError>, Vec<String>, CallTrace) {
     let endpoint = Endpoint::start(vec![reply]);
-    let settings = Settings { retries: Some(0), ..settings(kind, &endpoint) };
-    let (mut heard, mut trail) = (Heard::default(), Trail::default());
+    let settings = ProviderSettings { retries: Some(0), ..settings(kind, &endpoint) };
+    let (mut heard, mut trace) = (StreamEnd::default(), CallTrace::default());
     let model = model_with(settings, &Pauses::default());
     let outcome =
-        model.stream_traced(&Chat::ask("how?"), &mut trail, &mut |delta| heard.take(delta));
-    (outcome, heard.0, trail)
+        model.stream_traced(&Chat::ask("how?"), &mut trace, &mut |delta| heard.take(delta));
+    (outcome, heard.0, trace)
 }
 
 #[test]
 fn a_stream_is_given_out_piece_by_piece_and_as_a_whole() {
     for kind in KINDS {
         let stream = streamed(kind, "hm", &["Hel", "lo ", "東京"]).all();
-        let (outcome, heard, trail) =
+        let (outcome, heard, trace) =
             listen(kind, Reply::pieces(stream_type(kind), stream.clone()));
         let answer = outcome.unwrap();
         assert_eq!(heard, ["(hm)", "Hel", "lo ", "東京"], "{kind:?}");
         assert_eq!((answer.text.as_str(), &answer.finish), ("Hello 東京", &Finish::Stop));
         assert_eq!(answer.model_answered.as_deref(), Some("answered-1"));
         assert_eq!((answer.usage.input, answer.usage.output, answer.usage.total), (12, 5, 17));
-        assert_eq!(trail.response, stream.concat(), "the bytes are kept as they came");
+        assert_eq!(trace.response, stream.concat(), "the bytes are kept as they came");
     }
 }
 
@@ -57,7 +62,7 @@ fn a_stream_is_asked_for_in_the_way_of_each_protocol() {
         model(kind, &endpoint).stream(&Chat::ask("how?"), &mut each).unwrap();
         let sent = endpoint.asked()[0].json();
         assert_eq!(sent["stream"], json!(true));
-        let usage = (kind == Kind::OpenAi).then(|| json!({ "include_usage": true }));
+        let usage = (kind == Protocol::OpenAi).then(|| json!({ "include_usage": true }));
         assert_eq!(sent.get("stream_options"), usage.as_ref());
     }
 }
@@ -80,14 +85,17 @@ fn a_stream_that_ends_too_early_is_reported_and_kept() {
         let mut torn = half.clone();
         torn.push(b"data: {\"cho".to_vec());
         for pieces in [half, torn] {
-            let (outcome, heard, trail) =
+            let (outcome, heard, trace) =
                 listen(kind, Reply::pieces(stream_type(kind), pieces.clone()));
             let error = outcome.unwrap_err();
-            assert!(matches!(error, ModelError::Truncated { cut: Cut::Connection, .. }), "{error}");
+            assert!(
+                matches!(error, ModelError::Truncated { cut: Truncation::Connection, .. }),
+                "{error}"
+            );
             assert_eq!(heard, ["Hel", "lo"]);
-            assert_eq!(trail.response, pieces.concat());
+            assert_eq!(trace.response, pieces.concat());
             // Anthropic tells at the beginning what it read.
-            assert_eq!(trail.usage.input > 0, kind == Kind::Anthropic);
+            assert_eq!(trace.usage.input > 0, kind == Protocol::Anthropic);
         }
     }
 }
@@ -98,7 +106,7 @@ fn a_stream_that_was_heard_is_not_begun_again() {
         let stream = streamed(kind, "", &["Hel"]);
         let half = Reply::pieces(stream_type(kind), [stream.begin, stream.pieces].concat());
         let endpoint = Endpoint::start(vec![half]);
-        let mut heard = Heard::default();
+        let mut heard = StreamEnd::default();
         let outcome =
             model(kind, &endpoint).stream(&Chat::ask("how?"), &mut |delta| heard.take(delta));
         assert!(outcome.is_err_and(|error| error.transient()));
@@ -115,7 +123,7 @@ fn a_stream_of_which_nothing_was_heard_is_begun_again() {
         let endpoint = Endpoint::start(vec![busy, empty, stream]);
         let pauses = Pauses::default();
         let model = model_with(settings(kind, &endpoint), &pauses);
-        let mut heard = Heard::default();
+        let mut heard = StreamEnd::default();
         let answer = model.stream(&Chat::ask("how?"), &mut |delta| heard.take(delta)).unwrap();
         assert_eq!((answer.text.as_str(), answer.tries), ("x", 3));
         assert_eq!(heard.0, ["x"]);
@@ -161,10 +169,10 @@ fn a_listener_can_break_while_nothing_comes() {
 
 #[test]
 fn a_listener_can_break_between_tries() {
-    let busy = error(Kind::OpenAi, 429, "rate_limit_error", "slow").header("retry-after", "20");
+    let busy = error(Protocol::OpenAi, 429, "rate_limit_error", "slow").header("retry-after", "20");
     let endpoint = Endpoint::start(vec![busy]);
     let pauses = Pauses::default();
-    let model = model_with(settings(Kind::OpenAi, &endpoint), &pauses);
+    let model = model_with(settings(Protocol::OpenAi, &endpoint), &pauses);
     let mut each = |delta: Delta<'_>| match delta {
         Delta::Silence if !pauses.millis().is_empty() => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
@@ -179,14 +187,14 @@ fn an_error_in_the_middle_of_a_stream_is_an_error() {
     for kind in KINDS {
         let stream = streamed(kind, "", &["Hel"]);
         let fault = match kind {
-            Kind::OpenAi => {
+            Protocol::OpenAi => {
                 "data: {\"error\":{\"message\":\"oh no\",\"type\":\"server_error\"}}\n\n"
             }
-            Kind::Anthropic => {
+            Protocol::Anthropic => {
                 "event: error\ndata: {\"type\":\"error\",\"error\":\
                  {\"type\":\"overloaded_error\",\"message\":\"oh no\"}}\n\n"
             }
-            Kind::Ollama => "{\"error\":\"oh no\"}\n",
+            Protocol::Ollama => "{\"error\":\"oh no\"}\n",
         };
         let pieces = [stream.begin, stream.pieces, vec![fault.into()]].concat();
         let (outcome, heard, _) = listen(kind, Reply::pieces(stream_type(kind), pieces));
@@ -199,7 +207,7 @@ fn an_error_in_the_middle_of_a_stream_is_an_error() {
 #[test]
 fn events_that_are_no_json_are_named() {
     for kind in KINDS {
-        let line = if kind == Kind::Ollama { "oh no\n" } else { "data: oh no\n\n" };
+        let line = if kind == Protocol::Ollama { "oh no\n" } else { "data: oh no\n\n" };
         let (outcome, _, _) = listen(kind, Reply::pieces(stream_type(kind), vec![line.into()]));
         let error = outcome.unwrap_err();
         assert!(matches!(error, ModelError::Malformed { .. }), "{error}");
@@ -232,8 +240,9 @@ fn a_huge_stream_is_not_taken() {
         let long = "x".repeat(20_000);
         let stream = streamed(kind, "", &[&long, &long, &long]).all();
         let endpoint = Endpoint::start(vec![Reply::pieces(stream_type(kind), stream)]);
-        let settings = Settings { max_answer_bytes: Some(30_000), ..settings(kind, &endpoint) };
-        let mut heard = Heard::default();
+        let settings =
+            ProviderSettings { max_answer_bytes: Some(30_000), ..settings(kind, &endpoint) };
+        let mut heard = StreamEnd::default();
         let model = model_with(settings, &Pauses::default());
         let outcome = model.stream(&Chat::ask("how?"), &mut |delta| heard.take(delta));
         assert!(matches!(outcome, Err(ModelError::TooLarge { .. })), "{outcome:?}");
@@ -247,8 +256,8 @@ fn a_stream_that_falls_silent_is_given_up() {
         let stream = streamed(kind, "", &["Hel"]);
         let begun = Reply::pieces(stream_type(kind), [stream.begin, stream.pieces].concat());
         let endpoint = Endpoint::start(vec![begun.then_gate()]);
-        let settings = Settings { timeout_ms: Some(800), ..settings(kind, &endpoint) };
-        let mut heard = Heard::default();
+        let settings = ProviderSettings { timeout_ms: Some(800), ..settings(kind, &endpoint) };
+        let mut heard = StreamEnd::default();
         let model = model_with(settings, &Pauses::default());
         let outcome = model.stream(&Chat::ask("how?"), &mut |delta| heard.take(delta));
         assert!(matches!(outcome, Err(ModelError::Timeout { .. })), "{outcome:?}");
@@ -260,7 +269,7 @@ fn a_stream_that_falls_silent_is_given_up() {
 fn a_stream_that_never_ends_is_given_up() {
     for kind in KINDS {
         let endpoint = Endpoint::start(vec![Reply::drip(stream_type(kind), b"\n")]);
-        let settings = Settings {
+        let settings = ProviderSettings {
             timeout_ms: Some(800),
             answer_timeout_ms: Some(800),
             retries: Some(0),
@@ -281,7 +290,7 @@ fn a_refusal_in_a_stream_is_told_apart_from_an_answer() {
     let anthropic = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\"}}\n\n\
                      data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"refusal\"}}\n\n\
                      data: {\"type\":\"message_stop\"}\n\n";
-    for (kind, stream) in [(Kind::OpenAi, openai), (Kind::Anthropic, anthropic)] {
+    for (kind, stream) in [(Protocol::OpenAi, openai), (Protocol::Anthropic, anthropic)] {
         let (outcome, _, _) = listen(kind, Reply::pieces(stream_type(kind), vec![stream.into()]));
         let answer = outcome.unwrap();
         assert!(matches!(answer.whole(), Err(ModelError::Refused { .. })), "{answer:?}");
@@ -297,18 +306,18 @@ fn json_of_a_schema_is_streamed_too() {
         {\"type\":\"input_json_delta\",\"partial_json\":\"1}\"}}\n\n\
         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"}}\n\n\
         data: {\"type\":\"message_stop\"}\n\n";
-    let reply = Reply::pieces(stream_type(Kind::Anthropic), vec![stream.into()]);
-    let (outcome, heard, _) = listen(Kind::Anthropic, reply);
+    let reply = Reply::pieces(stream_type(Protocol::Anthropic), vec![stream.into()]);
+    let (outcome, heard, _) = listen(Protocol::Anthropic, reply);
     assert_eq!((outcome.unwrap().whole().unwrap(), heard.len()), ("{\"a\":1}", 2));
 }
 
 #[test]
 fn an_endpoint_that_cannot_tell_usage_in_streams_is_not_asked_to() {
-    let refused = error(Kind::OpenAi, 400, "invalid", "unknown field stream_options");
-    let stream = streamed(Kind::OpenAi, "", &["x"]).all();
-    let reply = Reply::pieces(stream_type(Kind::OpenAi), stream);
+    let refused = error(Protocol::OpenAi, 400, "invalid", "unknown field stream_options");
+    let stream = streamed(Protocol::OpenAi, "", &["x"]).all();
+    let reply = Reply::pieces(stream_type(Protocol::OpenAi), stream);
     let endpoint = Endpoint::start(vec![refused, reply]);
     let mut each = |_: Delta<'_>| ControlFlow::Continue(());
-    let answer = model(Kind::OpenAi, &endpoint).stream(&Chat::ask("how?"), &mut each).unwrap();
+    let answer = model(Protocol::OpenAi, &endpoint).stream(&Chat::ask("how?"), &mut each).unwrap();
     assert_eq!((answer.tries, endpoint.asked()[1].json().get("stream_options")), (2, None));
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
-use tine_llm::{Chat, Delta, Finish, Kind, Said, Speaker, Tool, ToolCall};
+use tine_llm::{Chat, ChatMessage, Delta, Finish, Protocol, Speaker, Tool, ToolCall};
 
 use crate::endpoint::{Endpoint, Reply, model};
 use crate::protocols::{KINDS, body, error, good, stream_type};
@@ -19,11 +19,11 @@ fn call(id: &str, query: &str) -> ToolCall {
 }
 
 /// An answer that says a little and calls twice.
-fn calling(kind: Kind) -> Value {
+fn calling(kind: Protocol) -> Value {
     let mut body = body(kind, "Let me see.");
     let arguments = |query: &str| json!({ "query": query });
     match kind {
-        Kind::OpenAi => {
+        Protocol::OpenAi => {
             let call = |id: &str, query: &str| {
                 let arguments = arguments(query).to_string();
                 let function = json!({ "name": "search", "arguments": arguments });
@@ -32,13 +32,13 @@ fn calling(kind: Kind) -> Value {
             body["choices"][0]["message"]["tool_calls"] = json!([call("1", "a"), call("2", "b")]);
             body["choices"][0]["finish_reason"] = json!("tool_calls");
         }
-        Kind::Anthropic => {
+        Protocol::Anthropic => {
             let call = |id: &str, query: &str| json!({ "type": "tool_use", "id": id, "name": "search", "input": arguments(query) });
             let text = json!({ "type": "text", "text": "Let me see." });
             body["content"] = json!([text, call("1", "a"), call("2", "b")]);
             body["stop_reason"] = json!("tool_use");
         }
-        Kind::Ollama => {
+        Protocol::Ollama => {
             let call = |query: &str| json!({ "function": { "name": "search", "arguments": arguments(query) } });
             body["message"]["tool_calls"] = json!([call("a"), call("b")]);
         }
@@ -47,9 +47,9 @@ fn calling(kind: Kind) -> Value {
 }
 
 /// The same in pieces that cut through the arguments.
-fn streamed(kind: Kind) -> Vec<Vec<u8>> {
+fn streamed(kind: Protocol) -> Vec<Vec<u8>> {
     let events = match kind {
-        Kind::OpenAi => {
+        Protocol::OpenAi => {
             let chunk = |delta: Value, reason: Value| {
                 json!({ "model": "answered-1",
                     "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] })
@@ -67,7 +67,7 @@ fn streamed(kind: Kind) -> Vec<Vec<u8>> {
                 chunk(json!({}), json!("tool_calls")),
             ]
         }
-        Kind::Anthropic => {
+        Protocol::Anthropic => {
             let begin = |index: u64, id: &str| {
                 let block = json!({ "type": "tool_use", "id": id, "name": "search", "input": {} });
                 json!({ "type": "content_block_start", "index": index, "content_block": block })
@@ -88,22 +88,22 @@ fn streamed(kind: Kind) -> Vec<Vec<u8>> {
                 json!({ "type": "message_stop" }),
             ]
         }
-        Kind::Ollama => {
+        Protocol::Ollama => {
             let mut said = calling(kind);
             said["done"] = json!(false);
             vec![said, body(kind, "")]
         }
     };
     let event = |json: Value| match kind {
-        Kind::Ollama => format!("{json}\n").into_bytes(),
+        Protocol::Ollama => format!("{json}\n").into_bytes(),
         _ => format!("data: {json}\n\n").into_bytes(),
     };
     events.into_iter().map(event).collect()
 }
 
 /// The calls that every protocol tells; Ollama gives no ids.
-fn wanted(kind: Kind) -> Vec<ToolCall> {
-    let id = |id: &'static str| if kind == Kind::Ollama { "" } else { id };
+fn wanted(kind: Protocol) -> Vec<ToolCall> {
+    let id = |id: &'static str| if kind == Protocol::Ollama { "" } else { id };
     vec![call(id("1"), "a"), call(id("2"), "b")]
 }
 
@@ -138,17 +138,17 @@ fn tools_are_offered_and_results_told_back_in_the_way_of_each_protocol() {
         let endpoint = Endpoint::start(vec![good(kind, "There.")]);
         let (one, two) = (call("1", "a"), call("2", "b"));
         let messages = vec![
-            Said::by(Speaker::User, "which?"),
-            Said::calling("Let me see.", vec![one.clone(), two.clone()]),
-            Said::answering(one, "found a"),
-            Said::answering(two, "found b"),
+            ChatMessage::text(Speaker::User, "which?"),
+            ChatMessage::with_calls("Let me see.", vec![one.clone(), two.clone()]),
+            ChatMessage::tool_result(one, "found a"),
+            ChatMessage::tool_result(two, "found b"),
         ];
         let chat = Chat { messages, ..Chat::default() }.with_tools(tools());
         assert_eq!(model(kind, &endpoint).complete(&chat).unwrap().text, "There.");
         let sent = endpoint.asked()[0].json();
         let at = |place: &str| sent.pointer(place).cloned().unwrap_or_default();
         match kind {
-            Kind::OpenAi => {
+            Protocol::OpenAi => {
                 assert_eq!(at("/tools/0/function/name"), "search");
                 let arguments = at("/messages/1/tool_calls/1/function/arguments");
                 assert_eq!(arguments, "{\"query\":\"b\"}");
@@ -158,13 +158,13 @@ fn tools_are_offered_and_results_told_back_in_the_way_of_each_protocol() {
                     ("tool".into(), "found b".into())
                 );
             }
-            Kind::Anthropic => {
+            Protocol::Anthropic => {
                 assert_eq!(at("/tools/0/input_schema/type"), "object");
                 assert_eq!(at("/messages/1/content/2/input"), json!({ "query": "b" }));
                 assert_eq!(at("/messages/2/content/1/tool_use_id"), "2");
                 assert_eq!(sent["messages"].as_array().map(Vec::len), Some(3), "results are one");
             }
-            Kind::Ollama => {
+            Protocol::Ollama => {
                 assert_eq!(at("/tools/0/function/name"), "search");
                 assert_eq!(at("/messages/1/tool_calls/0/function/arguments/query"), "a");
                 assert_eq!(at("/messages/3/tool_name"), "search");
@@ -177,11 +177,11 @@ fn tools_are_offered_and_results_told_back_in_the_way_of_each_protocol() {
 fn arguments_that_are_no_json_are_a_text_and_none_are_an_empty_object() {
     let arguments = |written: &str| {
         let function = json!({ "name": "search", "arguments": written });
-        let mut body = body(Kind::OpenAi, "");
+        let mut body = body(Protocol::OpenAi, "");
         body["choices"][0]["message"]["tool_calls"] = json!([{ "id": "1", "function": function }]);
         let endpoint = Endpoint::start(vec![Reply::json(200, &body)]);
         let chat = Chat::ask("which?").with_tools(tools());
-        model(Kind::OpenAi, &endpoint).complete(&chat).unwrap().calls[0].arguments.clone()
+        model(Protocol::OpenAi, &endpoint).complete(&chat).unwrap().calls[0].arguments.clone()
     };
     assert_eq!(arguments("{\"query\""), json!("{\"query\""));
     assert_eq!(arguments(""), json!({}));

@@ -1,19 +1,22 @@
 //! When a call is tried again, and how long it waits before that.
 
-use tine_llm::{Chat, Completion, Kind, ModelError, Settings, Trail};
+use tine_llm::{CallTrace, Chat, Completion, ModelError, Protocol, ProviderSettings};
 
 use crate::endpoint::{Endpoint, Pauses, Reply, model_with, settings};
 use crate::protocols::{KINDS, error, good};
 
 /// The outcome, how often the endpoint was asked, and the pauses.
 fn run(
-    kind: Kind,
+    kind: Protocol,
     replies: Vec<Reply>,
     retries: u32,
 ) -> (Result<Completion, ModelError>, usize, Vec<u128>) {
     let endpoint = Endpoint::start(replies);
-    let settings =
-        Settings { retries: Some(retries), timeout_ms: Some(20_000), ..settings(kind, &endpoint) };
+    let settings = ProviderSettings {
+        retries: Some(retries),
+        timeout_ms: Some(20_000),
+        ..settings(kind, &endpoint)
+    };
     let pauses = Pauses::default();
     let outcome = model_with(settings, &pauses).complete(&Chat::ask("how?"));
     (outcome, endpoint.times(), pauses.millis())
@@ -44,8 +47,8 @@ fn retry_after_is_heeded_within_a_bound() {
 
 #[test]
 fn a_limit_that_stays_is_reported_with_its_time() {
-    let busy = error(Kind::OpenAi, 429, "rate_limit_error", "slow").header("retry-after", "61");
-    let (outcome, times, _) = run(Kind::OpenAi, vec![busy], 1);
+    let busy = error(Protocol::OpenAi, 429, "rate_limit_error", "slow").header("retry-after", "61");
+    let (outcome, times, _) = run(Protocol::OpenAi, vec![busy], 1);
     let error = outcome.unwrap_err();
     let ModelError::RateLimited { retry_after, .. } = &error else { panic!("{error}") };
     assert_eq!((retry_after.map(|it| it.as_secs()), times), (Some(61), 2));
@@ -54,8 +57,11 @@ fn a_limit_that_stays_is_reported_with_its_time() {
 
 #[test]
 fn pauses_double_and_end() {
-    let (outcome, times, pauses) =
-        run(Kind::Anthropic, vec![error(Kind::Anthropic, 529, "overloaded_error", "busy")], 4);
+    let (outcome, times, pauses) = run(
+        Protocol::Anthropic,
+        vec![error(Protocol::Anthropic, 529, "overloaded_error", "busy")],
+        4,
+    );
     assert!(matches!(outcome, Err(ModelError::Http { status: 529, .. })));
     assert_eq!((times, pauses), (5, vec![500, 1_000, 2_000, 4_000]));
 }
@@ -63,14 +69,15 @@ fn pauses_double_and_end() {
 #[test]
 fn a_connection_that_broke_is_tried_again() {
     let cut = Reply::new(200, "application/json", "{").cut_short();
-    let (outcome, times, _) = run(Kind::OpenAi, vec![cut, good(Kind::OpenAi, "x")], 1);
+    let (outcome, times, _) = run(Protocol::OpenAi, vec![cut, good(Protocol::OpenAi, "x")], 1);
     assert_eq!((outcome.unwrap().text.as_str(), times), ("x", 2));
 }
 
 #[test]
 fn a_silence_is_tried_again() {
-    let endpoint = Endpoint::start(vec![Reply::late(), good(Kind::Ollama, "x")]);
-    let settings = Settings { timeout_ms: Some(1_000), ..settings(Kind::Ollama, &endpoint) };
+    let endpoint = Endpoint::start(vec![Reply::late(), good(Protocol::Ollama, "x")]);
+    let settings =
+        ProviderSettings { timeout_ms: Some(1_000), ..settings(Protocol::Ollama, &endpoint) };
     let answer = model_with(settings, &Pauses::default()).complete(&Chat::ask("how?")).unwrap();
     assert_eq!((answer.text.as_str(), answer.tries), ("x", 2));
 }
@@ -87,12 +94,12 @@ fn what_will_not_change_is_never_tried_again() {
 }
 
 #[test]
-fn what_failed_is_in_the_trail() {
-    let endpoint = Endpoint::start(vec![error(Kind::OpenAi, 500, "e", "oops")]);
-    let model = model_with(settings(Kind::OpenAi, &endpoint), &Pauses::default());
-    let mut trail = Trail::default();
-    model.complete_traced(&Chat::ask("how?"), &mut trail).unwrap_err();
-    assert_eq!(trail.tries, 4);
-    assert!(String::from_utf8_lossy(&trail.response).contains("oops"));
-    assert!(String::from_utf8_lossy(&trail.request).contains("how?"));
+fn a_failed_call_is_in_the_trace() {
+    let endpoint = Endpoint::start(vec![error(Protocol::OpenAi, 500, "e", "oops")]);
+    let model = model_with(settings(Protocol::OpenAi, &endpoint), &Pauses::default());
+    let mut trace = CallTrace::default();
+    model.complete_traced(&Chat::ask("how?"), &mut trace).unwrap_err();
+    assert_eq!(trace.tries, 4);
+    assert!(String::from_utf8_lossy(&trace.response).contains("oops"));
+    assert!(String::from_utf8_lossy(&trace.request).contains("how?"));
 }

@@ -63,7 +63,7 @@ impl Retries {
         self.next_pause_after(self.began.elapsed(), retry_after)
     }
 
-    /// The same for a clock that shows this much since the first attempt.
+    /// Returns the next pause, given the time elapsed since the first attempt.
     pub fn next_pause_after(
         &mut self,
         elapsed: Duration,

@@ -46,7 +46,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder that refuses lines, and data of events, of more bytes than this.
+    /// Returns a decoder that refuses lines, and data of events, of more bytes than this.
     pub fn new(limit_bytes: usize) -> Decoder {
         Decoder {
             line: Vec::new(),
@@ -149,7 +149,7 @@ pub struct Events<R> {
 }
 
 impl<R: Read> Events<R> {
-    /// The events of this stream, each line and each event's data within a bound.
+    /// Returns the events of this stream, each line and each event's data within a bound.
     pub fn new(input: R, limit_bytes: usize) -> Events<R> {
         let (decoder, ready) = (Decoder::new(limit_bytes), VecDeque::new());
         Events { input, decoder, ready, piece: vec![0; PIECE_BYTES] }

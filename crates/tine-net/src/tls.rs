@@ -67,7 +67,7 @@ mod tests {
     use super::rejection;
 
     #[test]
-    fn a_rejected_certificate_is_told_apart_from_a_broken_connection() {
+    fn a_rejected_certificate_is_not_a_broken_connection() {
         let refused = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
         let wrapped = io::Error::new(io::ErrorKind::InvalidData, refused.clone());
         assert_eq!(rejection(&wrapped), Some(&refused));

@@ -41,8 +41,8 @@ use std::time::{Duration, Instant};
 
 use tine_net::retry::{Policy, Retries};
 use tine_store::{
-    FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked, Read,
-    Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc, Verdict,
+    DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Ranked,
+    Read, Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc, Verdict,
 };
 
 pub use crate::address::PostgresAddress;
@@ -377,7 +377,7 @@ impl Store for PostgresStore {
             problems = txn.missing_from_feed()?;
             Ok(())
         })?;
-        let problem = |(conversation, seq): (i64, i64)| Problem {
+        let problem = |(conversation, seq): (i64, i64)| DamagedRecord {
             record: format!("operation {seq} of conversation {conversation}"),
             why: "it has no place in the feed".to_owned(),
         };

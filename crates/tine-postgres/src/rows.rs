@@ -7,8 +7,8 @@ use tine_core::{
 };
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
-    HiddenBy, Idempotency, Operation, Origin, RecordKey, Result, Root, Segment, SegmentNo, Split,
-    StoreError, Turn, TurnLoc, Visibility,
+    HiddenBy, Idempotency, Operation, RecordKey, Result, Root, Segment, SegmentNo, Split,
+    StoreError, Turn, TurnLoc, TurnOrigin, Visibility,
 };
 use tokio_postgres::Row;
 
@@ -183,8 +183,8 @@ pub(crate) fn turn(row: &Row, shared: Option<Vec<u8>>) -> Result<Turn> {
             .map_err(|_| damaged(record(), "its metadata cannot be read"))?,
     };
     let origin = match row.get::<_, Option<&[u8]>>(12) {
-        None => Origin::default(),
-        Some(bytes) => Origin::from_bytes(bytes, role, tool_call_id.as_deref())
+        None => TurnOrigin::default(),
+        Some(bytes) => TurnOrigin::from_bytes(bytes, role, tool_call_id.as_deref())
             .ok_or_else(|| damaged(record(), "its origin cannot be read"))?,
     };
     Ok(Turn {

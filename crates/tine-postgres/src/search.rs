@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tine_core::{Digest, words};
+use tine_core::{Digest, tokenizer};
 use tine_store::{
     FeedPosition, Index, IndexDocument, IndexMark, IndexState, Phrase, Ranked, Result,
     SearchFilter, TextQuery, TurnLoc,
@@ -104,7 +104,7 @@ impl Index for IndexUpdate {
     fn put(&mut self, document: &IndexDocument<'_>) -> Result<()> {
         let mut terms = Vec::new();
         for piece in document.pieces {
-            words::visit(piece, &mut |term, _, _| terms.push(stored_term(term)));
+            tokenizer::for_each_term(piece, &mut |term, _, _| terms.push(stored_term(term)));
         }
         terms.sort_unstable();
         terms.dedup();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tine_store::Store;
-use tine_testkit::machine::{Plan, run_cases};
+use tine_testkit::machine::{RunPlan, run_cases};
 
 fn setting(name: &str, default: u64) -> u64 {
     let set = std::env::var(name).ok();
@@ -14,7 +14,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 fn run(cases: u64, other: fn() -> Arc<dyn Store>) {
-    let plan = Plan {
+    let plan = RunPlan {
         cases: setting("TINE_STATE_MACHINE_CASES", cases),
         seed: setting("TINE_STATE_MACHINE_SEED", 1),
         longest: 40,

@@ -41,7 +41,7 @@ pub struct Options {
     /// Requests at once that wait until a run has ended; each holds a thread meanwhile.
     pub waits: usize,
     /// Models that answer, by name; the first where none is named.
-    pub models: Vec<(String, tine_llm::reply::Model)>,
+    pub models: Vec<(String, tine_llm::reply::Responder)>,
     /// Answers of models at once; each holds a thread.
     pub replies: usize,
     /// Whether runs that wait are done here, in the background.

@@ -25,7 +25,7 @@ use tine_api::bodies;
 use tine_core::{Kind, Role, TurnId};
 use tine_engine::{BranchVersion, BranchView, Call, Fork, ForkPoint, TurnRef, TurnView};
 use tine_formats::redact;
-use tine_llm::reply::{Model, Reply, Spoken};
+use tine_llm::reply::{Reply, ReplyContent, Responder};
 use tine_llm::{Delta, Finish};
 use tokio::sync::mpsc::{self, Sender};
 
@@ -102,14 +102,14 @@ pub(crate) async fn regenerate(State(app): State<Arc<App>>, request: Request) ->
 
 /// An answer that is to be given.
 struct Wanted {
-    model: Model,
+    model: Responder,
     question: TurnView,
     branch: Option<BranchView>,
     /// The answer beside which it stands.
     instead_of: Option<TurnId>,
 }
 
-fn model(asked: &Asked, name: Option<&str>) -> Result<Model, Problem> {
+fn model(asked: &Asked, name: Option<&str>) -> Result<Responder, Problem> {
     let models = &asked.app.options.models;
     let Some((_, first)) = models.first() else {
         let why = "no model is configured here: start the server with `--model NAME`, or record \
@@ -317,7 +317,7 @@ fn ask(
     out: &Out,
 ) -> Result<Ending, Problem> {
     let stopping = asked.app.stopping.clone();
-    let mut spoken = Spoken::default();
+    let mut spoken = ReplyContent::default();
     let ended = reply.ask(wanted.question.id, &mut spoken, &mut |piece, _| {
         if place.is_stopped() || *stopping.borrow() || out.is_closed() {
             return ControlFlow::Break(());

@@ -75,11 +75,11 @@ fn what_another_process_queues_is_done_too() {
 struct Broken;
 
 impl tine_analysis::Interpreter for Broken {
-    fn about(&self) -> tine_analysis::About {
-        tine_analysis::About {
+    fn about(&self) -> tine_analysis::InterpreterInfo {
+        tine_analysis::InterpreterInfo {
             name: "broken".to_owned(),
             version: "1".to_owned(),
-            kind: tine_analysis::Kind::Rules,
+            kind: tine_analysis::InterpreterKind::Rules,
             provider: None,
             model: None,
             parameters: tine_core::Json::Null,
@@ -91,7 +91,7 @@ impl tine_analysis::Interpreter for Broken {
         &self,
         _: &tine_analysis::Material<'_>,
         _: &mut tine_analysis::Account,
-    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::InterpreterFailure> {
         panic!("a defect, on purpose")
     }
 
@@ -99,7 +99,7 @@ impl tine_analysis::Interpreter for Broken {
         &self,
         _: &tine_analysis::Material<'_>,
         _: Option<&[u8]>,
-    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::InterpreterFailure> {
         panic!("a defect, on purpose")
     }
 }

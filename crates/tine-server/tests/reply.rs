@@ -4,15 +4,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use tine_llm::reply::Model;
-use tine_llm::{Kind, Provider, Settings};
+use tine_llm::reply::Responder;
+use tine_llm::{Protocol, Provider, ProviderSettings};
 use tine_server::Options;
 
 use crate::harness::{Answer, Served, eventually};
 
 const MAIN: &str = "/api/v1/conversations/trip/branches/main";
 
-fn serving(models: &[(&str, Model)]) -> Served {
+fn serving(models: &[(&str, Responder)]) -> Served {
     let models = models.iter().map(|(name, model)| ((*name).to_owned(), model.clone()));
     let served = Served::with(Options { models: models.collect(), ..Options::default() });
     served.trip();
@@ -20,19 +20,19 @@ fn serving(models: &[(&str, Model)]) -> Served {
 }
 
 fn echoing() -> Served {
-    serving(&[("echo", Model::Echo)])
+    serving(&[("echo", Responder::Echo)])
 }
 
 /// A model at an address where nobody answers.
-fn nobody() -> Model {
-    let settings = Settings {
+fn nobody() -> Responder {
+    let settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:9".to_owned()),
         retries: Some(0),
         key_env: Some(String::new()),
-        ..Settings::new(Kind::OpenAi, "none")
+        ..ProviderSettings::new(Protocol::OpenAi, "none")
     };
     let provider = Provider::new("nobody", settings).expect("a provider");
-    Model::Provider(tine_llm::Model::new(provider).expect("a model"))
+    Responder::Provider(tine_llm::Model::new(provider).expect("a model"))
 }
 
 /// The events of a stream that has ended.
@@ -229,7 +229,7 @@ fn an_answer_goes_to_a_branch_of_its_own_when_others_wrote_meanwhile() {
 
 #[test]
 fn what_a_model_cannot_answer_is_told_and_the_question_is_kept() {
-    let served = serving(&[("nobody", nobody()), ("echo", Model::Echo)]);
+    let served = serving(&[("nobody", nobody()), ("echo", Responder::Echo)]);
     let events =
         events(&served.post(&format!("{MAIN}/reply"), json!({"content": "Hm?"})).expect(200));
     let (kind, data) = events.last().expect("an end");
@@ -252,7 +252,7 @@ fn the_models_that_answer_are_told() {
     let refused = none.post(&format!("{MAIN}/reply"), json!({"content": "x"}));
     assert!(refused.refused(422, "unsupported")["detail"].to_string().contains("--model"));
     assert_eq!(tip(&none)["role"], "assistant", "nothing was recorded");
-    let served = serving(&[("echo", Model::Echo), ("other", nobody())]);
+    let served = serving(&[("echo", Responder::Echo), ("other", nobody())]);
     let models = served.get("/api/v1/models").expect(200).json();
     assert_eq!(
         models["items"][0],
@@ -272,7 +272,7 @@ fn a_question_with_a_key_is_asked_once() {
 
 #[test]
 fn only_so_many_answers_are_given_at_once() {
-    let models = vec![("echo".to_owned(), Model::Echo)];
+    let models = vec![("echo".to_owned(), Responder::Echo)];
     let served = Served::with(Options { models, replies: 1, ..Options::default() });
     served.trip();
     let mut stream = Streaming::begin(&served, &format!("{MAIN}/reply"), &long());

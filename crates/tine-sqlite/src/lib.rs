@@ -38,8 +38,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use tine_store::{
-    FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Problem, Ranked, Read,
-    Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc,
+    DamagedRecord, FeedPosition, Index, IndexState, Job, OpenMode, PackOptions, Packed, Ranked,
+    Read, Result, SearchFilter, Store, StoreCheck, StoreError, TextQuery, TurnLoc,
 };
 
 pub use self::salvage::{Salvaged, salvage};
@@ -274,7 +274,7 @@ impl Store for SqliteStore {
         let problems = lines
             .into_iter()
             .filter(|line| line != "ok")
-            .map(|why| Problem { record: DATABASE_FILE.to_owned(), why })
+            .map(|why| DamagedRecord { record: DATABASE_FILE.to_owned(), why })
             .collect();
         Ok(StoreCheck { problems })
     }

@@ -13,8 +13,8 @@ use super::chunk_codec::{RawTurn, corrupt_turn};
 use super::operation_codec;
 use tine_store::{
     Bookmark, Branch, Content, Conversation, ConversationKey, DerivedFrom, Detail, Hidden,
-    HiddenBy, Idempotency, Operation, Origin, Result, Root, SEGMENT_TURNS, Segment, SegmentNo,
-    Split, StoreError, Turn, TurnLoc, Visibility,
+    HiddenBy, Idempotency, Operation, Result, Root, SEGMENT_TURNS, Segment, SegmentNo, Split,
+    StoreError, Turn, TurnLoc, TurnOrigin, Visibility,
 };
 
 /// Bodies of this size and more are stored once for all turns that hold them.
@@ -243,8 +243,8 @@ pub(super) fn decode_turn(raw: RawTurn, shared: Option<String>) -> Result<Turn> 
             .ok_or_else(|| corrupt("its metadata cannot be read"))?,
     };
     let origin = match raw.origin {
-        None => Origin::default(),
-        Some(bytes) => Origin::from_bytes(&bytes, role, raw.tool_call_id.as_deref())
+        None => TurnOrigin::default(),
+        Some(bytes) => TurnOrigin::from_bytes(&bytes, role, raw.tool_call_id.as_deref())
             .ok_or_else(|| corrupt("its origin cannot be read"))?,
     };
     Ok(Turn {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::records::{
     Bookmark, Branch, Content, Conversation, ConversationKey, Detail, FeedPosition, Hidden,
-    HiddenBy, Idempotency, Operation, Origin, Project, Root, SegmentNo, Split, Turn, TurnLoc,
+    HiddenBy, Idempotency, Operation, Project, Root, SegmentNo, Split, Turn, TurnLoc, TurnOrigin,
     Visibility,
 };
 use crate::search::IndexMark;
@@ -121,7 +121,7 @@ impl RecordFactory {
             status: Status::Complete,
             metadata: Metadata::default(),
             operation: 1,
-            origin: Origin::default(),
+            origin: TurnOrigin::default(),
         }
     }
 }

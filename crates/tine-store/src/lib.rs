@@ -41,7 +41,7 @@ pub use search::{
     Index, IndexDocument, IndexMark, IndexState, Phrase, Ranked, SearchCandidate, SearchFilter,
     TextQuery,
 };
-pub use tine_core::Problem;
+pub use tine_core::DamagedRecord;
 pub use traits::{
     Job, LostRecord, OpenMode, PackOptions, Packed, Read, Store, StoreCheck, Verdict, Write,
     required,

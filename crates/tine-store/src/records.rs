@@ -8,7 +8,7 @@ use tine_core::{
     BranchId, ConversationId, Digest, Json, Metadata, Name, OperationHash, ProjectId, Role,
     RootHash, Status, Timestamp, TurnHash, TurnId,
 };
-pub use tine_core::{Content, DerivedFrom, FeedPosition, Origin, Root, Totals};
+pub use tine_core::{Content, DerivedFrom, FeedPosition, Root, Totals, TurnOrigin};
 
 /// A store's handle for a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,7 +140,7 @@ pub struct Turn {
     /// The operation, in its conversation's log, that made it.
     pub operation: u64,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: TurnOrigin,
 }
 
 /// A turn that is shown as two.

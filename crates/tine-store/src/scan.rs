@@ -4,7 +4,7 @@
 //! turns is searched. The ranking is that of the embedded store's index, BM25 with k1 = 1.2 and
 //! b = 0.75, over the turns of the project.
 
-use tine_core::{said, words};
+use tine_core::{search_text, tokenizer};
 
 use crate::Result;
 use crate::records::{Content, ConversationKey, Turn};
@@ -46,7 +46,7 @@ pub struct CorpusSize {
 
 /// Returns the length of a turn, as the ranking counts it.
 pub fn turn_length(pieces: &[String], tags: usize) -> usize {
-    let terms: usize = pieces.iter().map(|piece| words::terms(piece).len()).sum();
+    let terms: usize = pieces.iter().map(|piece| tokenizer::terms(piece).len()).sum();
     terms + extra_terms(pieces.len(), tags)
 }
 
@@ -145,8 +145,10 @@ struct PhraseCounts {
 /// Counts phrases in a turn; `None` if it was purged.
 fn count(turn: &Turn, wanted: &[&Phrase], query: &TextQuery) -> Option<PhraseCounts> {
     let Content::Kept(body) = &turn.content else { return None };
-    let pieces: Vec<_> =
-        said::pieces(body, &turn.metadata).iter().map(|piece| words::terms(piece)).collect();
+    let pieces: Vec<_> = search_text::pieces(body, &turn.metadata)
+        .iter()
+        .map(|piece| tokenizer::terms(piece))
+        .collect();
     let occurrences = |phrase: &Phrase| pieces.iter().map(|piece| phrase.find(piece).len()).sum();
     let phrases: Vec<usize> = wanted.iter().map(|phrase| occurrences(phrase)).collect();
     let mut rest = phrases.iter();

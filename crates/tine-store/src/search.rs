@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 
-use tine_core::words::{self, Sort, Span};
+use tine_core::tokenizer::{self, TermKind, TermSpan};
 use tine_core::{OperationHash, ProjectId, Role, Timestamp};
 
 use crate::Result;
@@ -32,13 +32,13 @@ pub struct Phrase {
 impl Phrase {
     /// Parses a phrase; `None` if the text has no word. With `prefix`, the last word is a prefix.
     pub fn new(text: &str, prefix: bool) -> Option<Self> {
-        let mut terms = words::terms(text);
+        let mut terms = tokenizer::terms(text);
         let (_, last, _) = terms.last()?;
         let mut single = false;
-        let mut open = prefix && *last == Sort::Word;
-        if *last == Sort::Last {
+        let mut open = prefix && *last == TermKind::Word;
+        if *last == TermKind::LastChar {
             // The end of the phrase need not be the end of a run in the text.
-            let pair = terms.len() >= 2 && terms[terms.len() - 2].1 == Sort::Pair;
+            let pair = terms.len() >= 2 && terms[terms.len() - 2].1 == TermKind::Bigram;
             if pair {
                 terms.pop();
             } else {
@@ -49,15 +49,15 @@ impl Phrase {
     }
 
     /// Returns every occurrence in a text, as ranges of Unicode scalar values.
-    pub fn find(&self, text: &[(String, Sort, Span)]) -> Vec<Range<usize>> {
+    pub fn find(&self, text: &[(String, TermKind, TermSpan)]) -> Vec<Range<usize>> {
         let last = self.terms.len() - 1;
-        let matches = |window: &[(String, Sort, Span)]| {
+        let matches = |window: &[(String, TermKind, TermSpan)]| {
             self.terms.iter().zip(window).enumerate().all(|(at, (want, (term, ..)))| {
                 if at == last && self.open { term.starts_with(want) } else { term == want }
             })
         };
         let windows = text.windows(self.terms.len()).filter(|window| matches(window));
-        let range = |window: &[(String, Sort, Span)]| {
+        let range = |window: &[(String, TermKind, TermSpan)]| {
             let end = window[last].2;
             window[0].2.start..if self.single { end.first_end } else { end.end }
         };

@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use tine_core::{
-    BranchId, ConversationId, Digest, Metadata, Name, OperationHash, Problem, ProjectId, SourceId,
-    Timestamp, TurnId,
+    BranchId, ConversationId, DamagedRecord, Digest, Metadata, Name, OperationHash, ProjectId,
+    SourceId, Timestamp, TurnId,
 };
 
 use crate::families::{IndexKey, IndexQuery, Record, RecordKey, RecordQuery};
@@ -138,7 +138,7 @@ pub struct Packed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreCheck {
     /// The problems found.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DamagedRecord>,
 }
 
 /// A record that an index lists and that cannot be read.

@@ -13,7 +13,7 @@ use tine_engine::{
 
 /// A call that changes something.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum EngineAction {
     /// [`Engine::create_conversation`]
     Create(NewConversation),
     /// [`Engine::derive`]
@@ -55,7 +55,7 @@ pub enum Action {
 /// What a call answered.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum Answer {
+pub enum EngineAnswer {
     Conversation(ConversationView),
     Derived(Derived),
     Appended(Appended),
@@ -71,49 +71,59 @@ pub enum Answer {
 }
 
 /// Makes the call.
-pub fn perform(engine: &Engine, call: &Call, action: &Action) -> Result<Answer> {
+pub fn perform(engine: &Engine, call: &Call, action: &EngineAction) -> Result<EngineAnswer> {
     Ok(match action.clone() {
-        Action::Create(new) => Answer::Conversation(engine.create_conversation(call, new)?),
-        Action::Derive(derive) => Answer::Derived(engine.derive(call, derive)?),
-        Action::PatchConversation(id, patch) => {
-            Answer::Conversation(engine.patch_conversation(call, &id, patch)?)
+        EngineAction::Create(new) => {
+            EngineAnswer::Conversation(engine.create_conversation(call, new)?)
         }
-        Action::Append(append) => Answer::Appended(engine.append(call, append)?),
-        Action::Fork(fork) => Answer::Branch(engine.fork(call, fork)?),
-        Action::Rename(id, branch, name) => {
-            Answer::Branch(engine.rename_branch(call, &id, &branch, name)?)
+        EngineAction::Derive(derive) => EngineAnswer::Derived(engine.derive(call, derive)?),
+        EngineAction::PatchConversation(id, patch) => {
+            EngineAnswer::Conversation(engine.patch_conversation(call, &id, patch)?)
         }
-        Action::DropBranch(id, branch) => {
+        EngineAction::Append(append) => EngineAnswer::Appended(engine.append(call, append)?),
+        EngineAction::Fork(fork) => EngineAnswer::Branch(engine.fork(call, fork)?),
+        EngineAction::Rename(id, branch, name) => {
+            EngineAnswer::Branch(engine.rename_branch(call, &id, &branch, name)?)
+        }
+        EngineAction::DropBranch(id, branch) => {
             engine.delete_branch(call, &id, &branch)?;
-            Answer::Done
+            EngineAnswer::Done
         }
-        Action::Revert(revert) => Answer::Branch(engine.revert(call, revert)?),
-        Action::Restore(restore) => Answer::Branch(engine.restore(call, restore)?),
-        Action::Edit(edit) => Answer::Edited(engine.edit(call, edit)?),
-        Action::Split(split) => Answer::Split(Box::new(engine.split(call, split)?)),
-        Action::Delete(delete) => Answer::Deleted(engine.delete(call, delete)?),
-        Action::Purge(turn) => {
+        EngineAction::Revert(revert) => EngineAnswer::Branch(engine.revert(call, revert)?),
+        EngineAction::Restore(restore) => EngineAnswer::Branch(engine.restore(call, restore)?),
+        EngineAction::Edit(edit) => EngineAnswer::Edited(engine.edit(call, edit)?),
+        EngineAction::Split(split) => EngineAnswer::Split(Box::new(engine.split(call, split)?)),
+        EngineAction::Delete(delete) => EngineAnswer::Deleted(engine.delete(call, delete)?),
+        EngineAction::Purge(turn) => {
             let target = PurgeTarget::Turn(turn);
             let asked = engine.purge(call, Purge { target: target.clone(), confirm: None })?;
-            Answer::Purged(engine.purge(call, Purge { target, confirm: asked.confirm })?)
+            EngineAnswer::Purged(engine.purge(call, Purge { target, confirm: asked.confirm })?)
         }
-        Action::SetBookmark(name, turn) => Answer::Bookmark(engine.set_bookmark(call, name, turn)?),
-        Action::DropBookmark(name) => {
+        EngineAction::SetBookmark(name, turn) => {
+            EngineAnswer::Bookmark(engine.set_bookmark(call, name, turn)?)
+        }
+        EngineAction::DropBookmark(name) => {
             engine.delete_bookmark(call, &name)?;
-            Answer::Done
+            EngineAnswer::Done
         }
-        Action::Patch(turn, patch) => Answer::Turn(engine.patch_metadata(call, turn, patch)?),
-        Action::Undo(id, operation) => Answer::Undone(engine.undo(call, &id, operation)?),
-        Action::Redo(id, operation) => Answer::Undone(engine.redo(call, &id, operation)?),
+        EngineAction::Patch(turn, patch) => {
+            EngineAnswer::Turn(engine.patch_metadata(call, turn, patch)?)
+        }
+        EngineAction::Undo(id, operation) => {
+            EngineAnswer::Undone(engine.undo(call, &id, operation)?)
+        }
+        EngineAction::Redo(id, operation) => {
+            EngineAnswer::Undone(engine.redo(call, &id, operation)?)
+        }
     })
 }
 
-/// A call on one line, for people.
-pub fn told_briefly(action: &Action) -> String {
+/// Returns a call on one line, for people.
+pub fn summarize(action: &EngineAction) -> String {
     let at = |turn: &TurnRef| turn.turn.as_str().to_owned();
     let or = |text: Option<&str>, otherwise: &str| text.unwrap_or(otherwise).to_owned();
     match action {
-        Action::Append(append) => {
+        EngineAction::Append(append) => {
             let said: Vec<String> = append
                 .messages
                 .iter()
@@ -133,30 +143,30 @@ pub fn told_briefly(action: &Action) -> String {
                 if append.reuse { "" } else { ", distinct" },
             )
         }
-        Action::Fork(fork) => match &fork.point {
+        EngineAction::Fork(fork) => match &fork.point {
             ForkPoint::At(turn) => format!("fork at {} as {:?}", turn.as_str(), fork.name),
             ForkPoint::Before(turn) => format!("fork before {} as {:?}", turn.as_str(), fork.name),
         },
-        Action::Edit(edit) => {
+        EngineAction::Edit(edit) => {
             let (body, branch) = (&edit.body, or(edit.branch.as_deref(), "no branch"));
             let distinct = if edit.reuse { "" } else { ", distinct" };
             format!("edit {} to {body:?} for {branch}{distinct}", at(&edit.turn))
         }
-        Action::Split(split) => format!("split {} at {}", at(&split.turn), split.offset),
-        Action::Delete(delete) => {
+        EngineAction::Split(split) => format!("split {} at {}", at(&split.turn), split.offset),
+        EngineAction::Delete(delete) => {
             let dry = if delete.dry_run { ", dry run" } else { "" };
             format!("delete {} by {:?}{dry}", at(&delete.turn), delete.mode)
         }
-        Action::Purge(turn) => format!("purge {}", at(turn)),
-        Action::SetBookmark(name, turn) => format!("bookmark {name} on {}", at(turn)),
-        Action::Patch(turn, patch) => format!("patch {}: {patch:?}", at(turn)),
-        Action::Revert(moved) | Action::Restore(moved) => {
-            let verb = if matches!(action, Action::Revert(_)) { "revert" } else { "restore" };
+        EngineAction::Purge(turn) => format!("purge {}", at(turn)),
+        EngineAction::SetBookmark(name, turn) => format!("bookmark {name} on {}", at(turn)),
+        EngineAction::Patch(turn, patch) => format!("patch {}: {patch:?}", at(turn)),
+        EngineAction::Revert(moved) | EngineAction::Restore(moved) => {
+            let verb = if matches!(action, EngineAction::Revert(_)) { "revert" } else { "restore" };
             let to = moved.to.as_ref().map(|to| to.as_str());
             format!("{verb} {} of {} to {}", moved.branch, moved.conversation, or(to, "-"))
         }
-        Action::Undo(id, seq) => format!("undo {seq:?} of {id}"),
-        Action::Redo(id, seq) => format!("redo {seq:?} of {id}"),
+        EngineAction::Undo(id, seq) => format!("undo {seq:?} of {id}"),
+        EngineAction::Redo(id, seq) => format!("redo {seq:?} of {id}"),
         other => format!("{other:?}"),
     }
 }

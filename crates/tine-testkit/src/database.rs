@@ -58,12 +58,12 @@ impl Encrypted {
     }
 }
 
-/// The address of a running server, and of a database there.
+/// Returns the address of a running server, and of a database there.
 pub fn server() -> &'static str {
     &SERVER.get_or_init(start).address
 }
 
-/// The address of a store that is not there yet.
+/// Returns the address of a store that is not there yet.
 pub fn new_store() -> String {
     let n = SCHEMAS.fetch_add(1, Ordering::SeqCst);
     let server = server();

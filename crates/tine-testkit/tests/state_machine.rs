@@ -4,14 +4,14 @@
 //! `TINE_STATE_MACHINE_CASES=20000 cargo test --release -p tine-testkit state_machine`, with
 //! `TINE_STATE_MACHINE_SEED` for other sequences than those from seed 1 on.
 
-use tine_testkit::machine::{Plan, run_cases};
+use tine_testkit::machine::{RunPlan, run_cases};
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     let set = std::env::var(name).ok();
     set.map_or(otherwise, |text| text.parse().expect("a number in the environment"))
 }
 
-fn run(plan: Plan) {
+fn run(plan: RunPlan) {
     match run_cases(plan) {
         Err(why) => panic!("{why}"),
         // Shown with `--nocapture`: how often each sort of call was accepted and refused.
@@ -21,7 +21,7 @@ fn run(plan: Plan) {
 
 #[test]
 fn state_machine_model_memory_and_embedded_store_agree() {
-    run(Plan {
+    run(RunPlan {
         cases: setting("TINE_STATE_MACHINE_CASES", 256),
         seed: setting("TINE_STATE_MACHINE_SEED", 1),
         longest: 40,
@@ -34,7 +34,7 @@ fn state_machine_model_memory_and_embedded_store_agree() {
 
 #[test]
 fn write_closures_have_no_effect_besides_their_transaction() {
-    run(Plan {
+    run(RunPlan {
         cases: 64,
         seed: 1,
         longest: 40,
@@ -47,7 +47,7 @@ fn write_closures_have_no_effect_besides_their_transaction() {
 
 #[test]
 fn packing_is_invisible_to_every_operation() {
-    run(Plan {
+    run(RunPlan {
         cases: setting("TINE_STATE_MACHINE_CASES", 256) / 8,
         seed: setting("TINE_STATE_MACHINE_SEED", 1),
         longest: 40,

@@ -5,7 +5,7 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(flatten)]
-    work: tine_rig::workload::Work,
+    work: tine_rig::workload::WorkloadArgs,
 }
 
 fn main() -> Result<(), tine_rig::Fault> {

@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::ask::{Picks, Who};
-use crate::report::{Broken, Violation};
+use super::calls::{CallId, Picks};
+use crate::report::{BrokenGuarantee, Violation};
 
 /// A call that was answered.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct RecordedCall {
     /// Whose it is.
-    pub who: Who,
+    pub who: CallId,
     /// What was picked for it.
     pub picks: Picks,
     /// The line before it.
@@ -22,20 +22,22 @@ pub struct Made {
     /// The line after it.
     pub ended: usize,
     /// What it was told.
-    pub told: String,
+    pub answer: String,
 }
 
 /// Reads the file. Everything that was begun must have been answered, and nobody may have been
 /// told that the store is busy, or failed.
-pub fn read(path: &Path) -> Result<Vec<Made>, Violation> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Violation::new(Broken::Crashed, format!("the history: {error}")))?;
-    let mut open: HashMap<Who, (usize, Picks)> = HashMap::new();
+pub fn read(path: &Path) -> Result<Vec<RecordedCall>, Violation> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Violation::new(BrokenGuarantee::Crashed, format!("the history: {error}"))
+    })?;
+    let mut open: HashMap<CallId, (usize, Picks)> = HashMap::new();
     let mut calls = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let strange = || Violation::new(Broken::Crashed, format!("line {number}: `{line}`"));
+        let strange =
+            || Violation::new(BrokenGuarantee::Crashed, format!("line {number}: `{line}`"));
         let mut words = line.splitn(3, ' ');
-        let who = words.next().and_then(Who::from_actor).ok_or_else(strange)?;
+        let who = words.next().and_then(CallId::from_actor).ok_or_else(strange)?;
         let (what, rest) = (words.next(), words.next().unwrap_or_default());
         match what {
             Some("begun") => {
@@ -44,27 +46,29 @@ pub fn read(path: &Path) -> Result<Vec<Made>, Violation> {
             Some("ended") => {
                 let (begun, picks) = open.remove(&who).ok_or_else(strange)?;
                 refuse_failure(who, rest)?;
-                let told = rest.to_owned();
-                calls.push(Made { who, picks, begun, ended: number, told });
+                let answer = rest.to_owned();
+                calls.push(RecordedCall { who, picks, begun, ended: number, answer });
             }
             _ => return Err(strange()),
         }
     }
     match open.keys().min() {
-        Some(who) => Err(Violation::new(Broken::Crashed, format!("{who} was never answered"))),
+        Some(who) => {
+            Err(Violation::new(BrokenGuarantee::Crashed, format!("{who} was never answered")))
+        }
         None => Ok(calls),
     }
 }
 
-fn refuse_failure(who: Who, told: &str) -> Result<(), Violation> {
-    if !told.starts_with("failed") {
+fn refuse_failure(who: CallId, answer: &str) -> Result<(), Violation> {
+    if !answer.starts_with("failed") {
         return Ok(());
     }
-    let broken = match told.contains("busy") || told.contains("locked") {
-        true => Broken::Locked,
-        false => Broken::Crashed,
+    let broken = match answer.contains("busy") || answer.contains("locked") {
+        true => BrokenGuarantee::Locked,
+        false => BrokenGuarantee::Crashed,
     };
-    Err(Violation::new(broken, format!("{who} was told: {told}")))
+    Err(Violation::new(broken, format!("{who} was answered: {answer}")))
 }
 
 /// Where each call stands in relation to the log: which prefixes of it a call that changed
@@ -80,7 +84,7 @@ pub struct Windows {
 
 impl Windows {
     /// Of the calls that are in the log, in its order.
-    pub fn new(log: &[&Made]) -> Self {
+    pub fn new(log: &[&RecordedCall]) -> Self {
         let places = || log.iter().enumerate();
         let mut ended: Vec<(usize, usize)> =
             places().map(|(place, call)| (call.ended, place + 1)).collect();
@@ -101,9 +105,9 @@ impl Windows {
         Windows { ended, begun, length: log.len() }
     }
 
-    /// The shortest and the longest prefix of the log that a call may have seen: all that was
-    /// answered before it began, and nothing that began after it was answered.
-    pub fn of(&self, call: &Made) -> (usize, usize) {
+    /// Returns the shortest and the longest prefix of the log that a call may have seen: all that
+    /// was answered before it began, and nothing that began after it was answered.
+    pub fn of(&self, call: &RecordedCall) -> (usize, usize) {
         let before = self.ended.partition_point(|(line, _)| *line < call.begun);
         let shortest = before.checked_sub(1).map_or(0, |last| self.ended[last].1);
         let after = self.begun.partition_point(|(line, _)| *line < call.ended);

@@ -13,12 +13,12 @@ use tine_engine::{Call, Engine, Purge, PurgeTarget, SystemClock, SystemEntropy, 
 use tine_sqlite::SqliteStore;
 use tine_store::Store;
 
-use super::ask::{self, Ask, Kind, Picks, Told, Who};
+use super::calls::{self, CallAnswer, CallId, CallKind, CrowdCall, Picks};
 use crate::Fault;
 use crate::chance::Chance;
 use crate::defects::{Defect, Defective};
 use crate::marks::Marks;
-use crate::outside::Outside;
+use crate::seeded::SeededRuntime;
 
 /// Calls of a thread between opening the store and closing it.
 const SITTING: usize = 25;
@@ -52,7 +52,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// The command that does this.
+    /// Returns the command that does this.
     pub fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
         command.arg("--store").arg(&self.store).arg("--history").arg(&self.history);
@@ -69,8 +69,10 @@ impl Member {
     /// Does it.
     pub fn run(&self) -> Result<(), Fault> {
         let history = Marks::open(&self.history)?;
-        let mut hands: Vec<Hand> =
-            (self.worker..).take(self.threads).map(|worker| Hand::new(self.seed, worker)).collect();
+        let mut hands: Vec<WorkerThread> = (self.worker..)
+            .take(self.threads)
+            .map(|worker| WorkerThread::new(self.seed, worker))
+            .collect();
         for from in (0..self.calls).step_by(SITTING) {
             let to = self.calls.min(from + SITTING);
             let store = SqliteStore::open(&self.store)?;
@@ -100,24 +102,24 @@ impl Member {
 }
 
 /// One thread, and what it knows.
-struct Hand {
+struct WorkerThread {
     seed: u64,
     worker: u64,
-    known: HashMap<ConversationId, Known>,
+    known: HashMap<ConversationId, KnownRecords>,
 }
 
 /// What a thread was told about a conversation.
 #[derive(Default)]
-struct Known {
+struct KnownRecords {
     turns: VecDeque<TurnId>,
     branches: VecDeque<Name>,
     /// The end of `main`.
     tip: Option<TurnId>,
 }
 
-impl Hand {
+impl WorkerThread {
     fn new(seed: u64, worker: u64) -> Self {
-        Hand { seed, worker, known: HashMap::new() }
+        WorkerThread { seed, worker, known: HashMap::new() }
     }
 
     /// Makes some calls.
@@ -128,36 +130,36 @@ impl Hand {
         eyes: &Engine,
         history: &Marks,
     ) -> Result<(), Fault> {
-        let outside = Outside::new(self.seed, self.worker);
-        let engine = outside.engine(store);
+        let runtime = SeededRuntime::new(self.seed, self.worker);
+        let engine = runtime.engine(store);
         for number in numbers {
-            let who = Who { worker: self.worker, number };
-            let known = self.known.entry(ask::conversation(self.seed, who)?).or_default();
+            let who = CallId { worker: self.worker, number };
+            let known = self.known.entry(calls::conversation(self.seed, who)?).or_default();
             let picks = known.pick(self.seed, who, eyes);
-            let ask = Ask::new(self.seed, who, &picks)?;
-            outside.step(number);
+            let ask = CrowdCall::new(self.seed, who, &picks)?;
+            runtime.step(number);
             history.line(format!("{who} begun {picks}\n"))?;
-            let told = match &ask {
-                Ask::Change(..) => ask.run(&engine),
-                Ask::Look(..) => ask.run(eyes),
+            let answer = match &ask {
+                CrowdCall::Change(..) => ask.run(&engine),
+                CrowdCall::Look(..) => ask.run(eyes),
             };
-            history.line(format!("{who} ended {}\n", told.line))?;
-            known.learn(told);
+            history.line(format!("{who} ended {}\n", answer.line))?;
+            known.learn(answer);
         }
         Ok(())
     }
 }
 
-impl Known {
-    fn pick(&self, seed: u64, who: Who, eyes: &Engine) -> Picks {
+impl KnownRecords {
+    fn pick(&self, seed: u64, who: CallId, eyes: &Engine) -> Picks {
         let mut chance = who.chance(seed, 13);
-        let kind = ask::kind(seed, who);
+        let kind = calls::kind(seed, who);
         let turn = match kind {
-            Kind::Expecting => self.tip,
+            CallKind::Expecting => self.tip,
             _ => one(&self.turns, &mut chance),
         };
         let mut picks = Picks { turn, branch: one(&self.branches, &mut chance), word: None };
-        if let (Kind::Purge, Some(turn)) = (kind, turn) {
+        if let (CallKind::Purge, Some(turn)) = (kind, turn) {
             let target = PurgeTarget::Turn(TurnRef::of(turn));
             let asked = eyes.purge(&Call::by("asking"), Purge { target, confirm: None });
             // What cannot be erased is asked for all the same, and refused.
@@ -166,10 +168,10 @@ impl Known {
         picks
     }
 
-    fn learn(&mut self, told: Told) {
-        self.tip = told.tip.or(self.tip);
-        remember(&mut self.turns, told.turns);
-        remember(&mut self.branches, told.branches);
+    fn learn(&mut self, answer: CallAnswer) {
+        self.tip = answer.tip.or(self.tip);
+        remember(&mut self.turns, answer.turns);
+        remember(&mut self.branches, answer.branches);
     }
 }
 

@@ -7,9 +7,9 @@
 //! Rounds differ in who takes part: processes with many threads each, one process, processes
 //! with one thread each, and one with many beside several with one.
 
-mod ask;
+mod calls;
+mod checker;
 mod history;
-mod judge;
 pub mod member;
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::Fault;
 use crate::chance::Chance;
 use crate::defects::Defect;
 use crate::programs::{Programs, scratch};
-use crate::report::{Broken, Tally, Violation};
+use crate::report::{BrokenGuarantee, Tally, Violation};
 use crate::workload::{self, Exit};
 use member::Member;
 
@@ -93,7 +93,7 @@ pub fn run(programs: &Programs, options: &Options) -> Result<Tally, Fault> {
     }
 }
 
-/// How many threads each process of a round has.
+/// Returns how many threads each process of a round has.
 fn shape(options: &Options, number: usize) -> Vec<usize> {
     let Options { threads, processes, .. } = *options;
     match number % 4 {
@@ -104,7 +104,7 @@ fn shape(options: &Options, number: usize) -> Vec<usize> {
     }
 }
 
-/// One crowd on a new store; answers how many calls were explained.
+/// Returns one crowd on a new store; answers how many calls were explained.
 fn round(
     programs: &Programs,
     options: &Options,
@@ -134,14 +134,14 @@ fn round(
         let (exit, complaint) = workload::wait(child)?;
         if !matches!(exit, Exit::Code(0)) {
             let what = format!("a process ended with {exit:?}: {complaint}");
-            crashed = Some(Violation::new(Broken::Crashed, what));
+            crashed = Some(Violation::new(BrokenGuarantee::Crashed, what));
         }
     }
     if let Some(violation) = crashed {
         return Ok(Err(violation));
     }
     let judged = match history::read(&history) {
-        Ok(calls) => judge::judge(&store, seed, &calls)?.map(|()| calls.len()),
+        Ok(calls) => checker::check(&store, seed, &calls)?.map(|()| calls.len()),
         Err(violation) => Err(violation),
     };
     if judged.is_err() && options.defect.is_none() {

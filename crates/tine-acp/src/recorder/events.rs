@@ -85,7 +85,7 @@ fn cleaned(mut line: String, found: &mut Redacted) -> String {
             (clean.to_canonical(), more)
         }
         Err(_) => {
-            let more = redact::words(&mut line);
+            let more = redact::string(&mut line);
             (line, more)
         }
     };

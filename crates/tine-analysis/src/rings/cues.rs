@@ -1,11 +1,11 @@
-//! What tells the intent of a sentence, in one language.
+//! Cue phrases that indicate the intent of a sentence, in one language.
 
 use crate::rings::lists::lines;
-use crate::rings::phrases::Phrases;
+use crate::rings::phrases::PhraseTrie;
 
-/// What a cue tells.
+/// What a cue indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum CueKind {
     Question,
     Request,
     Decision,
@@ -17,34 +17,34 @@ pub(crate) enum Sort {
     Statement,
 }
 
-/// The cues of one sort.
+/// The cues of one kind, by where they must occur in a sentence.
 #[derive(Default)]
-pub(crate) struct Places {
-    /// The sentence begins so.
-    first: Phrases,
-    /// It says so somewhere.
-    any: Phrases,
-    /// It says so somewhere, and that is beyond doubt.
-    sure: Phrases,
-    /// It ends so: the phrases backwards.
-    last: Phrases,
+pub(crate) struct CuePositions {
+    /// At the beginning.
+    first: PhraseTrie,
+    /// Anywhere.
+    any: PhraseTrie,
+    /// Anywhere, as strong evidence.
+    sure: PhraseTrie,
+    /// At the end; the phrases are stored reversed.
+    last: PhraseTrie,
 }
 
 /// All cues of a language.
 #[derive(Default)]
 pub(crate) struct Cues {
-    question: Places,
-    request: Places,
-    decision: Places,
-    acknowledgement: Places,
-    correction: Places,
-    offer: Places,
-    statement: Places,
-    /// What may stand before a sentence without changing what it wants.
-    skip: Phrases,
-    thanks: Phrases,
-    hello: Phrases,
-    telling: Vec<String>,
+    question: CuePositions,
+    request: CuePositions,
+    decision: CuePositions,
+    acknowledgement: CuePositions,
+    correction: CuePositions,
+    offer: CuePositions,
+    statement: CuePositions,
+    /// Openings that do not change the intent of a sentence.
+    skip: PhraseTrie,
+    thanks: PhraseTrie,
+    hello: PhraseTrie,
+    standalone_words: Vec<String>,
 }
 
 /// In a sentence of nothing but certain phrases: a phrase that counts, or one that may stand by.
@@ -65,7 +65,7 @@ impl Cues {
             let (head, phrases) = line.split_once(": ").expect("a list is part of the program");
             let phrases = phrases.split('|').map(str::trim).filter(|it| !it.is_empty());
             if head.ends_with("whole") {
-                cues.telling
+                cues.standalone_words
                     .extend(phrases.clone().filter(|it| !it.contains(' ')).map(str::to_owned));
             }
             for phrase in phrases {
@@ -103,50 +103,51 @@ impl Cues {
     }
 
     /// Words that alone are a sentence of this language.
-    pub fn telling(&self) -> impl Iterator<Item = &String> {
-        self.telling.iter()
+    pub fn standalone_words(&self) -> impl Iterator<Item = &String> {
+        self.standalone_words.iter()
     }
 
-    fn places(&self, sort: Sort) -> &Places {
+    fn places(&self, sort: CueKind) -> &CuePositions {
         match sort {
-            Sort::Question => &self.question,
-            Sort::Request => &self.request,
-            Sort::Decision => &self.decision,
-            Sort::Acknowledgement => &self.acknowledgement,
-            Sort::Correction => &self.correction,
-            Sort::Offer => &self.offer,
-            Sort::Statement => &self.statement,
+            CueKind::Question => &self.question,
+            CueKind::Request => &self.request,
+            CueKind::Decision => &self.decision,
+            CueKind::Acknowledgement => &self.acknowledgement,
+            CueKind::Correction => &self.correction,
+            CueKind::Offer => &self.offer,
+            CueKind::Statement => &self.statement,
         }
     }
 
-    /// The length of the longest cue that a sentence begins with, whichever openings it has.
-    pub fn beginning(&self, sort: Sort, openings: &[&str]) -> usize {
+    /// Returns the length of the longest cue that a sentence begins with, whichever openings it
+    /// has.
+    pub fn beginning(&self, sort: CueKind, openings: &[&str]) -> usize {
         let first = &self.places(sort).first;
         openings.iter().filter_map(|it| first.longest(it, 0)).map(|it| it.end).max().unwrap_or(0)
     }
 
-    /// Whether a sentence begins with a cue.
-    pub fn begins(&self, sort: Sort, openings: &[&str]) -> bool {
+    /// Returns whether a sentence begins with a cue.
+    pub fn begins(&self, sort: CueKind, openings: &[&str]) -> bool {
         self.beginning(sort, openings) > 0
     }
 
-    /// Whether a cue stands anywhere in a sentence.
-    pub fn says(&self, sort: Sort, plain: &str) -> bool {
-        self.places(sort).any.stand_in(plain)
+    /// Returns whether a cue stands anywhere in a sentence.
+    pub fn contains(&self, sort: CueKind, plain: &str) -> bool {
+        self.places(sort).any.occur_in(plain)
     }
 
-    /// Whether a cue that leaves no doubt stands anywhere in a sentence.
-    pub fn surely_says(&self, sort: Sort, plain: &str) -> bool {
-        self.places(sort).sure.stand_in(plain)
+    /// Returns whether a cue that leaves no doubt stands anywhere in a sentence.
+    pub fn contains_strong(&self, sort: CueKind, plain: &str) -> bool {
+        self.places(sort).sure.occur_in(plain)
     }
 
-    /// Whether a sentence ends with a cue.
-    pub fn ends(&self, sort: Sort, plain: &str) -> bool {
+    /// Returns whether a sentence ends with a cue.
+    pub fn ends(&self, sort: CueKind, plain: &str) -> bool {
         let tail: String = plain.chars().rev().take(32).collect();
         self.places(sort).last.longest(&tail, 0).is_some()
     }
 
-    /// A sentence, and what is left of it as openings are taken away one by one.
+    /// Returns a sentence, and what is left of it as openings are taken away one by one.
     pub fn without_openings<'p>(&self, plain: &'p str) -> Vec<&'p str> {
         let mut rest = vec![plain];
         while let Some(found) = rest.last().and_then(|last| self.skip.longest(last, 0)) {
@@ -159,25 +160,25 @@ impl Cues {
         rest
     }
 
-    /// Whether a sentence is nothing but thanks, agreement and the like.
+    /// Returns whether a sentence is nothing but thanks, agreement and the like.
     pub fn is_acknowledgement(&self, plain: &str) -> bool {
         is_formula(&self.thanks, plain)
     }
 
-    /// Whether a sentence is nothing but a greeting.
+    /// Returns whether a sentence is nothing but a greeting.
     pub fn is_greeting(&self, plain: &str) -> bool {
         is_formula(&self.hello, plain)
     }
 
-    /// What follows a greeting that a sentence begins with.
-    pub fn behind_greeting<'p>(&self, plain: &'p str) -> Option<&'p str> {
+    /// Returns the rest of a sentence after its initial greeting.
+    pub fn after_greeting<'p>(&self, plain: &'p str) -> Option<&'p str> {
         let found = self.hello.longest(plain, 0).filter(|it| it.tag == COUNTS)?;
         plain[found.end..].strip_prefix(' ')
     }
 }
 
-/// Whether a text is a row of phrases, at least one of which counts.
-fn is_formula(phrases: &Phrases, plain: &str) -> bool {
+/// Returns whether a text is a row of phrases, at least one of which counts.
+fn is_formula(phrases: &PhraseTrie, plain: &str) -> bool {
     if plain.is_empty() || plain.len() > MAX_FORMULA_BYTES {
         return false;
     }

@@ -1,24 +1,24 @@
-//! Which subjects a turn touches, by the words that it uses.
+//! Finds the subjects of a turn by its words.
 
 use tine_core::rings::FACETS;
 
 use crate::rings::Facet;
 use crate::rings::intent;
 use crate::rings::lists::{self, lines};
-use crate::rings::phrases::{Phrases, starts};
-use crate::rings::read::Sentence;
+use crate::rings::phrases::{PhraseTrie, starts};
+use crate::rings::sentences::Sentence;
 
 /// The longest ending of a compound that is looked at, in characters.
 const MAX_ENDING: usize = 24;
 
-/// Words that tell facets, in one language.
+/// Words that indicate facets, in one language.
 #[derive(Default)]
 pub(crate) struct Lexicon {
-    words: Phrases,
-    /// Words that tell it in questions alone.
-    asked: Phrases,
+    words: PhraseTrie,
+    /// Words that indicate a facet in questions only.
+    in_questions: PhraseTrie,
     /// Last parts of compounds, backwards.
-    endings: Phrases,
+    endings: PhraseTrie,
     has_endings: bool,
 }
 
@@ -31,7 +31,7 @@ impl Lexicon {
             let no = FACETS.iter().position(|it| *it == name).expect("a facet") as u8;
             for word in words.split_whitespace().map(|word| word.replace('_', " ")) {
                 if let Some(asked) = word.strip_prefix('?') {
-                    lexicon.asked.add(asked, no);
+                    lexicon.in_questions.add(asked, no);
                     continue;
                 }
                 match word.strip_prefix('*') {
@@ -47,11 +47,11 @@ impl Lexicon {
         lexicon
     }
 
-    /// Tells every facet of a folded sentence: the bytes of the word that told it, and its number.
+    /// Calls `each` for every facet of a folded sentence, with the bytes of its word and its number.
     fn visit(&self, plain: &str, asks: bool, each: &mut dyn FnMut(usize, usize, u8)) {
         for start in starts(plain) {
             if asks {
-                self.asked.at(plain, start, &mut |found| each(start, found.end, found.tag));
+                self.in_questions.at(plain, start, &mut |found| each(start, found.end, found.tag));
             }
             self.words.at(plain, start, &mut |found| each(start, found.end, found.tag));
             if self.has_endings {
@@ -64,7 +64,7 @@ impl Lexicon {
     }
 }
 
-/// The facets of a text, given its sentences.
+/// Returns the facets of a text, given its sentences.
 pub(crate) fn facets(sentences: &[Sentence<'_>]) -> Vec<Facet> {
     let mut found = [None; FACETS.len()];
     for sentence in sentences {

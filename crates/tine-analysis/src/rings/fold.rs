@@ -23,14 +23,14 @@ pub(crate) fn push(symbol: char, out: &mut String) {
     }
 }
 
-/// The folded form of a text.
+/// Returns the folded form of a text.
 pub(crate) fn fold(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|symbol| push(symbol, &mut out));
     out
 }
 
-/// A Latin letter without its accents, in lower case.
+/// Returns a Latin letter without its accents, in lower case.
 fn base(symbol: char) -> char {
     let mut first = None;
     decompose_canonical(symbol, |part| {

@@ -5,12 +5,12 @@
 
 use tine_core::rings::Intent;
 
-use crate::rings::cues::{Cues, Sort};
+use crate::rings::cues::{CueKind, Cues};
 use crate::rings::language::Language;
 use crate::rings::lists;
-use crate::rings::read::Sentence;
 use crate::rings::script::is_east_asian;
-use crate::rings::segments::Block;
+use crate::rings::segments::SegmentBlock;
+use crate::rings::sentences::Sentence;
 
 /// A turn of up to this many sentences is read as a whole; of a longer one, its ends.
 const SHORT_TURN: usize = 8;
@@ -34,21 +34,24 @@ enum Act {
     Statement,
 }
 
-/// The intent of a turn, given its sentences.
+/// Returns the intent of a turn, given its sentences.
 pub(crate) fn intent(sentences: &[Sentence<'_>]) -> Intent {
-    let said: Vec<&Sentence<'_>> = sentences
+    let prose: Vec<&Sentence<'_>> = sentences
         .iter()
-        .filter(|it| !matches!(it.block, Block::Quote | Block::Code) && !it.plain.text.is_empty())
+        .filter(|it| {
+            !matches!(it.block, SegmentBlock::Quote | SegmentBlock::Code)
+                && !it.plain.text.is_empty()
+        })
         .collect();
-    let count = said.len();
+    let count = prose.len();
     let read = |no: usize| no < 3 || count <= SHORT_TURN || no + 3 >= count;
     let acts: Vec<Act> =
-        said.iter().enumerate().filter(|(no, _)| read(*no)).map(|(_, it)| act(it)).collect();
-    let words = said.iter().map(|it| length(&it.plain.text)).sum();
+        prose.iter().enumerate().filter(|(no, _)| read(*no)).map(|(_, it)| act(it)).collect();
+    let words = prose.iter().map(|it| length(&it.plain.text)).sum();
     settle(&acts, words, count > SHORT_TURN)
 }
 
-/// The intent of a turn by what its sentences do.
+/// Returns the intent of a turn by what its sentences do.
 fn settle(acts: &[Act], words: usize, long: bool) -> Intent {
     let all = |some: &[Act]| !acts.is_empty() && acts.iter().all(|act| some.contains(act));
     if all(&[Act::Greeting]) {
@@ -95,45 +98,49 @@ fn act(sentence: &Sentence<'_>) -> Act {
     }
     let openings = cues.without_openings(plain);
     let begins = |sort| cues.begins(sort, &openings);
-    if cues.begins(Sort::Correction, &[plain]) || (!asks && cues.says(Sort::Correction, plain)) {
+    if cues.begins(CueKind::Correction, &[plain])
+        || (!asks && cues.contains(CueKind::Correction, plain))
+    {
         return Act::Correction;
     }
-    if begins(Sort::Offer) {
+    if begins(CueKind::Offer) {
         return Act::Offer;
     }
-    if begins(Sort::Correction) {
+    if begins(CueKind::Correction) {
         return Act::Correction;
     }
-    let wants = begins(Sort::Request) || cues.says(Sort::Request, plain);
+    let wants = begins(CueKind::Request) || cues.contains(CueKind::Request, plain);
     match () {
         () if asks => asked(cues, plain, &openings),
-        () if begins(Sort::Statement) => Act::Statement,
-        () if begins(Sort::Decision) || cues.ends(Sort::Decision, plain) => Act::Decision,
-        () if cues.surely_says(Sort::Question, plain) && !cues.ends(Sort::Request, plain) => {
+        () if begins(CueKind::Statement) => Act::Statement,
+        () if begins(CueKind::Decision) || cues.ends(CueKind::Decision, plain) => Act::Decision,
+        () if cues.contains_strong(CueKind::Question, plain)
+            && !cues.ends(CueKind::Request, plain) =>
+        {
             Act::Question
         }
-        () if begins(Sort::Acknowledgement) && !wants => Act::Acknowledgement,
-        () => told(sentence, cues, plain, &openings),
+        () if begins(CueKind::Acknowledgement) && !wants => Act::Acknowledgement,
+        () => statement_act(sentence, cues, plain, &openings),
     }
 }
 
-/// A greeting with a name of one or two words behind it.
+/// Returns a greeting with a name of one or two words behind it.
 fn greets_by_name(cues: &Cues, sentence: &Sentence<'_>) -> bool {
     let named = |name: &str| name.split(' ').count() <= 2;
     let mut last = sentence.text.split_whitespace().rev();
-    cues.behind_greeting(&sentence.plain.text).is_some_and(named)
+    cues.after_greeting(&sentence.plain.text).is_some_and(named)
         && last.next().is_some_and(|word| word.starts_with(char::is_uppercase))
 }
 
 /// What a sentence with a question mark does.
 fn asked(cues: &Cues, plain: &str, openings: &[&str]) -> Act {
-    let wants = cues.begins(Sort::Request, openings)
-        || cues.says(Sort::Request, plain)
-        || cues.ends(Sort::Request, plain);
-    let asks = cues.says(Sort::Question, plain) && !is_east_asian_text(plain)
-        || cues.surely_says(Sort::Question, plain)
-            && !cues.ends(Sort::Request, plain)
-            && !cues.says(Sort::Request, plain);
+    let wants = cues.begins(CueKind::Request, openings)
+        || cues.contains(CueKind::Request, plain)
+        || cues.ends(CueKind::Request, plain);
+    let asks = cues.contains(CueKind::Question, plain) && !is_east_asian_text(plain)
+        || cues.contains_strong(CueKind::Question, plain)
+            && !cues.ends(CueKind::Request, plain)
+            && !cues.contains(CueKind::Request, plain);
     match wants && !asks {
         true => Act::Request,
         false => Act::Question,
@@ -141,44 +148,45 @@ fn asked(cues: &Cues, plain: &str, openings: &[&str]) -> Act {
 }
 
 /// What a sentence without a question mark does, once the plainest cues are ruled out.
-fn told(sentence: &Sentence<'_>, cues: &Cues, plain: &str, openings: &[&str]) -> Act {
+fn statement_act(sentence: &Sentence<'_>, cues: &Cues, plain: &str, openings: &[&str]) -> Act {
     let rest = openings.last().copied().unwrap_or(plain);
-    let wants = cues.beginning(Sort::Request, openings);
-    let begins = cues.beginning(Sort::Question, openings);
-    let item = sentence.block == Block::Item;
+    let wants = cues.beginning(CueKind::Request, openings);
+    let begins = cues.beginning(CueKind::Question, openings);
+    let item = sentence.block == SegmentBlock::Item;
     let stopped = sentence.text.trim_end().ends_with(['。', '！', '!', '：', ':']);
     let unsure = is_east_asian_text(plain) && stopped;
-    let asks =
-        begins > wants || cues.ends(Sort::Question, plain) && !cues.ends(Sort::Request, plain);
+    let asks = begins > wants
+        || cues.ends(CueKind::Question, plain) && !cues.ends(CueKind::Request, plain);
     match () {
-        () if cues.ends(Sort::Request, plain) => Act::Request,
+        () if cues.ends(CueKind::Request, plain) => Act::Request,
         () if asks && !item => Act::Question,
-        () if cues.says(Sort::Decision, plain) => Act::Decision,
-        () if cues.says(Sort::Request, plain) => Act::Request,
-        () if cues.ends(Sort::Statement, plain) => Act::Statement,
+        () if cues.contains(CueKind::Decision, plain) => Act::Decision,
+        () if cues.contains(CueKind::Request, plain) => Act::Request,
+        () if cues.ends(CueKind::Statement, plain) => Act::Statement,
         () if wants > 0 && !item => Act::Instruction,
         () if is_imperative(sentence.language, rest) && !item => Act::Instruction,
-        () if !unsure && cues.says(Sort::Question, plain) => Act::Question,
+        () if !unsure && cues.contains(CueKind::Question, plain) => Act::Question,
         () => Act::Statement,
     }
 }
 
-/// Whether a sentence asks, with a mark or without.
+/// Returns whether a sentence asks, with a mark or without.
 pub(crate) fn is_question(sentence: &Sentence<'_>) -> bool {
     let cues = &lists::of(sentence.language).cues;
     let openings = cues.without_openings(&sentence.plain.text);
     asks(sentence.text)
-        || (cues.begins(Sort::Question, &openings) && !cues.begins(Sort::Statement, &openings))
+        || (cues.begins(CueKind::Question, &openings)
+            && !cues.begins(CueKind::Statement, &openings))
 }
 
-/// Whether a sentence ends with a question mark, or has one of the marks that stand before.
+/// Returns whether a sentence ends with a question mark, or has one of the marks that stand before.
 fn asks(text: &str) -> bool {
     let closing = |it: char| !matches!(it, '?' | '？' | '⁇' | '⁉') && !it.is_alphanumeric();
     text.trim_end_matches(closing).ends_with(['?', '？', '⁇', '⁉']) || text.contains('¿')
 }
 
-/// A sentence that begins with what can only be a command: a verb in its base form in English; in
-/// the others a word that no article stands before, and one behind.
+/// Returns a sentence that begins with what can only be a command: a verb in its base form in
+/// English; in the others a word that no article stands before, and one behind.
 fn is_imperative(language: Language, rest: &str) -> bool {
     const NO_OBJECT: &str = "is are was were has have had will would can could should may might \
         isn't aren't wasn't of seems looks does did says said shows suggests states";

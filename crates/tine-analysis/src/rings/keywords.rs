@@ -1,15 +1,15 @@
-//! The words and phrases that tell what a turn is about.
+//! Extracts the keywords of a turn.
 //!
-//! Candidates are phrases of up to three words between stop words, and the words in them. What
-//! ranks them are the statistics of a single text: how often a candidate occurs and in how many
-//! sentences, how early, how it is written, and how often its words change their neighbours.
-//! Everything is counted in whole numbers, so that every machine ranks alike.
+//! Candidates are phrases of up to three words between stop words, and the words in them. They are
+//! ranked by statistics of the text alone: frequency, number of sentences, position,
+//! capitalisation, and the variety of neighbouring words. All scores are integers, so that every
+//! machine ranks alike.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::rings::language::Language;
-use crate::rings::read::Sentence;
-use crate::rings::tokens::{Kind, Token, tokens};
+use crate::rings::sentences::Sentence;
+use crate::rings::tokens::{RingToken, TokenKind, tokens};
 use crate::rings::{Keyword, MAX_KEYWORDS, Span};
 
 /// The most words of a phrase.
@@ -18,14 +18,14 @@ const MAX_PHRASE: usize = 3;
 /// A word that occurs in phrases only is left out when there are this many better keywords.
 const ENOUGH: usize = 8;
 
-/// Words that tell little alone tell something together: `best time`.
+/// The weight of a phrase of weak words, which is meaningful as a whole: `best time`.
 const WEAK_PHRASE: u64 = 1_000;
 
 /// One part in this many of the best candidate's score is too little to be a keyword.
 const LEAST_SHARE: u64 = 12;
 
-/// What is counted of a candidate.
-struct Candidate {
+/// Statistics of a candidate.
+struct KeywordCandidate {
     text: String,
     span: Span,
     /// Of its words, on average, in thousandths.
@@ -42,26 +42,26 @@ struct Candidate {
     neighbours: HashSet<u64>,
 }
 
-/// The keywords of a text, given its sentences: the best first.
+/// Returns the keywords of a text, given its sentences: the best first.
 pub(crate) fn keywords(text: &str, sentences: &[Sentence<'_>]) -> Vec<Keyword> {
-    let mut counted = Counted { text, candidates: HashMap::new() };
+    let mut counts = CandidateCounts { text, candidates: HashMap::new() };
     for (no, sentence) in sentences.iter().enumerate() {
         let tokens = tokens(sentence);
         for phrase in phrases(&tokens, sentence.language) {
-            counted.count(&tokens, phrase, no, sentence.language);
+            counts.count(&tokens, phrase, no, sentence.language);
         }
     }
     let total = sentences.len() as u64;
-    let mut ranked: Vec<(u64, Candidate)> =
-        counted.candidates.into_values().map(|it| (score(&it, total), it)).collect();
+    let mut ranked: Vec<(u64, KeywordCandidate)> =
+        counts.candidates.into_values().map(|it| (score(&it, total), it)).collect();
     ranked.sort_by(|(one, a), (other, b)| {
         other.cmp(one).then(a.span.cmp(&b.span)).then_with(|| a.text.cmp(&b.text))
     });
     best(ranked)
 }
 
-/// The best candidates, without those that say too little.
-fn best(ranked: Vec<(u64, Candidate)>) -> Vec<Keyword> {
+/// Returns the best candidates, without those that say too little.
+fn best(ranked: Vec<(u64, KeywordCandidate)>) -> Vec<Keyword> {
     let least = ranked.first().map_or(0, |(score, _)| score / LEAST_SHARE);
     let mut found = Vec::new();
     for (score, candidate) in ranked {
@@ -76,30 +76,36 @@ fn best(ranked: Vec<(u64, Candidate)>) -> Vec<Keyword> {
     found
 }
 
-struct Counted<'t> {
+struct CandidateCounts<'t> {
     text: &'t str,
-    candidates: HashMap<String, Candidate>,
+    candidates: HashMap<String, KeywordCandidate>,
 }
 
-impl Counted<'_> {
+impl CandidateCounts<'_> {
     /// Counts a phrase and its words.
-    fn count(&mut self, tokens: &[Token], phrase: Phrase, sentence: usize, language: Language) {
+    fn count(
+        &mut self,
+        tokens: &[RingToken],
+        phrase: PhraseRange,
+        sentence: usize,
+        language: Language,
+    ) {
         let neighbours =
             [phrase.start.checked_sub(1).and_then(|it| tokens.get(it)), tokens.get(phrase.end)];
-        let said = &tokens[phrase.start..phrase.end];
-        let described = is_described(said, language);
-        self.add(said, !described, neighbours, sentence, language);
-        if said.len() == 1 {
+        let phrase_tokens = &tokens[phrase.start..phrase.end];
+        let described = is_described(phrase_tokens, language);
+        self.add(phrase_tokens, !described, neighbours, sentence, language);
+        if phrase_tokens.len() == 1 {
             return;
         }
-        for part in said.chunks(1).filter(|part| !part[0].links) {
-            let short = language == Language::Chinese && span_length(said) <= 4;
+        for part in phrase_tokens.chunks(1).filter(|part| !part[0].links) {
+            let short = language == Language::Chinese && span_length(phrase_tokens) <= 4;
             let stands = described || short;
             match part[0].kind {
-                Kind::Word | Kind::Name | Kind::Identifier => {
+                TokenKind::Word | TokenKind::Name | TokenKind::Identifier => {
                     self.add(part, stands, [None, None], sentence, language);
                 }
-                Kind::Verb => self.add(part, true, [None, None], sentence, language),
+                TokenKind::Verb => self.add(part, true, [None, None], sentence, language),
                 _ => {}
             }
         }
@@ -107,22 +113,24 @@ impl Counted<'_> {
 
     fn add(
         &mut self,
-        said: &[Token],
+        phrase_tokens: &[RingToken],
         alone: bool,
-        neighbours: [Option<&Token>; 2],
+        neighbours: [Option<&RingToken>; 2],
         sentence: usize,
         language: Language,
     ) {
-        let (Some(first), Some(last)) = (said.first(), said.last()) else { return };
-        let key: Vec<String> = said.iter().map(|it| stem(&it.folded, language)).collect();
-        let content = said.iter().filter(|it| !it.links);
+        let (Some(first), Some(last)) = (phrase_tokens.first(), phrase_tokens.last()) else {
+            return;
+        };
+        let key: Vec<String> = phrase_tokens.iter().map(|it| stem(&it.folded, language)).collect();
+        let content = phrase_tokens.iter().filter(|it| !it.links);
         let words = content.clone().count() as u64;
-        let weight = match words > 1 && said.iter().all(|it| it.kind == Kind::Weak) {
+        let weight = match words > 1 && phrase_tokens.iter().all(|it| it.kind == TokenKind::Weak) {
             true => WEAK_PHRASE,
             false => content.map(|it| weight(it.kind)).sum::<u64>() / words.max(1),
         };
         let span = Span { start: first.span.start, end: last.span.end };
-        let candidate = self.candidates.entry(key.join(" ")).or_insert_with(|| Candidate {
+        let candidate = self.candidates.entry(key.join(" ")).or_insert_with(|| KeywordCandidate {
             text: self.text[first.at.start..last.at.end].to_owned(),
             span,
             weight,
@@ -132,7 +140,9 @@ impl Counted<'_> {
             sentences: 0,
             first: sentence,
             last: usize::MAX,
-            is_name: said.iter().all(|it| matches!(it.kind, Kind::Name | Kind::Identifier)),
+            is_name: phrase_tokens
+                .iter()
+                .all(|it| matches!(it.kind, TokenKind::Name | TokenKind::Identifier)),
             neighbours: HashSet::new(),
         });
         candidate.weight = candidate.weight.max(weight);
@@ -146,37 +156,40 @@ impl Counted<'_> {
     }
 }
 
-/// A German noun behind an adjective, whose ending hangs on the sentence: the noun is the keyword.
-fn is_described(said: &[Token], language: Language) -> bool {
-    let noun = said.last().is_some_and(|it| it.kind != Kind::Weak);
-    language == Language::German && noun && said.first().is_some_and(|it| it.kind == Kind::Weak)
+/// Returns a German noun behind an adjective, whose ending hangs on the sentence: the noun is the
+/// keyword.
+fn is_described(phrase_tokens: &[RingToken], language: Language) -> bool {
+    let noun = phrase_tokens.last().is_some_and(|it| it.kind != TokenKind::Weak);
+    language == Language::German
+        && noun
+        && phrase_tokens.first().is_some_and(|it| it.kind == TokenKind::Weak)
 }
 
-fn span_length(said: &[Token]) -> usize {
-    said.iter().map(|it| it.span.end - it.span.start).sum()
+fn span_length(phrase_tokens: &[RingToken]) -> usize {
+    phrase_tokens.iter().map(|it| it.span.end - it.span.start).sum()
 }
 
 /// A phrase, as a range of words.
 #[derive(Clone, Copy)]
-struct Phrase {
+struct PhraseRange {
     start: usize,
     end: usize,
 }
 
-/// The phrases of a sentence.
-fn phrases(tokens: &[Token], language: Language) -> Vec<Phrase> {
+/// Returns the phrases of a sentence.
+fn phrases(tokens: &[RingToken], language: Language) -> Vec<PhraseRange> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let start = at;
         at += 1;
-        if matches!(tokens[start].kind, Kind::Stop | Kind::Number) {
+        if matches!(tokens[start].kind, TokenKind::Stop | TokenKind::Number) {
             continue;
         }
         while at < tokens.len() && joins(tokens, start, at, language) {
             at += 1;
         }
-        while at > start + 1 && (tokens[at - 1].links || tokens[at - 1].kind == Kind::Stop) {
+        while at > start + 1 && (tokens[at - 1].links || tokens[at - 1].kind == TokenKind::Stop) {
             at -= 1;
         }
         split(start, at, &mut found);
@@ -184,8 +197,8 @@ fn phrases(tokens: &[Token], language: Language) -> Vec<Phrase> {
     found
 }
 
-/// Whether a phrase that begins at a word goes on with another.
-fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool {
+/// Returns whether a phrase that begins at a word goes on with another.
+fn joins(tokens: &[RingToken], start: usize, at: usize, language: Language) -> bool {
     let (before, next) = (&tokens[at - 1], &tokens[at]);
     if !next.joined {
         return false;
@@ -193,7 +206,7 @@ fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool 
     // `base de données`: one small word inside, between two that are keywords themselves.
     if next.links {
         let behind = tokens.get(at + 1).filter(|it| it.joined);
-        let is_noun = |it: &Token| it.kind == Kind::Word;
+        let is_noun = |it: &RingToken| it.kind == TokenKind::Word;
         // Of a longer chain, the last two: `receta de | tortilla de patatas`.
         let chained = tokens.get(at + 2).is_some_and(|it| it.links && it.joined)
             && tokens.get(at + 3).is_some_and(|it| it.joined && is_noun(it));
@@ -205,9 +218,9 @@ fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool 
     if at > start + 1 && tokens[start..at].iter().any(|it| it.links) {
         return false;
     }
-    use Kind::{Amount, Identifier, Name, Number, Verb, Weak, Word};
+    use TokenKind::{Amount, Identifier, Name, Number, Verb, Weak, Word};
     match (before.kind, next.kind) {
-        (_, Kind::Stop) | (Verb | Amount | Number, _) | (_, Amount) => false,
+        (_, TokenKind::Stop) | (Verb | Amount | Number, _) | (_, Amount) => false,
         (_, Number) => true,
         _ if language == Language::Chinese => {
             let fits = matches!(
@@ -226,29 +239,29 @@ fn joins(tokens: &[Token], start: usize, at: usize, language: Language) -> bool 
 }
 
 /// Cuts a long phrase into short ones: what matters stands at its end.
-fn split(start: usize, end: usize, found: &mut Vec<Phrase>) {
+fn split(start: usize, end: usize, found: &mut Vec<PhraseRange>) {
     let mut pieces = Vec::new();
     let mut end = end;
     while end - start > MAX_PHRASE {
-        pieces.push(Phrase { start: end - 2, end });
+        pieces.push(PhraseRange { start: end - 2, end });
         end -= 2;
     }
-    pieces.push(Phrase { start, end });
+    pieces.push(PhraseRange { start, end });
     found.extend(pieces.into_iter().rev());
 }
 
-fn weight(kind: Kind) -> u64 {
+fn weight(kind: TokenKind) -> u64 {
     match kind {
-        Kind::Name | Kind::Identifier => 2_600,
-        Kind::Word => 2_000,
-        Kind::Amount => 1_100,
-        Kind::Verb => 900,
-        Kind::Weak => 500,
-        Kind::Number | Kind::Stop => 300,
+        TokenKind::Name | TokenKind::Identifier => 2_600,
+        TokenKind::Word => 2_000,
+        TokenKind::Amount => 1_100,
+        TokenKind::Verb => 900,
+        TokenKind::Weak => 500,
+        TokenKind::Number | TokenKind::Stop => 300,
     }
 }
 
-fn score(candidate: &Candidate, total: u64) -> u64 {
+fn score(candidate: &KeywordCandidate, total: u64) -> u64 {
     let length = 100 + 25 * (candidate.words.max(1) - 1);
     let spread = 100 + 30 * candidate.sentences / total.max(1);
     let early = 100 + 30 / (1 + candidate.first as u64);
@@ -267,7 +280,7 @@ fn score(candidate: &Candidate, total: u64) -> u64 {
     factors.into_iter().fold(often, |score, factor| score * factor / 100)
 }
 
-/// One and the binary logarithm of a count, in hundredths, straight between powers of two.
+/// Returns one and the binary logarithm of a count, in hundredths, straight between powers of two.
 fn frequency(count: u64) -> u64 {
     let count = count.max(1);
     let whole = u64::from(count.ilog2());

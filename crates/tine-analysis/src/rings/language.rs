@@ -47,7 +47,7 @@ static VOTES: LazyLock<FxHashMap<&'static str, [u32; SPACED.len()]>> = LazyLock:
     for (no, language) in SPACED.into_iter().enumerate() {
         let lists = lists::of(language);
         let words = lists.stop.iter().chain(&lists.weak).chain(&lists.verbs);
-        for word in words.chain(lists.cues.telling()) {
+        for word in words.chain(lists.cues.standalone_words()) {
             votes.entry(word).or_default()[no] = 1;
         }
     }
@@ -104,12 +104,12 @@ impl Votes {
         self.letters += other.letters;
     }
 
-    /// The language of the whole.
+    /// Returns the language of the whole.
     pub fn language(&self) -> Language {
         self.within(None)
     }
 
-    /// The language of a sentence in a text of a known language.
+    /// Returns the language of a sentence in a text of a known language.
     pub fn within(&self, whole: Option<Language>) -> Language {
         let east_asian = self.han + self.kana;
         // A name in Latin letters has more letters than a word of Chinese characters.

@@ -8,22 +8,22 @@ use crate::rings::cues::Cues;
 use crate::rings::facets::Lexicon;
 use crate::rings::fold::fold;
 use crate::rings::language::Language;
-use crate::rings::phrases::Phrases;
+use crate::rings::phrases::PhraseTrie;
 
 /// Folded words.
-pub(crate) type Words = FxHashSet<String>;
+pub(crate) type WordSet = FxHashSet<String>;
 
 /// What is known of one language.
 pub(crate) struct Lists {
     /// In no keyword.
-    pub stop: Words,
+    pub stop: WordSet,
     /// Little alone.
-    pub weak: Words,
+    pub weak: WordSet,
     /// Verbs.
-    pub verbs: Words,
-    /// What tells intents.
+    pub verbs: WordSet,
+    /// Cues of intents.
     pub cues: Cues,
-    /// What tells facets.
+    /// Words of facets.
     pub facets: Lexicon,
 }
 
@@ -51,12 +51,12 @@ pub(crate) static ANY_FACETS: LazyLock<Lexicon> =
     LazyLock::new(|| Lexicon::new(include_str!("lists/any/facets.txt")));
 
 /// Units behind numbers.
-pub(crate) static UNITS: LazyLock<Words> =
+pub(crate) static UNITS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/any/units.txt")));
 
 /// Japanese nouns that are not written in one script.
-pub(crate) static JAPANESE_NOUNS: LazyLock<Phrases> = LazyLock::new(|| {
-    let mut nouns = Phrases::default();
+pub(crate) static JAPANESE_NOUNS: LazyLock<PhraseTrie> = LazyLock::new(|| {
+    let mut nouns = PhraseTrie::default();
     words(include_str!("lists/ja/mixed.txt")).iter().for_each(|noun| nouns.add(noun, 0));
     nouns
 });
@@ -73,11 +73,11 @@ pub(crate) fn of(language: Language) -> &'static Lists {
     }
 }
 
-/// The lines of a list, without its comments.
+/// Returns the lines of a list, without its comments.
 pub(crate) fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-fn words(list: &'static str) -> Words {
+fn words(list: &'static str) -> WordSet {
     lines(list).flat_map(str::split_whitespace).map(fold).collect()
 }

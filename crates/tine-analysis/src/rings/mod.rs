@@ -1,8 +1,8 @@
-//! What a turn is about, computed from its text alone: keywords, intent, facets and sentences.
+//! Computes keywords, intent, facets and sentences of a turn from its text alone.
 //!
-//! Everything here is pure: the same text has the same rings on every machine. Nothing is learned
-//! from other turns, so a ring can be thrown away and made again at any time; [`EXTRACTOR`] says
-//! which rules made it.
+//! Everything here is pure: the same text has the same rings on every machine. Rings do not depend
+//! on other turns, so they can be recomputed at any time; [`EXTRACTOR`] names the version of the
+//! rules.
 
 mod cues;
 mod facets;
@@ -13,9 +13,9 @@ mod language;
 mod lists;
 mod phrases;
 mod plain;
-mod read;
 mod script;
 mod segments;
+mod sentences;
 mod tokens;
 
 pub use tine_core::rings::{FACETS, Facet, Intent, Keyword, Rings, Span};
@@ -30,7 +30,7 @@ pub const MAX_KEYWORDS: usize = 16;
 /// The most segments that a turn has; the last takes the rest of the text.
 pub const MAX_SEGMENTS: usize = 4_096;
 
-/// The rings of a text.
+/// Returns the rings of a text.
 ///
 /// ```
 /// use tine_analysis::rings::{Intent, rings};
@@ -44,7 +44,7 @@ pub const MAX_SEGMENTS: usize = 4_096;
 /// ```
 pub fn rings(text: &str) -> Rings {
     let segments = segments::segments(text);
-    let sentences = read::sentences(text, &segments);
+    let sentences = sentences::sentences(text, &segments);
     Rings {
         keywords: keywords::keywords(text, &sentences),
         intent: intent::intent(&sentences),
@@ -53,7 +53,7 @@ pub fn rings(text: &str) -> Rings {
     }
 }
 
-/// Where segments lie; beyond the bound, the last takes the rest.
+/// Returns where segments lie; beyond the bound, the last takes the rest.
 fn spans(text: &str, segments: &[segments::Segment]) -> Vec<Span> {
     let (mut byte, mut at) = (0, 0);
     let mut scalars = |to: usize| {

@@ -1,4 +1,4 @@
-//! Many phrases, looked for at once.
+//! Searches for many phrases at once.
 
 use rustc_hash::FxHashMap;
 
@@ -6,16 +6,16 @@ use crate::rings::fold;
 use crate::rings::plain::is_boundary;
 use crate::rings::script::is_east_asian;
 
-/// Phrases with a tag each, as a tree of characters.
+/// A trie of phrases, each with a tag.
 #[derive(Default)]
-pub(crate) struct Phrases {
+pub(crate) struct PhraseTrie {
     next: FxHashMap<(u32, char), u32>,
-    ends: FxHashMap<u32, Vec<End>>,
+    ends: FxHashMap<u32, Vec<PhraseEnd>>,
     nodes: u32,
 }
 
 #[derive(Clone, Copy)]
-struct End {
+struct PhraseEnd {
     tag: u8,
     /// Whether the word may go on.
     open: bool,
@@ -23,14 +23,14 @@ struct End {
 
 /// A phrase that was found.
 #[derive(Clone, Copy)]
-pub(crate) struct Found {
-    /// The byte behind it; behind the whole word where a stem was found.
+pub(crate) struct PhraseMatch {
+    /// The end of the phrase, or of the whole word where a stem was found.
     pub end: usize,
-    /// What it stands for.
+    /// The tag of the phrase.
     pub tag: u8,
 }
 
-impl Phrases {
+impl PhraseTrie {
     /// Adds a phrase; one that ends in `*` is the beginning of a word.
     pub fn add(&mut self, phrase: &str, tag: u8) {
         let (stem, open) = match phrase.strip_suffix('*') {
@@ -43,34 +43,34 @@ impl Phrases {
             node = *self.next.entry((node, symbol)).or_insert(fresh);
             self.nodes = self.nodes.max(node);
         }
-        self.ends.entry(node).or_default().push(End { tag, open });
+        self.ends.entry(node).or_default().push(PhraseEnd { tag, open });
     }
 
-    /// Tells every phrase that begins at a byte of a folded text, the shortest first.
-    pub fn at(&self, text: &str, start: usize, each: &mut dyn FnMut(Found)) {
+    /// Calls `each` for every phrase that begins at a byte of a folded text, the shortest first.
+    pub fn at(&self, text: &str, start: usize, each: &mut dyn FnMut(PhraseMatch)) {
         let mut node = 0;
         for (at, symbol) in text[start..].char_indices() {
             let Some(next) = self.next.get(&(node, symbol)) else { return };
             node = *next;
             let Some(ends) = self.ends.get(&node) else { continue };
             let end = start + at + symbol.len_utf8();
-            let behind = text[end..].chars().next();
-            let whole = is_east_asian(symbol) || is_boundary(Some(symbol), behind);
+            let following = text[end..].chars().next();
+            let whole = is_east_asian(symbol) || is_boundary(Some(symbol), following);
             for found in ends.iter().filter(|it| whole || it.open) {
                 let end = if whole { end } else { word_end(text, end) };
-                each(Found { end, tag: found.tag });
+                each(PhraseMatch { end, tag: found.tag });
             }
         }
     }
 
-    /// The end of the longest phrase that begins at a byte.
-    pub fn longest(&self, text: &str, start: usize) -> Option<Found> {
+    /// Returns the end of the longest phrase that begins at a byte.
+    pub fn longest(&self, text: &str, start: usize) -> Option<PhraseMatch> {
         let mut longest = None;
         self.at(text, start, &mut |found| longest = Some(found));
         longest
     }
 
-    /// How many characters the longest phrase has that some characters begin with.
+    /// Returns how many characters the longest phrase has that some characters begin with.
     pub fn longest_of(&self, symbols: &[char]) -> Option<usize> {
         let (mut node, mut longest) = (0, None);
         for (no, symbol) in symbols.iter().enumerate() {
@@ -81,13 +81,13 @@ impl Phrases {
         longest
     }
 
-    /// Whether any phrase stands anywhere.
-    pub fn stand_in(&self, text: &str) -> bool {
+    /// Returns whether any phrase stands anywhere.
+    pub fn occur_in(&self, text: &str) -> bool {
         starts(text).any(|start| self.longest(text, start).is_some())
     }
 }
 
-/// Where words begin; in scripts without spaces, every character.
+/// Returns where words begin; in scripts without spaces, every character.
 pub(crate) fn starts(text: &str) -> impl Iterator<Item = usize> {
     let mut before = None;
     text.char_indices().filter_map(move |(at, symbol)| {

@@ -45,7 +45,7 @@ impl Plain {
         plain
     }
 
-    /// Where a range of bytes of the text comes from.
+    /// Returns where a range of bytes of the text comes from.
     pub fn span(&self, from: usize, to: usize) -> Span {
         let end = self.origin[to.saturating_sub(1).max(from)] + 1;
         Span { start: self.origin[from], end }
@@ -57,7 +57,7 @@ impl Plain {
     }
 }
 
-/// Whether a word ends or begins between two characters.
-pub(crate) fn is_boundary(before: Option<char>, behind: Option<char>) -> bool {
-    !(before.is_some_and(is_word) && behind.is_some_and(is_word))
+/// Returns whether a word ends or begins between two characters.
+pub(crate) fn is_boundary(before: Option<char>, following: Option<char>) -> bool {
+    !(before.is_some_and(is_word) && following.is_some_and(is_word))
 }

@@ -16,17 +16,17 @@ pub(crate) struct Segment {
     /// Its bytes, without white space around it.
     pub at: Range<usize>,
     /// What it is.
-    pub block: Block,
+    pub block: SegmentBlock,
 }
 
 /// What a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Block {
+pub(crate) enum SegmentBlock {
     /// A sentence of running text.
     Prose,
     /// An item of a list, or a part of one.
     Item,
-    /// A line that somebody else is quoted with.
+    /// A quoted line.
     Quote,
     /// A fenced block of code.
     Code,
@@ -40,12 +40,12 @@ const ABBREVIATIONS: &str = "mr mrs ms dr prof st vs e.g eg i.e ie approx dept v
     fr evtl ggf inkl vgl bsp tel abs p.ex mme mlle sra srta dra ud uds pag num aprox p.ej ee.uu gen rev sgt \
     capt lt gov sen ca cf resp";
 
-/// The sentences of a text, in order: every character that is not white space lies in one.
+/// Returns the sentences of a text, in order: every character that is not white space lies in one.
 pub(crate) fn segments(text: &str) -> Vec<Segment> {
     let mut found = Vec::new();
     for (at, block) in blocks(text) {
         match block {
-            Block::Code => push(text, at, block, &mut found),
+            SegmentBlock::Code => push(text, at, block, &mut found),
             _ => sentences(text, at, block, &mut found),
         }
     }
@@ -53,58 +53,63 @@ pub(crate) fn segments(text: &str) -> Vec<Segment> {
 }
 
 /// Fenced blocks of code, and paragraphs of lines that belong together.
-fn blocks(text: &str) -> Vec<(Range<usize>, Block)> {
-    let mut found: Vec<(Range<usize>, Block)> = Vec::new();
+fn blocks(text: &str) -> Vec<(Range<usize>, SegmentBlock)> {
+    let mut found: Vec<(Range<usize>, SegmentBlock)> = Vec::new();
     let mut fence: Option<&str> = None;
     let mut goes_on = false;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let end = start + line.len();
-        let said = line.trim();
-        let marks = ["```", "~~~"].into_iter().find(|marks| said.starts_with(marks));
+        let line_text = line.trim();
+        let marks = ["```", "~~~"].into_iter().find(|marks| line_text.starts_with(marks));
         if let Some(open) = fence {
             extend(&mut found, end);
-            if said.starts_with(open) && said.trim_matches(['`', '~']).is_empty() {
+            if line_text.starts_with(open) && line_text.trim_matches(['`', '~']).is_empty() {
                 (fence, goes_on) = (None, false);
             }
-        } else if let Some(marks) = marks.filter(|marks| !said[marks.len()..].contains(marks)) {
+        } else if let Some(marks) = marks.filter(|marks| !line_text[marks.len()..].contains(marks))
+        {
             fence = Some(marks);
-            found.push((start..end, Block::Code));
+            found.push((start..end, SegmentBlock::Code));
         } else {
-            let block = block(said);
-            let joins = goes_on && block == Block::Prose && said.starts_with(char::is_lowercase);
+            let block = block(line_text);
+            let joins = goes_on
+                && block == SegmentBlock::Prose
+                && line_text.starts_with(char::is_lowercase);
             match joins {
                 true => extend(&mut found, end),
                 false => found.push((start..end, block)),
             }
-            goes_on =
-                said.len() >= WRAPPED_LINE_BYTES && !said.ends_with(['.', ':', '!', '?', '|']);
+            goes_on = line_text.len() >= WRAPPED_LINE_BYTES
+                && !line_text.ends_with(['.', ':', '!', '?', '|']);
         }
         start = end;
     }
     found
 }
 
-fn extend(found: &mut [(Range<usize>, Block)], end: usize) {
+fn extend(found: &mut [(Range<usize>, SegmentBlock)], end: usize) {
     if let Some((at, _)) = found.last_mut() {
         at.end = end;
     }
 }
 
-fn block(line: &str) -> Block {
+fn block(line: &str) -> SegmentBlock {
     let digits = line.trim_start_matches(|it: char| it.is_ascii_digit());
     let numbered = digits.len() < line.len() && line.len() - digits.len() <= 3;
     let bullet = ["- ", "* ", "+ ", "• ", "– ", "・", "|"].iter().any(|it| line.starts_with(it));
     match line {
-        _ if line.starts_with('>') => Block::Quote,
-        _ if bullet => Block::Item,
-        _ if numbered && (digits.starts_with(". ") || digits.starts_with(") ")) => Block::Item,
-        _ => Block::Prose,
+        _ if line.starts_with('>') => SegmentBlock::Quote,
+        _ if bullet => SegmentBlock::Item,
+        _ if numbered && (digits.starts_with(". ") || digits.starts_with(") ")) => {
+            SegmentBlock::Item
+        }
+        _ => SegmentBlock::Prose,
     }
 }
 
 /// The sentences of a paragraph.
-fn sentences(text: &str, at: Range<usize>, block: Block, found: &mut Vec<Segment>) {
+fn sentences(text: &str, at: Range<usize>, block: SegmentBlock, found: &mut Vec<Segment>) {
     let mut start = at.start;
     let mut open: Option<Range<usize>> = None;
     for piece in text[at].split_sentence_bounds() {
@@ -124,17 +129,17 @@ fn sentences(text: &str, at: Range<usize>, block: Block, found: &mut Vec<Segment
     }
 }
 
-/// Whether a sentence goes on in the next piece: it ended with a point that ends nothing.
+/// Returns whether a sentence goes on in the next piece: it ended with a point that ends nothing.
 fn goes_on(before: &str, next: &str) -> bool {
-    let said = before.trim_end();
-    if before.ends_with('\n') && !said.ends_with(['.', '!', '?', '。', '！', '？']) {
+    let line_text = before.trim_end();
+    if before.ends_with('\n') && !line_text.ends_with(['.', '!', '?', '。', '！', '？']) {
         return true;
     }
-    if next.trim().is_empty() || !said.ends_with('.') {
+    if next.trim().is_empty() || !line_text.ends_with('.') {
         return false;
     }
-    let from = said.char_indices().rev().nth(11).map_or(0, |(at, _)| at);
-    let tail = &said[from..];
+    let from = line_text.char_indices().rev().nth(11).map_or(0, |(at, _)| at);
+    let tail = &line_text[from..];
     let word = tail.rsplit(|it: char| it.is_whitespace() || "([{\"'«“„".contains(it)).next();
     let word = word.unwrap_or(tail).trim_end_matches('.');
     let is_number = (1..=2).contains(&word.len()) && word.bytes().all(|it| it.is_ascii_digit());
@@ -145,17 +150,17 @@ fn goes_on(before: &str, next: &str) -> bool {
 }
 
 /// Adds a piece without the white space around it, unless it is nothing else.
-fn push(text: &str, at: Range<usize>, block: Block, found: &mut Vec<Segment>) {
-    let said = &text[at.clone()];
-    let start = at.start + (said.len() - said.trim_start().len());
-    let end = at.start + said.trim_end().len();
+fn push(text: &str, at: Range<usize>, block: SegmentBlock, found: &mut Vec<Segment>) {
+    let line_text = &text[at.clone()];
+    let start = at.start + (line_text.len() - line_text.trim_start().len());
+    let end = at.start + line_text.trim_end().len();
     if start < end {
         let floor = found.last().map_or(0, |last: &Segment| last.at.end);
         found.push(Segment { at: whole_start(text, start, floor)..whole_end(text, end), block });
     }
 }
 
-/// The beginning of the grapheme cluster at a byte: a mark may hang on white space.
+/// Returns the beginning of the grapheme cluster at a byte: a mark may hang on white space.
 fn whole_start(text: &str, start: usize, floor: usize) -> usize {
     let mut cursor = GraphemeCursor::new(start, text.len(), true);
     match cursor.is_boundary(text, 0) {
@@ -164,7 +169,7 @@ fn whole_start(text: &str, start: usize, floor: usize) -> usize {
     }
 }
 
-/// The end of the grapheme cluster before a byte.
+/// Returns the end of the grapheme cluster before a byte.
 fn whole_end(text: &str, end: usize) -> usize {
     let mut cursor = GraphemeCursor::new(end, text.len(), true);
     match cursor.is_boundary(text, 0) {

@@ -10,10 +10,10 @@ use regex::Regex;
 use tine_core::Json;
 use tine_core::json::Number;
 
-use super::Found;
+use super::FoundFact;
 use super::lists::{CURRENCIES, UNITS};
 use super::passage::{Sentence, pattern};
-use super::when::When;
+use super::time_expressions::TimeExpression;
 
 const NUMBER: &str = r"\d{1,3}(?:[,’'   ]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?";
 const WORDS: &str = r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|half an?)(?:\s+(?:hundred|thousand|million|billion))?";
@@ -38,7 +38,7 @@ static UNIT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The amounts of a sentence, outside of what says when.
-pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Found>) {
+pub(super) fn find(sentence: &Sentence<'_>, times: &[TimeExpression], found: &mut Vec<FoundFact>) {
     static WISHED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)\bwish\b|\bif (?:i|we|you) (?:ever )?(?:had|won|were)\b|\bimagine\b|\bsuppose\b",
@@ -58,7 +58,7 @@ pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Foun
         for captures in pattern.captures_iter(text) {
             let Some(at) = captures.get(0).map(|all| all.range()) else { continue };
             let crosses = |other: &Range<usize>| other.start < at.end && at.start < other.end;
-            let in_when = whens.iter().any(|when| crosses(&when.at));
+            let in_when = times.iter().any(|time| crosses(&time.at));
             if in_when || taken.iter().any(crosses) || is_part_of_more(text, &at) {
                 continue;
             }
@@ -75,7 +75,7 @@ pub(super) fn find(sentence: &Sentence<'_>, whens: &[When], found: &mut Vec<Foun
                 continue;
             }
             taken.push(at.clone());
-            found.push(Found::new("amount", at).value("value", value).text("unit", unit));
+            found.push(FoundFact::new("amount", at).value("value", value).text("unit", unit));
         }
     }
 }
@@ -85,7 +85,7 @@ fn is_article(words: &str) -> bool {
     matches!(words.to_ascii_lowercase().as_str(), "a" | "an")
 }
 
-/// Whether digits or letters touch the match: a version, a name, a larger number.
+/// Returns whether digits or letters touch the match: a version, a name, a larger number.
 fn is_part_of_more(text: &str, at: &Range<usize>) -> bool {
     let before = text[..at.start].chars().next_back();
     let after = text[at.end..].chars().next();
@@ -110,11 +110,11 @@ fn is_age_or_past(rest: &str) -> bool {
 
 /// "7 H" and "the 2 second time": a letter or a place in an order, not a unit.
 fn is_letter(text: &str, at: &Range<usize>, unit: &str) -> bool {
-    let said = &text[at.clone()];
-    let letter = said.chars().next_back().is_some_and(|c| c.is_ascii_uppercase());
+    let phrase = &text[at.clone()];
+    let letter = phrase.chars().next_back().is_some_and(|c| c.is_ascii_uppercase());
     matches!(unit, "m" | "g" | "liter" | "hour")
         && letter
-        && said.chars().rev().nth(1).is_some_and(|c| !c.is_alphabetic())
+        && phrase.chars().rev().nth(1).is_some_and(|c| !c.is_alphabetic())
         || unit == "second" && text[at.end..].trim_start().starts_with("time")
 }
 
@@ -141,7 +141,7 @@ fn value(captures: &regex::Captures<'_>) -> Option<Json> {
     Number::try_from(value).ok().map(Json::from)
 }
 
-/// A number in figures: a comma before three figures parts thousands, else it is a point.
+/// Returns a number in figures: a comma before three figures parts thousands, else it is a point.
 fn figure(text: &str) -> Option<f64> {
     let plain: String =
         text.chars().filter(|c| c.is_ascii_digit() || matches!(c, '.' | ',')).collect();
@@ -179,7 +179,7 @@ fn factor(scale: &str) -> f64 {
     }
 }
 
-/// A number in words, up to ninety.
+/// Returns a number in words, up to ninety.
 pub(super) fn number_word(word: &str) -> Option<u32> {
     const WORDS: &[(&str, u32)] = &[
         ("one", 1),

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Found;
-use super::passage::{Block, Section, pattern};
-use super::scene::{Reader, Scene};
+use super::FoundFact;
+use super::context::{SentenceContext, TextSource};
+use super::passage::{Section, SentenceBlock, pattern};
 
 const WHO: &str = r"(?:\b(?:i|we|they|he|she|you|everyone|everybody|the (?:team|board|committee|group|council|client|majority|company|family)|(?-i:\p{Lu}\p{Ll}[\p{L}-]*(?: \p{Lu}[\p{L}-]+)?))(?:\s+have|\s+has|['’]ve|['’]s)?\s+(?:(?:all|finally|also|now|both|just|already|eventually|unanimously|jointly|ultimately|then|have)\s+)*)";
 
@@ -39,11 +39,12 @@ static LABELLED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The decisions of a sentence.
-pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    let sentence = scene.sentence;
-    if matches!(sentence.block, Block::Heading | Block::Done | Block::Open) {
+/// Returns the decisions of a sentence.
+pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
+    let mut found: Vec<FoundFact> = Vec::new();
+    let sentence = context.sentence;
+    if matches!(sentence.block, SentenceBlock::Heading | SentenceBlock::Done | SentenceBlock::Open)
+    {
         return found;
     }
     let plain = sentence.plain.as_str();
@@ -82,18 +83,20 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
         starts.push((what.start(), what.start()));
     } else if starts.is_empty()
         && sentence.section == Section::Decisions
-        && sentence.block == Block::Item
+        && sentence.block == SentenceBlock::Item
     {
         starts.push((0, 0));
     }
     for (lead, what) in starts {
-        if !scene.is_stated(lead) || is_undecided(&plain[what..]) {
+        if !context.is_stated(lead) || is_undecided(&plain[what..]) {
             continue;
         }
-        let at = statement(scene, what, labelled.is_some());
+        let at = statement(context, what, labelled.is_some());
         let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
         if at.len() > 2 && taken.iter().all(free) && found.iter().all(|it| free(&it.at)) {
-            found.push(Found::new("decision", at.clone()).text("statement", sentence.said(&at)));
+            found.push(
+                FoundFact::new("decision", at.clone()).text("statement", sentence.text_of(&at)),
+            );
         }
     }
     found
@@ -117,17 +120,18 @@ fn is_undecided(what: &str) -> bool {
     OPEN.is_match(what)
 }
 
-/// The statement from its first word, without a day at its end.
-fn statement(scene: &Scene<'_>, what: usize, whole: bool) -> Range<usize> {
-    let clause = if whole && scene.reader == Reader::Document {
-        what..scene.sentence.plain.len()
+/// Returns the statement from its first word, without a day at its end.
+fn statement(context: &SentenceContext<'_>, what: usize, whole: bool) -> Range<usize> {
+    let clause = if whole && context.source == TextSource::Document {
+        what..context.sentence.plain.len()
     } else {
-        what..scene.clause(what).end
+        what..context.clause(what).end
     };
-    let mut at = scene.trimmed(clause);
-    if let Some(when) = scene.whens.iter().find(|when| when.is_definite() && when.at.end == at.end)
+    let mut at = context.trimmed(clause);
+    if let Some(time) =
+        context.times.iter().find(|time| time.is_definite() && time.at.end == at.end)
     {
-        at = scene.trimmed(at.start..when.at.start.max(at.start));
+        at = context.trimmed(at.start..time.at.start.max(at.start));
     }
     at
 }

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Found;
+use super::FoundFact;
+use super::context::{SentenceContext, TextSource};
 use super::links;
-use super::names::Kind;
-use super::passage::{Block, pattern};
-use super::scene::{Reader, Scene};
+use super::names::NameKind;
+use super::passage::{SentenceBlock, pattern};
 
 /// A file: a name without spaces and an ending that documents, pictures, archives and builds have.
 static FILE: LazyLock<Regex> = LazyLock::new(|| {
@@ -36,13 +36,13 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The documents of a sentence.
-pub(super) fn find(scene: &Scene<'_>, found: &mut Vec<Found>) {
-    let text = scene.sentence.text;
+pub(super) fn find(context: &SentenceContext<'_>, found: &mut Vec<FoundFact>) {
+    let text = context.sentence.text;
     let masked = links::ranges(text);
     let mut add = |at: Range<usize>| {
         let in_link = masked.iter().any(|link| link.start < at.end && at.start < link.end);
         if !in_link {
-            found.push(Found::new("document", at.clone()).text("title", &text[at]));
+            found.push(FoundFact::new("document", at.clone()).text("title", &text[at]));
         }
     };
     let mut from = 0;
@@ -56,10 +56,13 @@ pub(super) fn find(scene: &Scene<'_>, found: &mut Vec<Found>) {
             add(name.range());
         }
     }
-    if scene.reader == Reader::Document && scene.opens && scene.sentence.block == Block::Heading {
+    if context.source == TextSource::Document
+        && context.opens
+        && context.sentence.block == SentenceBlock::Heading
+    {
         add(0..text.trim_end().len());
     }
-    for name in scene.names.iter().filter(|name| name.kind == Kind::Document) {
-        found.push(Found::new("document", name.at.clone()).text("title", name.name.clone()));
+    for name in context.names.iter().filter(|name| name.kind == NameKind::Document) {
+        found.push(FoundFact::new("document", name.at.clone()).text("title", name.name.clone()));
     }
 }

@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Found;
+use super::FoundFact;
+use super::context::SentenceContext;
 use super::lists::{ACTION_WORDS, COMMON, EVENT_WORDS, FIRST_NAMES};
-use super::names::Kind;
-use super::passage::{Block, pattern};
-use super::scene::Scene;
-use super::when::When;
-use super::words::{Gap, Shape, Word};
+use super::names::NameKind;
+use super::passage::{SentenceBlock, pattern};
+use super::time_expressions::TimeExpression;
+use super::tokens::{Gap, Word, WordShape};
 
 /// The most words of an event's title.
 const MAX_TITLE_WORDS: usize = 9;
@@ -48,71 +48,71 @@ const ALSO_VERBS: &str = "call visit play test review train move date show talk 
 const NEED_COMPANY: &str = "final date train bus move sale coffee test play service vote class course release \
     migration maintenance planning show operation dentist delivery";
 
-/// The events of a sentence.
-pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    if matches!(scene.sentence.block, Block::Done | Block::Open) {
+/// Returns the events of a sentence.
+pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
+    let mut found: Vec<FoundFact> = Vec::new();
+    if matches!(context.sentence.block, SentenceBlock::Done | SentenceBlock::Open) {
         return found;
     }
-    for when in scene.whens.iter().filter(|when| when.is_definite()) {
-        if scene.is_quoted(when.at.start) || !is_real(scene, when) {
+    for time in context.times.iter().filter(|time| time.is_definite()) {
+        if context.is_quoted(time.at.start) || !is_real(context, time) {
             continue;
         }
-        let Some(at) = by_predicate(scene, when)
-            .or_else(|| by_word(scene, when))
-            .or_else(|| by_itself(scene, when))
+        let Some(at) = by_predicate(context, time)
+            .or_else(|| by_word(context, time))
+            .or_else(|| by_itself(context, time))
         else {
             continue;
         };
         let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
-        let apart = |other: &Range<usize>| free(other) && !other.contains(&when.at.start);
+        let apart = |other: &Range<usize>| free(other) && !other.contains(&time.at.start);
         if !taken.iter().all(apart) || !found.iter().all(|it| free(&it.at)) {
             continue;
         }
-        found.push(described(scene, when, at));
+        found.push(described(context, time, at));
     }
     found
 }
 
-/// Whether a word is one for something that happens, or for several.
+/// Returns whether a word is one for something that happens, or for several.
 pub(super) fn is_event(word: &Word) -> bool {
     let one = word.folded.strip_suffix('s').unwrap_or(&word.folded);
     EVENT_WORDS.contains(word.folded.as_str()) || EVENT_WORDS.contains(one)
 }
 
-/// Whether the clause of a time says that something happens, not that it does not or might.
-fn is_real(scene: &Scene<'_>, when: &When) -> bool {
+/// Returns whether the clause of a time says that something happens, not that it does not or might.
+fn is_real(context: &SentenceContext<'_>, time: &TimeExpression) -> bool {
     static UNREAL: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)\b(?:if|unless|wish|might|could|would|not|never|cancel(?:l?ed)?|no longer|maybe|perhaps|should)\b|n['’]t\b",
         )
     });
-    let clause = scene.clause(when.at.start);
-    let asks = scene.sentence.asks && clause.end >= scene.sentence.plain.trim_end().len();
-    !asks && !UNREAL.is_match(&scene.sentence.plain[clause])
+    let clause = context.clause(time.at.start);
+    let asks = context.sentence.asks && clause.end >= context.sentence.plain.trim_end().len();
+    !asks && !UNREAL.is_match(&context.sentence.plain[clause])
 }
 
-/// The event of which a clause says nothing but when it is.
-fn by_predicate(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
-    let plain = scene.sentence.plain.as_str();
-    let clause = scene.clause(when.at.start);
+/// Returns the event of which a clause says nothing but when it is.
+fn by_predicate(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Range<usize>> {
+    let plain = context.sentence.plain.as_str();
+    let clause = context.clause(time.at.start);
     let mut start = clause.start;
-    if plain[start.min(when.at.start)..when.at.start].trim().is_empty() {
+    if plain[start.min(time.at.start)..time.at.start].trim().is_empty() {
         // "Next meeting: June 9"
-        let before = scene
+        let before = context
             .clauses
             .iter()
-            .rfind(|before| before.end <= when.at.start && before.end <= start)?;
+            .rfind(|before| before.end <= time.at.start && before.end <= start)?;
         start = before.start;
     }
-    let captures = PREDICATE.captures(&plain[start..when.at.start])?;
+    let captures = PREDICATE.captures(&plain[start..time.at.start])?;
     let event = captures.name("event")?;
-    let at = scene.trimmed(start + event.start()..start + event.end());
+    let at = context.trimmed(start + event.start()..start + event.end());
     let words: Vec<&Word> =
-        scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
+        context.words().iter().filter(|word| at.contains(&word.at.start)).collect();
     let head = words.iter().any(|word| is_event(word));
     let sure = captures.name("sure").is_some()
-        || captures.name("plain").is_some() && spells_on(&plain[when.at.clone()]);
+        || captures.name("plain").is_some() && spells_on(&plain[time.at.clone()]);
     let first = words.first()?;
     // "It is on Friday": whatever it is, it is not here.
     const NOBODY: &str =
@@ -124,25 +124,25 @@ fn by_predicate(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
         || pronoun
         || words.len() > MAX_TITLE_WORDS + 2
         || !(head || sure)
-        || is_person_alone(scene, &at)
+        || is_person_alone(context, &at)
     {
         return None;
     }
     let at = without_determiner(&words)..at.end;
-    Some(shortened(scene, at))
+    Some(shortened(context, at))
 }
 
-/// Whether a time is said with its preposition.
-fn spells_on(when: &str) -> bool {
-    let folded = when.to_ascii_lowercase();
+/// Returns whether a time is said with its preposition.
+fn spells_on(time: &str) -> bool {
+    let folded = time.to_ascii_lowercase();
     ["on ", "at ", "from "].iter().any(|word| folded.starts_with(word))
 }
 
-fn is_person_alone(scene: &Scene<'_>, at: &Range<usize>) -> bool {
-    scene.names.iter().any(|name| name.at == *at && name.kind == Kind::Person)
+fn is_person_alone(context: &SentenceContext<'_>, at: &Range<usize>) -> bool {
+    context.names.iter().any(|name| name.at == *at && name.kind == NameKind::Person)
 }
 
-/// Where a phrase begins behind words such as "the" and "oh, and my".
+/// Returns where a phrase begins behind words such as "the" and "oh, and my".
 fn without_determiner(words: &[&Word]) -> usize {
     const LEADING: &str =
         "the a an my our your his her their this and also oh so but reminder btw ok plus that";
@@ -150,74 +150,75 @@ fn without_determiner(words: &[&Word]) -> usize {
     first.map_or(0, |word| word.at.start)
 }
 
-/// A title without what follows "at", and not longer than titles are.
-fn shortened(scene: &Scene<'_>, at: Range<usize>) -> Range<usize> {
+/// Returns a title without what follows "at", and not longer than titles are.
+fn shortened(context: &SentenceContext<'_>, at: Range<usize>) -> Range<usize> {
     let words: Vec<&Word> =
-        scene.words().iter().filter(|word| at.contains(&word.at.start)).collect();
+        context.words().iter().filter(|word| at.contains(&word.at.start)).collect();
     let stop = words.iter().skip(1).position(|word| word.is("at")).map(|no| no + 1);
     let limit = stop.unwrap_or(words.len()).min(MAX_TITLE_WORDS);
     let end =
         limit.checked_sub(1).and_then(|last| words.get(last)).map_or(at.end, |word| word.at.end);
     // What is owned at the end, and what lies between marks, stays whole.
-    if limit == words.len() { at } else { scene.trimmed(at.start..end) }
+    if limit == words.len() { at } else { context.trimmed(at.start..end) }
 }
 
-/// The phrase around a word for something that happens, in the clause of a time.
-fn by_word(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
-    let words = scene.words();
-    let clause = scene.clause(when.at.start);
+/// Returns the phrase around a word for something that happens, in the clause of a time.
+fn by_word(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Range<usize>> {
+    let words = context.words();
+    let clause = context.clause(time.at.start);
     // What is to be done by a day does not happen on it.
-    let said = scene.sentence.plain[when.at.clone()].to_ascii_lowercase();
-    if ["by ", "before ", "until ", "till ", "due "].iter().any(|word| said.starts_with(word)) {
+    let phrase = context.sentence.plain[time.at.clone()].to_ascii_lowercase();
+    if ["by ", "before ", "until ", "till ", "due "].iter().any(|word| phrase.starts_with(word)) {
         return None;
     }
-    let inside = |word: &Word| clause.contains(&word.at.start) && !when.at.contains(&word.at.start);
+    let inside = |word: &Word| clause.contains(&word.at.start) && !time.at.contains(&word.at.start);
     let heads =
         words.iter().enumerate().filter(|(_, word)| inside(word) && is_event(word) && !word.owns);
     // The nearest before the time, else the first behind it.
     let heads: Vec<usize> =
         heads.map(|(no, _)| no).filter(|no| is_noun(words, *no, &clause)).collect();
-    let before = heads.iter().rfind(|no| words[**no].at.start < when.at.start);
+    let before = heads.iter().rfind(|no| words[**no].at.start < time.at.start);
     let head = *before.or(heads.first())?;
     let start = left(words, head, &clause);
     // "Dentist tomorrow" is enough, "the dentist … tomorrow" is not.
-    let beside = scene.sentence.plain[words[head].at.end..].trim_start().len()
-        == scene.sentence.plain.len() - when.at.start;
-    let opens = scene.trimmed(clause.clone()).start == words[head].at.start;
+    let beside = context.sentence.plain[words[head].at.end..].trim_start().len()
+        == context.sentence.plain.len() - time.at.start;
+    let opens = context.trimmed(clause.clone()).start == words[head].at.start;
     if words[head].is(NEED_COMPANY) && start == head && !(beside && opens) {
         return None;
     }
-    let end = right(scene, head, &clause, when);
-    Some(scene.trimmed(words[start].at.start..end))
+    let end = right(context, head, &clause, time);
+    Some(context.trimmed(words[start].at.start..end))
 }
 
-/// A phrase without a verb before a time, alone in its sentence: "Garden club on Thursday at 5".
-fn by_itself(scene: &Scene<'_>, when: &When) -> Option<Range<usize>> {
-    let clause = scene.clause(when.at.start);
-    let words: Vec<&Word> = scene
+/// Returns a phrase without a verb before a time, alone in its sentence: "Garden club on Thursday
+/// at 5".
+fn by_itself(context: &SentenceContext<'_>, time: &TimeExpression) -> Option<Range<usize>> {
+    let clause = context.clause(time.at.start);
+    let words: Vec<&Word> = context
         .words()
         .iter()
-        .filter(|word| clause.contains(&word.at.start) && word.at.start < when.at.start)
+        .filter(|word| clause.contains(&word.at.start) && word.at.start < time.at.start)
         .collect();
-    let rest = scene.trimmed(when.at.end..clause.end.max(when.at.end));
+    let rest = context.trimmed(time.at.end..clause.end.max(time.at.end));
     let noun = |word: &&Word| {
         let common = COMMON.contains(word.folded.as_str()) && !word.owns;
         let verbal = word.folded.ends_with("ed") || word.folded.ends_with("ing");
         !common
             && !verbal
-            && word.shape != Shape::Number
+            && word.shape != WordShape::Number
             && !word.is(STOPS)
             && !word.is(DETERMINERS)
     };
     let first = words.first()?;
     let opens = clause.start == 0 && (2..=4).contains(&words.len());
     let acts = ACTION_WORDS.contains(first.folded.as_str());
-    let ahead = when.date.is_some() && spells_on(&scene.sentence.plain[when.at.clone()]);
+    let ahead = time.date.is_some() && spells_on(&context.sentence.plain[time.at.clone()]);
     (opens && !acts && ahead && rest.is_empty() && words.iter().all(noun))
-        .then(|| scene.trimmed(first.at.start..when.at.start))
+        .then(|| context.trimmed(first.at.start..time.at.start))
 }
 
-/// Whether a word for an event is a noun where it stands.
+/// Returns whether a word for an event is a noun where it stands.
 fn is_noun(words: &[Word], head: usize, clause: &Range<usize>) -> bool {
     let word = &words[head];
     if !word.is(ALSO_VERBS) {
@@ -236,15 +237,15 @@ fn is_noun(words: &[Word], head: usize, clause: &Range<usize>) -> bool {
     }
 }
 
-/// The first word of the phrase that ends with a head.
+/// Returns the first word of the phrase that ends with a head.
 fn left(words: &[Word], head: usize, clause: &Range<usize>) -> usize {
     let mut start = head;
     while let Some(before) = start.checked_sub(1).map(|no| &words[no]) {
         let stops = (before.is(STOPS) || before.is(DETERMINERS)) && !before.owns;
         let apart = words[start].gap != Gap::Space || before.at.start < clause.start;
         let verb =
-            before.shape == Shape::Lower && before.folded.ends_with("ing") && start + 1 < head;
-        if stops || apart || verb || head - start >= 4 || before.shape == Shape::Number {
+            before.shape == WordShape::Lower && before.folded.ends_with("ing") && start + 1 < head;
+        if stops || apart || verb || head - start >= 4 || before.shape == WordShape::Number {
             break;
         }
         start -= 1;
@@ -252,14 +253,19 @@ fn left(words: &[Word], head: usize, clause: &Range<usize>) -> usize {
     start
 }
 
-/// Where the phrase of a head ends: with whom, to where, about what.
-fn right(scene: &Scene<'_>, head: usize, clause: &Range<usize>, when: &When) -> usize {
-    let words = scene.words();
+/// Returns where the phrase of a head ends: with whom, to where, about what.
+fn right(
+    context: &SentenceContext<'_>,
+    head: usize,
+    clause: &Range<usize>,
+    time: &TimeExpression,
+) -> usize {
+    let words = context.words();
     let mut end = words[head].at.end;
     let mut no = head + 1;
     while let Some(word) = words.get(no) {
         let linked = word.is("with to for about of between in");
-        let limit = if when.at.start > words[head].at.start { when.at.start } else { clause.end };
+        let limit = if time.at.start > words[head].at.start { time.at.start } else { clause.end };
         if !linked || word.gap != Gap::Space || word.at.start >= limit {
             break;
         }
@@ -274,24 +280,24 @@ fn right(scene: &Scene<'_>, head: usize, clause: &Range<usize>, when: &When) -> 
     end.min(clause.end)
 }
 
-/// The event with its day, its hour and its place.
-fn described(scene: &Scene<'_>, when: &When, at: Range<usize>) -> Found {
-    let clause = scene.clause(when.at.start);
-    let title = scene.sentence.said(&at);
-    let mut fact = Found::new("event", at.clone()).text("title", title).day("date", when.date);
-    let other = scene
-        .whens
+/// Returns the event with its day, its hour and its place.
+fn described(context: &SentenceContext<'_>, time: &TimeExpression, at: Range<usize>) -> FoundFact {
+    let clause = context.clause(time.at.start);
+    let title = context.sentence.text_of(&at);
+    let mut fact = FoundFact::new("event", at.clone()).text("title", title).day("date", time.date);
+    let other = context
+        .times
         .iter()
         .find(|it| clause.contains(&it.at.start) && it.date.is_none() && it.time.is_some());
-    if let Some((hour, minute)) = when.time.or(other.and_then(|it| it.time)) {
+    if let Some((hour, minute)) = time.time.or(other.and_then(|it| it.time)) {
         fact = fact.text("time", format!("{hour:02}:{minute:02}"));
     }
-    let place = scene.names.iter().find(|name| {
-        let before = scene.sentence.plain[..name.at.start].trim_end().to_ascii_lowercase();
+    let place = context.names.iter().find(|name| {
+        let before = context.sentence.plain[..name.at.start].trim_end().to_ascii_lowercase();
         let led = ["in", "at"]
             .iter()
             .any(|word| before.strip_suffix(word).is_some_and(|rest| rest.ends_with(' ')));
-        let named = matches!(name.kind, Kind::Place | Kind::Organization);
+        let named = matches!(name.kind, NameKind::Place | NameKind::Organization);
         named && led && clause.contains(&name.at.start)
     });
     match place {

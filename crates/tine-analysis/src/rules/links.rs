@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Found;
+use super::FoundFact;
 use super::passage::{Sentence, pattern};
 
 static LINK: LazyLock<Regex> =
@@ -16,20 +16,20 @@ static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The links of a sentence.
-pub(super) fn find(sentence: &Sentence<'_>, found: &mut Vec<Found>) {
+pub(super) fn find(sentence: &Sentence<'_>, found: &mut Vec<FoundFact>) {
     for at in links(sentence.text) {
-        found.push(Found::new("link", at.clone()).text("url", &sentence.text[at]));
+        found.push(FoundFact::new("link", at.clone()).text("url", &sentence.text[at]));
     }
 }
 
-/// Where links and addresses stand: no other rule reads inside of them.
+/// Returns where links and addresses stand: no other rule reads inside of them.
 pub(super) fn ranges(text: &str) -> Vec<Range<usize>> {
     let mut all = links(text);
     all.extend(emails(text));
     all
 }
 
-/// Where mail addresses stand.
+/// Returns where mail addresses stand.
 pub(super) fn emails(text: &str) -> Vec<Range<usize>> {
     EMAIL.find_iter(text).map(|email| email.range()).collect()
 }
@@ -39,7 +39,7 @@ fn links(text: &str) -> Vec<Range<usize>> {
     LINK.find_iter(text).map(|link| trimmed(link.range())).filter(|at| at.len() > 8).collect()
 }
 
-/// A link without the punctuation of the sentence around it.
+/// Returns a link without the punctuation of the sentence around it.
 fn trim(mut link: &str) -> &str {
     loop {
         let Some(last) = link.chars().next_back() else { return link };

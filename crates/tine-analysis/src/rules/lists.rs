@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// Words in lower case.
-pub(super) type Words = HashSet<&'static str>;
+pub(super) type WordSet = HashSet<&'static str>;
 
 /// Names, and whether a name alone is enough. One that is also something else is not.
 pub(super) type Names = HashMap<&'static str, bool>;
@@ -23,27 +23,27 @@ pub(super) static ORGANIZATIONS: LazyLock<Names> =
     LazyLock::new(|| names(lines(include_str!("lists/organizations.txt"))));
 
 /// Words that begin sentences and no names.
-pub(super) static COMMON: LazyLock<Words> =
+pub(super) static COMMON: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/common.txt")));
 
 /// Words with a capital letter that are in no name.
-pub(super) static NOT_NAMES: LazyLock<Words> =
+pub(super) static NOT_NAMES: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/not_names.txt")));
 
 /// Last words of names of organisations.
-pub(super) static ORGANIZATION_WORDS: LazyLock<Words> =
+pub(super) static ORGANIZATION_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/organization_words.txt")));
 
 /// First (`^`) and last (`$`) words of names of places.
-pub(super) static PLACE_WORDS: LazyLock<Words> =
+pub(super) static PLACE_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/place_words.txt")));
 
 /// Things that happen at a time.
-pub(super) static EVENT_WORDS: LazyLock<Words> =
+pub(super) static EVENT_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/event_words.txt")));
 
 /// Verbs of what people have to do.
-pub(super) static ACTION_WORDS: LazyLock<Words> =
+pub(super) static ACTION_WORDS: LazyLock<WordSet> =
     LazyLock::new(|| words(include_str!("lists/action_words.txt")));
 
 /// Units by their spellings, in lower case and singular.
@@ -58,7 +58,7 @@ fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-fn words(list: &'static str) -> Words {
+fn words(list: &'static str) -> WordSet {
     lines(list).flat_map(str::split_whitespace).collect()
 }
 

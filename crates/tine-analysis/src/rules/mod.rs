@@ -1,17 +1,17 @@
-//! The interpreter `rules`: facts in plain English sentences, without network, weights or clock.
+//! The interpreter `rules`: extracts facts from English sentences, without network or model.
 //!
-//! A text is cut into sentences (`passage`). In each, names and what says when are found first;
-//! then the families of facts read it in a fixed order, and a phrase that one family of statements
-//! has taken (a task, a decision, a preference, an event) is no other's. Turns and documents share
-//! the families, and each family says where it reads them differently (`scene::Reader`).
+//! A text is cut into sentences (`passage`). In each, names and time expressions are found first;
+//! then the families of rules run in a fixed order, and a phrase that one family of statements has
+//! claimed (a task, a decision, a preference, an event) is not used by another. Turns and documents
+//! share the families, which treat them differently where needed (`context::TextSource`).
 //!
-//! What always holds: the same material gives the same findings; they are sorted by span; spans
-//! are whole characters of the text; a fact is found once in a text; there are never more than
-//! [`MAX_FINDINGS`]. Rules are precise before they are complete: what could as well be something
-//! else is left to a model.
+//! Invariants: the same material gives the same findings; they are sorted by span; spans are whole
+//! characters of the text; a fact is found once in a text; there are never more than
+//! [`MAX_FINDINGS`]. Rules prefer precision to recall: ambiguous statements are left to a model.
 
 mod amounts;
 mod calendar;
+mod context;
 mod decisions;
 mod documents;
 mod events;
@@ -20,10 +20,9 @@ mod lists;
 mod names;
 mod passage;
 mod preferences;
-mod scene;
 mod tasks;
-mod when;
-mod words;
+mod time_expressions;
+mod tokens;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,10 +31,13 @@ use chrono::{DateTime, NaiveDate};
 use tine_core::Json;
 use tine_core::json::{Object, object};
 
-use crate::{About, Account, Failure, Finding, Interpreter, Kind, Material, Subject};
-use scene::{Reader, Scene};
+use crate::{
+    Account, Finding, Interpreter, InterpreterFailure, InterpreterInfo, InterpreterKind, Material,
+    Subject,
+};
+use context::{SentenceContext, TextSource};
 
-/// The most findings of one text; what stands behind them is not found.
+/// The most findings of one text; the rest of the text is ignored.
 pub const MAX_FINDINGS: usize = 1_000;
 
 /// The interpreter that is built in.
@@ -47,24 +49,24 @@ pub const MAX_FINDINGS: usize = 1_000;
 /// let material = Material {
 ///     text: "I need to call Anna tomorrow.",
 ///     subject: Subject::Turn(Role::User),
-///     said_at: "2025-03-03T09:00:00Z".parse().ok(),
+///     authored_at: "2025-03-03T09:00:00Z".parse().ok(),
 /// };
 /// let found = Rules.interpret(&material, &mut Account::default())?;
 /// assert_eq!(found[0].entity_type, "task");
 /// assert_eq!(found[0].fields.get("title"), Some(&"call Anna".into()));
 /// assert_eq!(found[0].fields.get("due"), Some(&"2025-03-04".into()));
 /// assert_eq!(found[1].fields.get("name"), Some(&"Anna".into()));
-/// # Ok::<(), tine_analysis::Failure>(())
+/// # Ok::<(), tine_analysis::InterpreterFailure>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules;
 
 impl Interpreter for Rules {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> InterpreterInfo {
+        InterpreterInfo {
             name: "rules".into(),
             version: "1".into(),
-            kind: Kind::Rules,
+            kind: InterpreterKind::Rules,
             provider: None,
             model: None,
             parameters: object([]),
@@ -76,7 +78,7 @@ impl Interpreter for Rules {
         &self,
         material: &Material<'_>,
         account: &mut Account,
-    ) -> Result<Vec<Finding>, Failure> {
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         account.tries += 1;
         Ok(read(material))
     }
@@ -86,36 +88,36 @@ impl Interpreter for Rules {
         &self,
         material: &Material<'_>,
         _response: Option<&[u8]>,
-    ) -> Result<Vec<Finding>, Failure> {
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         Ok(read(material))
     }
 }
 
 /// A fact in a sentence.
 #[derive(Clone, Debug)]
-struct Found {
+struct FoundFact {
     kind: &'static str,
     /// Its bytes in the sentence.
     at: Range<usize>,
     fields: Object,
 }
 
-impl Found {
-    fn new(kind: &'static str, at: Range<usize>) -> Found {
-        Found { kind, at, fields: Object::new() }
+impl FoundFact {
+    fn new(kind: &'static str, at: Range<usize>) -> FoundFact {
+        FoundFact { kind, at, fields: Object::new() }
     }
 
-    fn text(self, field: &str, text: impl Into<String>) -> Found {
+    fn text(self, field: &str, text: impl Into<String>) -> FoundFact {
         self.value(field, Json::String(text.into()))
     }
 
-    fn value(mut self, field: &str, value: Json) -> Found {
+    fn value(mut self, field: &str, value: Json) -> FoundFact {
         self.fields.insert(field, value);
         self
     }
 
     /// With a day, if there is one.
-    fn day(self, field: &str, day: Option<NaiveDate>) -> Found {
+    fn day(self, field: &str, day: Option<NaiveDate>) -> FoundFact {
         match day {
             Some(day) => self.text(field, day.format("%Y-%m-%d").to_string()),
             None => self,
@@ -123,13 +125,14 @@ impl Found {
     }
 }
 
-/// The findings of a text, in order.
+/// Returns the findings of a text, in order.
 fn read(material: &Material<'_>) -> Vec<Finding> {
-    let said = material.said_at.and_then(|at| DateTime::from_timestamp_millis(at.as_millis()));
-    let said = said.map(|at| at.date_naive());
-    let reader = match material.subject {
-        Subject::Turn(role) => Reader::Turn(role),
-        Subject::Document => Reader::Document,
+    let reference_date =
+        material.authored_at.and_then(|at| DateTime::from_timestamp_millis(at.as_millis()));
+    let reference_date = reference_date.map(|at| at.date_naive());
+    let source = match material.subject {
+        Subject::Turn(role) => TextSource::Turn(role),
+        Subject::Document => TextSource::Document,
     };
     let mut findings = Findings::default();
     let sentences = passage::sentences(material.text);
@@ -138,47 +141,47 @@ fn read(material: &Material<'_>) -> Vec<Finding> {
             break;
         }
         let before = no.checked_sub(1).and_then(|no| sentences.get(no));
-        let scene = Scene::new(sentence, before, reader, said);
-        for found in facts(&scene) {
+        let context = SentenceContext::new(sentence, before, source, reference_date);
+        for found in facts(&context) {
             findings.add(sentence.start, found);
         }
     }
     findings.done()
 }
 
-/// The facts of one sentence.
-fn facts(scene: &Scene<'_>) -> Vec<Found> {
+/// Returns the facts of one sentence.
+fn facts(context: &SentenceContext<'_>) -> Vec<FoundFact> {
     let mut found = Vec::new();
-    links::find(scene.sentence, &mut found);
-    amounts::find(scene.sentence, &scene.whens, &mut found);
-    documents::find(scene, &mut found);
-    names::found(scene, &mut found);
-    // Statements, each of which takes its phrase.
+    links::find(context.sentence, &mut found);
+    amounts::find(context.sentence, &context.times, &mut found);
+    documents::find(context, &mut found);
+    names::found(context, &mut found);
+    // Statements; each claims its phrase.
     let mut taken: Vec<Range<usize>> = Vec::new();
     for family in [preferences::find, decisions::find, tasks::find, events::find] {
-        let stated = family(scene, &taken);
+        let stated = family(context, &taken);
         taken.extend(stated.iter().map(|found| found.at.clone()));
         found.extend(stated);
     }
     found
 }
 
-/// What was found in a text so far.
+/// Findings of a text so far, without duplicates.
 #[derive(Default)]
 struct Findings {
     kept: Vec<Finding>,
-    /// Where facts of a type and a name are among them.
-    known: HashMap<(&'static str, String), usize>,
+    /// Indices of findings by type and identity.
+    index: HashMap<(&'static str, String), usize>,
 }
 
 impl Findings {
-    /// Adds a fact of a sentence, or what it says more about one that is there.
-    fn add(&mut self, start: usize, found: Found) {
+    /// Adds a fact of a sentence, or merges its fields into an equal one.
+    fn add(&mut self, start: usize, found: FoundFact) {
         if self.kept.len() >= MAX_FINDINGS {
             return;
         }
         let key = (found.kind, identity(&found));
-        if let Some(&at) = self.known.get(&key) {
+        if let Some(&at) = self.index.get(&key) {
             let fields = &mut self.kept[at].fields;
             for (field, value) in found.fields {
                 if !fields.contains_key(&field) {
@@ -187,14 +190,14 @@ impl Findings {
             }
             return;
         }
-        // Whoever was named in full is the same when named by a part of it.
+        // A part of a full name refers to the same person.
         let at = self.kept.len();
         if found.kind == "person" {
             for part in key.1.split_whitespace().filter(|_| key.1.contains(' ')) {
-                self.known.entry(("person", part.to_owned())).or_insert(at);
+                self.index.entry(("person", part.to_owned())).or_insert(at);
             }
         }
-        self.known.insert(key, at);
+        self.index.insert(key, at);
         self.kept.push(Finding {
             entity_type: found.kind.to_owned(),
             fields: found.fields,
@@ -210,8 +213,8 @@ impl Findings {
     }
 }
 
-/// What tells two facts of a type apart.
-fn identity(found: &Found) -> String {
+/// Returns the text by which facts of a type are compared.
+fn identity(found: &FoundFact) -> String {
     let own = match found.kind {
         "person" | "organization" | "place" => ["name"].as_slice(),
         "document" => &["title"],

@@ -1,8 +1,8 @@
 //! Cuts a text into the sentences that rules read.
 //!
-//! Code (fenced, indented or between backticks) and quoted blocks are somebody else's words and
-//! are left out. A sentence is never longer than [`MAX_SENTENCE_BYTES`], so that whatever a rule
-//! does with one sentence, the cost of a text grows with its length alone.
+//! Code (fenced, indented or between backticks) and quoted blocks are not the author's words and
+//! are left out. A sentence is never longer than [`MAX_SENTENCE_BYTES`], so that the cost of a text
+//! is linear in its length, whatever a rule does with one sentence.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::links;
-use super::words::{self, Word, among};
+use super::tokens::{self, Word, among};
 
 /// The longest sentence; a longer one is cut between two words.
 const MAX_SENTENCE_BYTES: usize = 1_000;
@@ -18,16 +18,16 @@ const MAX_SENTENCE_BYTES: usize = 1_000;
 /// A line shorter than this was ended by its writer, a longer one perhaps by the margin.
 const WRAPPED_LINE_BYTES: usize = 60;
 
-/// What stands around a sentence.
+/// The kind of block that a sentence is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum SentenceBlock {
     /// Running text.
     Prose,
     /// A heading, by its mark.
     Heading,
     /// An item of a list.
     Item,
-    /// An item with an empty box, or behind `TODO`.
+    /// An item with an empty checkbox, or after `TODO`.
     Open,
     /// An item with a ticked box.
     Done,
@@ -52,7 +52,7 @@ pub(super) struct Sentence<'a> {
     pub plain: String,
     /// Where it begins in the whole text.
     pub start: usize,
-    pub block: Block,
+    pub block: SentenceBlock,
     pub section: Section,
     /// Whether it ends with a question mark.
     pub asks: bool,
@@ -62,8 +62,8 @@ pub(super) struct Sentence<'a> {
 }
 
 impl Sentence<'_> {
-    /// The text of a range of the sentence, with its white space collapsed.
-    pub fn said(&self, at: &Range<usize>) -> String {
+    /// Returns the text of a range of the sentence, with its white space collapsed.
+    pub fn text_of(&self, at: &Range<usize>) -> String {
         self.text[at.clone()].replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
@@ -71,26 +71,26 @@ impl Sentence<'_> {
 /// A paragraph: lines that belong together.
 struct Paragraph {
     at: Range<usize>,
-    block: Block,
+    block: SentenceBlock,
     section: Section,
 }
 
-/// The sentences of a text, in order.
+/// Returns the sentences of a text, in order.
 pub(super) fn sentences(text: &str) -> Vec<Sentence<'_>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(text) {
         let cut = cut(&text[paragraph.at.clone()]);
         for (no, at) in cut.into_iter().enumerate() {
-            let said = &text[paragraph.at.start + at.start..paragraph.at.start + at.end];
-            let plain = mask(said);
+            let sentence = &text[paragraph.at.start + at.start..paragraph.at.start + at.end];
+            let plain = mask(sentence);
             found.push(Sentence {
-                text: said,
-                words: words::words(&plain),
+                text: sentence,
+                words: tokens::tokenize(&plain),
                 plain,
                 start: paragraph.at.start + at.start,
                 block: paragraph.block,
                 section: paragraph.section,
-                asks: said.trim_end_matches(['"', '”', ')', '*', '_', ' ']).ends_with('?'),
+                asks: sentence.trim_end_matches(['"', '”', ')', '*', '_', ' ']).ends_with('?'),
                 first: no == 0,
             });
         }
@@ -116,7 +116,7 @@ static TASKS: LazyLock<Regex> = LazyLock::new(|| {
 static DECISIONS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^\W*(?:key )?(?:decisions?(?: made)?|resolutions?|agreed)\W*$"));
 
-/// A pattern written in this crate.
+/// Returns a pattern written in this crate.
 pub(super) fn pattern(source: &str) -> Regex {
     Regex::new(source).expect("a pattern written in this crate is well formed")
 }
@@ -144,10 +144,10 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
             continue;
         }
         let stated = heading(line, bare);
-        let (block, skip) = if stated { (Block::Heading, 0) } else { begin(line) };
+        let (block, skip) = if stated { (SentenceBlock::Heading, 0) } else { begin(line) };
         let skip = if stated { MARK.find(line).map_or(0, |mark| mark.end()) } else { skip };
         let goes_on = open
-            && block == Block::Prose
+            && block == SentenceBlock::Prose
             && found.last().is_some_and(|last| continues(&text[last.at.clone()], bare));
         blank = false;
         if goes_on {
@@ -158,18 +158,18 @@ fn paragraphs(text: &str) -> Vec<Paragraph> {
         }
         if stated {
             section = kind(bare);
-        } else if block == Block::Prose && section != Section::Any && bare.len() > 3 {
+        } else if block == SentenceBlock::Prose && section != Section::Any && bare.len() > 3 {
             section = Section::Any;
         }
         let indent = line.len() - line.trim_start().len();
         let at = begins + skip.max(indent)..begins + line.trim_end().len().max(skip.max(indent));
         found.push(Paragraph { at, block, section });
-        open = block != Block::Heading;
+        open = block != SentenceBlock::Heading;
     }
     found
 }
 
-/// Whether a line is a heading: by its mark, or a line of its own that announces a list.
+/// Returns whether a line is a heading: by its mark, or a line of its own that announces a list.
 fn heading(line: &str, bare: &str) -> bool {
     let marked = MARK.captures(line).is_some_and(|mark| mark.name("heading").is_some());
     marked || kind(bare) != Section::Any
@@ -185,32 +185,32 @@ fn kind(bare: &str) -> Section {
     }
 }
 
-/// What a line begins, and behind which bytes its text does.
-fn begin(line: &str) -> (Block, usize) {
-    let (mut block, mut skip) = (Block::Prose, 0);
+/// Returns the kind of block that a line begins, and the length of its marker.
+fn begin(line: &str) -> (SentenceBlock, usize) {
+    let (mut block, mut skip) = (SentenceBlock::Prose, 0);
     if let Some(mark) = MARK.captures(line) {
         let ticked = mark.name("box").or(mark.name("bare")).map(|mark| mark.as_str() != " ");
         block = match ticked {
-            Some(true) => Block::Done,
-            Some(false) => Block::Open,
-            None => Block::Item,
+            Some(true) => SentenceBlock::Done,
+            Some(false) => SentenceBlock::Open,
+            None => SentenceBlock::Item,
         };
         skip = mark.get(0).map_or(0, |mark| mark.end());
     }
     if let Some(todo) = TODO.find(&line[skip..]) {
-        (block, skip) = (Block::Open, skip + todo.end());
+        (block, skip) = (SentenceBlock::Open, skip + todo.end());
     }
     (block, skip)
 }
 
-/// Whether a line goes on with what stands above it.
+/// Returns whether a line goes on with what stands above it.
 fn continues(above: &str, line: &str) -> bool {
     let last = above.rsplit('\n').next().unwrap_or(above).trim_end();
     let lower = line.chars().next().is_some_and(char::is_lowercase);
     lower || (last.len() >= WRAPPED_LINE_BYTES && !last.ends_with(':'))
 }
 
-/// The sentences of a paragraph.
+/// Returns the sentences of a paragraph.
 fn cut(paragraph: &str) -> Vec<Range<usize>> {
     static END: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"(?:[.!?…]+["'”’)\]*_]*|[;:]["”]?)(?:\s+|$)|\s+[—–]\s+"#));
@@ -233,7 +233,7 @@ fn cut(paragraph: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether the point behind a word belongs to the word.
+/// Returns whether the point behind a word belongs to the word.
 fn is_abbreviation(before: &str, after: &str) -> bool {
     const ALWAYS: &str = "dr mr mrs ms prof st e.g i.e vs approx no gen sen rep capt lt rev mt cf";
     const WITHIN: &str = "a.m p.m inc ltd co corp etc jr sr dept ave rd blvd jan feb mar apr jun jul aug sept \
@@ -267,12 +267,12 @@ fn shorten(paragraph: &str, mut at: Range<usize>, found: &mut Vec<Range<usize>>)
     }
 }
 
-/// The sentence with what is not words as underscores, byte for byte.
-fn mask(said: &str) -> String {
+/// Replaces everything that is not a word by underscores, byte for byte.
+fn mask(sentence: &str) -> String {
     static CODE: LazyLock<Regex> = LazyLock::new(|| pattern("`[^`\n]*`"));
-    let mut plain = said.to_owned();
-    let code = CODE.find_iter(said).map(|code| code.range());
-    let links = links::ranges(said).into_iter();
+    let mut plain = sentence.to_owned();
+    let code = CODE.find_iter(sentence).map(|code| code.range());
+    let links = links::ranges(sentence).into_iter();
     for at in code.chain(links) {
         plain.replace_range(at.clone(), &"_".repeat(at.len()));
     }

@@ -8,11 +8,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Found;
+use super::FoundFact;
+use super::context::SentenceContext;
 use super::lists::ACTION_WORDS;
-use super::passage::{Block, pattern};
-use super::scene::Scene;
-use super::words::{Word, among, word_from};
+use super::passage::{SentenceBlock, pattern};
+use super::tokens::{Word, among, word_from};
 
 /// Adverbs between a subject and its verb.
 const ADVERBS: &str = r"(?:(?:really|also|much|generally|usually|just|still|absolutely|strongly|definitely|personally|mostly|do|actually|quite|kind of|both|all|truly|particularly|especially|honestly|rather|tend to|try to|tries to)\s+)*";
@@ -44,23 +44,27 @@ static FAVOURITE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// The preferences of a sentence.
-pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    if matches!(scene.sentence.block, Block::Heading | Block::Done | Block::Open) {
+/// Returns the preferences of a sentence.
+pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
+    let mut found: Vec<FoundFact> = Vec::new();
+    if matches!(
+        context.sentence.block,
+        SentenceBlock::Heading | SentenceBlock::Done | SentenceBlock::Open
+    ) {
         return found;
     }
-    let plain = scene.sentence.plain.as_str();
-    let starts = starts(scene);
+    let plain = context.sentence.plain.as_str();
+    let starts = starts(context);
     for (no, (from, polarity)) in starts.iter().enumerate() {
         // "… is allergic to latex and prefers paper" are two.
         let next = starts.get(no + 1).map_or(plain.len(), |(next, _)| *next);
-        let at = scene.trimmed(*from..scene.clause(*from).end.min(next));
+        let at = context.trimmed(*from..context.clause(*from).end.min(next));
         let apart = taken.iter().all(|other| other.end <= at.start || at.end <= other.start);
         if at.len() < 4 || !apart {
             continue;
         }
-        let fact = Found::new("preference", at.clone()).text("statement", scene.sentence.said(&at));
+        let fact = FoundFact::new("preference", at.clone())
+            .text("statement", context.sentence.text_of(&at));
         found.push(match polarity {
             Some(polarity) => fact.text("polarity", *polarity),
             None => fact,
@@ -69,15 +73,15 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
     found
 }
 
-/// Where preferences begin, in order, and which way they go if that can be told.
-fn starts(scene: &Scene<'_>) -> Vec<(usize, Option<&'static str>)> {
-    let plain = scene.sentence.plain.as_str();
+/// Returns where preferences begin, in order, and which way they go if that can be told.
+fn starts(context: &SentenceContext<'_>) -> Vec<(usize, Option<&'static str>)> {
+    let plain = context.sentence.plain.as_str();
     let mut starts = Vec::new();
     for (verbs, polarity) in [(&*DISLIKES, "dislike"), (&*LIKES, "like")] {
         for captures in verbs.captures_iter(plain) {
             let Some(all) = captures.get(0) else { continue };
-            let subject = subject(scene, all.start());
-            let Some(from) = subject.filter(|from| scene.is_stated(*from)) else { continue };
+            let subject = subject(context, all.start());
+            let Some(from) = subject.filter(|from| context.is_stated(*from)) else { continue };
             let what = captures.name("what").map_or("", |what| what.as_str());
             if is_empty_object(what, &captures["verb"]) {
                 continue;
@@ -90,26 +94,26 @@ fn starts(scene: &Scene<'_>) -> Vec<(usize, Option<&'static str>)> {
         let Some(all) = captures.get(0) else { continue };
         let verb = captures["what"].to_lowercase();
         let how = captures["how"].to_lowercase();
-        let owner = subject(scene, all.start());
-        let command = owner.is_none() && is_first(scene, all.start());
+        let owner = subject(context, all.start());
+        let command = owner.is_none() && is_first(context, all.start());
         let known = ACTION_WORDS.contains(verb.as_str()) || among(HABITS, &verb);
         let known = known && !among(MISHAPS, &verb);
         // "I only wanted" and "I only just" say nothing of the kind.
         let owner = owner.filter(|_| how != "only" || known);
         let habit =
             owner.is_some() && !is_past(&verb) && !among(MISHAPS, &verb) || command && known;
-        if habit && scene.is_stated(owner.unwrap_or(all.start())) {
+        if habit && context.is_stated(owner.unwrap_or(all.start())) {
             starts.push((owner.unwrap_or(all.start()), (how == "never").then_some("dislike")));
         }
     }
     for favourite in FAVOURITE.find_iter(plain) {
-        if scene.is_stated(favourite.start()) {
+        if context.is_stated(favourite.start()) {
             starts.push((favourite.start(), Some("like")));
         }
     }
     for bare in BARE.captures_iter(plain).filter_map(|captures| captures.name("verb")) {
-        if scene.is_stated(bare.start())
-            && scene.trimmed(scene.clause(bare.start())).start == bare.start()
+        if context.is_stated(bare.start())
+            && context.trimmed(context.clause(bare.start())).start == bare.start()
         {
             starts.push((bare.start(), Some("like")));
         }
@@ -125,19 +129,19 @@ const MISHAPS: &str =
 
 const HABITS: &str = "use put do eat drink fly sit wear sleep work keep include";
 
-/// Whether a clause begins with what is at a byte, but for a "please".
-fn is_first(scene: &Scene<'_>, byte: usize) -> bool {
-    let clause = scene.clause(byte);
+/// Returns whether a clause begins with what is at a byte, but for a "please".
+fn is_first(context: &SentenceContext<'_>, byte: usize) -> bool {
+    let clause = context.clause(byte);
     let before =
-        scene.sentence.plain[clause.start..byte].trim_matches(|c: char| !c.is_alphabetic());
+        context.sentence.plain[clause.start..byte].trim_matches(|c: char| !c.is_alphabetic());
     before.is_empty() || ["please", "pls"].contains(&before.to_lowercase().as_str())
 }
 
-/// Where the subject of a verb begins, if somebody can have a preference.
-fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
-    let words = scene.words();
+/// Returns where the subject of a verb begins, if somebody can have a preference.
+fn subject(context: &SentenceContext<'_>, verb: usize) -> Option<usize> {
+    let words = context.words();
     let at = word_from(words, verb);
-    if let Some(name) = scene.person_before(verb) {
+    if let Some(name) = context.person_before(verb) {
         return Some(name.at.start);
     }
     // The contracted subject is inside of the match: "I'd rather".
@@ -154,9 +158,9 @@ fn subject(scene: &Scene<'_>, verb: usize) -> Option<usize> {
         return Some(owner.at.start);
     }
     if word.is("and but") {
-        let clause = scene.clause(word.at.start);
+        let clause = context.clause(word.at.start);
         let first = words.get(word_from(words, clause.start))?;
-        let named = scene.names.iter().any(|name| name.at.start == first.at.start);
+        let named = context.names.iter().any(|name| name.at.start == first.at.start);
         return (is_person(first) || named).then_some(verb);
     }
     None

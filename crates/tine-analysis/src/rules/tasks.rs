@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 use regex::Regex;
 use tine_core::Role;
 
-use super::Found;
+use super::FoundFact;
+use super::context::{SentenceContext, TextSource};
 use super::events::is_event;
 use super::lists::ACTION_WORDS;
-use super::names::Kind;
-use super::passage::{Block, Section, pattern};
-use super::scene::{Reader, Scene};
-use super::words::{among, word_from};
+use super::names::NameKind;
+use super::passage::{Section, SentenceBlock, pattern};
+use super::tokens::{among, word_from};
 
 const ADVERBS: &str = r"(?:(?:really|also|still|just|definitely|probably|now|then|first|only|quickly|finally|urgently|please|both|all|at least|actually|absolutely|already|immediately|maybe|go and|either)\s+)*";
 
@@ -65,29 +65,29 @@ const SOMEBODY: &str = "wife husband partner mother father mom mum dad mama papa
     nurse teacher somebody someone everyone everybody legal finance hr marketing procurement \
     management ops support";
 
-/// The tasks of a sentence.
-pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    let sentence = scene.sentence;
-    if matches!(sentence.block, Block::Heading | Block::Done) {
+/// Returns the tasks of a sentence.
+pub(super) fn find(context: &SentenceContext<'_>, taken: &[Range<usize>]) -> Vec<FoundFact> {
+    let mut found: Vec<FoundFact> = Vec::new();
+    let sentence = context.sentence;
+    if matches!(sentence.block, SentenceBlock::Heading | SentenceBlock::Done) {
         return found;
     }
-    let mut starts = leads(scene);
-    let listed = sentence.block == Block::Open
-        || sentence.section == Section::Tasks && sentence.block == Block::Item;
+    let mut starts = leads(context);
+    let listed = sentence.block == SentenceBlock::Open
+        || sentence.section == Section::Tasks && sentence.block == SentenceBlock::Item;
     if listed && sentence.first {
         // The whole item is the task, whatever it says.
         let assigned = ASSIGNED.captures(&sentence.plain);
         let who = assigned
             .as_ref()
             .and_then(|it| it.name("who"))
-            .filter(|who| is_person(scene, who.start()));
+            .filter(|who| is_person(context, who.start()));
         let verb = assigned.as_ref().and_then(|it| it.name("verb")).filter(|_| who.is_some());
         let start = verb.map_or(starts.first().map_or(0, |start| start.verb), |verb| verb.start());
-        starts = vec![Lead { verb: start, who: who.map(|who| who.as_str().to_owned()) }];
+        starts = vec![TaskLead { verb: start, who: who.map(|who| who.as_str().to_owned()) }];
     }
     for lead in starts {
-        for (at, fact) in tasks_from(scene, &lead) {
+        for (at, fact) in tasks_from(context, &lead) {
             let free = |other: &Range<usize>| other.end <= at.start || at.end <= other.start;
             if at.len() > 2 && taken.iter().all(free) && found.iter().all(|it| free(&it.at)) {
                 found.push(fact);
@@ -99,18 +99,18 @@ pub(super) fn find(scene: &Scene<'_>, taken: &[Range<usize>]) -> Vec<Found> {
 }
 
 /// Where a task begins, and whose it is.
-struct Lead {
+struct TaskLead {
     verb: usize,
     who: Option<String>,
 }
 
-fn leads(scene: &Scene<'_>) -> Vec<Lead> {
-    let plain = scene.sentence.plain.as_str();
+fn leads(context: &SentenceContext<'_>) -> Vec<TaskLead> {
+    let plain = context.sentence.plain.as_str();
     let mut found = Vec::new();
     for captures in REMINDER.captures_iter(plain) {
         let Some(verb) = captures.name("verb") else { continue };
-        if !scene.is_quoted(verb.start()) {
-            found.push(Lead { verb: verb.start(), who: None });
+        if !context.is_quoted(verb.start()) {
+            found.push(TaskLead { verb: verb.start(), who: None });
         }
     }
     for captures in DUTY.captures_iter(plain) {
@@ -124,29 +124,29 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
         if among(STATES, &folded) && !is_doing(plain, verb.range(), &folded) || bare_need {
             continue;
         }
-        let Some((start, who)) = subject(scene, all.start(), weak) else { continue };
+        let Some((start, who)) = subject(context, all.start(), weak) else { continue };
         let action = ACTION_WORDS.contains(folded.as_str());
         let third =
-            scene.words().iter().any(|word| word.at.start == start && word.is("he she they"));
+            context.words().iter().any(|word| word.at.start == start && word.is("he she they"));
         if (third && !action)
-            || (weak && (!action || is_momentary(scene, &verb.range(), &folded)))
-            || !scene.is_stated(start)
-            || goes_to_event(scene, verb.start(), &folded)
+            || (weak && (!action || is_momentary(context, &verb.range(), &folded)))
+            || !context.is_stated(start)
+            || goes_to_event(context, verb.start(), &folded)
         {
             continue;
         }
-        found.push(Lead { verb: verb.start(), who });
+        found.push(TaskLead { verb: verb.start(), who });
     }
-    for clause in &scene.clauses {
+    for clause in &context.clauses {
         let Some(captures) = BARE.captures(&plain[clause.clone()]) else { continue };
         let Some(verb) = captures.name("verb") else { continue };
         let folded = verb.as_str().to_lowercase();
         let at = clause.start + verb.start();
         if ACTION_WORDS.contains(folded.as_str())
-            && scene.is_stated(at)
-            && !goes_to_event(scene, at, &folded)
+            && context.is_stated(at)
+            && !goes_to_event(context, at, &folded)
         {
-            found.push(Lead { verb: at, who: None });
+            found.push(TaskLead { verb: at, who: None });
         }
     }
     found.sort_by_key(|lead| lead.verb);
@@ -155,14 +155,14 @@ fn leads(scene: &Scene<'_>) -> Vec<Lead> {
 }
 
 /// "I'll take a look": done as soon as said, unless there is a day for it.
-fn is_momentary(scene: &Scene<'_>, verb: &Range<usize>, folded: &str) -> bool {
+fn is_momentary(context: &SentenceContext<'_>, verb: &Range<usize>, folded: &str) -> bool {
     const AT_ONCE: &str =
         "try look take wait watch show tell give go follow start leave stop read learn get run";
-    let clause = scene.clause(verb.start);
-    among(AT_ONCE, folded) && scene.when_in(&clause).is_none()
+    let clause = context.clause(verb.start);
+    among(AT_ONCE, folded) && context.time_in(&clause).is_none()
 }
 
-/// A verb of state that is one of action by what follows: "get a quote", "do the laundry".
+/// Returns a verb of state that is one of action by what follows: "get a quote", "do the laundry".
 fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
     static OBJECT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
@@ -182,57 +182,61 @@ fn is_doing(plain: &str, verb: Range<usize>, folded: &str) -> bool {
 }
 
 /// Whose duty it is and where that begins; nobody's, if it is nobody who can act.
-fn subject(scene: &Scene<'_>, duty: usize, weak: bool) -> Option<(usize, Option<String>)> {
-    if let Some(name) = scene.agent_before(duty) {
-        let who = (name.kind == Kind::Person).then(|| name.name.clone());
+fn subject(
+    context: &SentenceContext<'_>,
+    duty: usize,
+    weak: bool,
+) -> Option<(usize, Option<String>)> {
+    if let Some(name) = context.agent_before(duty) {
+        let who = (name.kind == NameKind::Person).then(|| name.name.clone());
         return Some((name.at.start, who));
     }
-    let words = scene.words();
+    let words = context.words();
     let inside = words.iter().find(|word| word.at.start < duty && duty < word.at.end);
     let at = word_from(words, duty);
     let word = inside.or_else(|| words.get(at.checked_sub(1)?))?;
     let stem = word.folded.split('\'').next().unwrap_or_default();
-    let assistant = scene.reader == Reader::Turn(Role::Assistant);
+    let assistant = context.source == TextSource::Turn(Role::Assistant);
     match stem {
         // What an assistant says it will do, it does at once.
         "i" if assistant && weak => None,
         "i" | "we" | "he" | "she" | "they" => Some((word.at.start, None)),
-        "you" if assistant || scene.reader == Reader::Document => Some((word.at.start, None)),
+        "you" if assistant || context.source == TextSource::Document => Some((word.at.start, None)),
         _ if word.is(SOMEBODY) => Some((word.at.start, None)),
         // The parties of a contract, the parts of a team: "The vendor shall deliver".
-        _ if scene.reader == Reader::Document && !weak => {
-            let clause = scene.clause(word.at.start);
-            Some((scene.trimmed(clause).start, None))
+        _ if context.source == TextSource::Document && !weak => {
+            let clause = context.clause(word.at.start);
+            Some((context.trimmed(clause).start, None))
         }
         _ => None,
     }
 }
 
-fn is_person(scene: &Scene<'_>, start: usize) -> bool {
-    scene.names.iter().any(|name| name.kind == Kind::Person && name.at.start == start)
+fn is_person(context: &SentenceContext<'_>, start: usize) -> bool {
+    context.names.iter().any(|name| name.kind == NameKind::Person && name.at.start == start)
 }
 
 /// "I have to attend the workshop on Friday": the workshop is an event.
-fn goes_to_event(scene: &Scene<'_>, verb: usize, folded: &str) -> bool {
-    let clause = verb..scene.clause(verb).end;
+fn goes_to_event(context: &SentenceContext<'_>, verb: usize, folded: &str) -> bool {
+    let clause = verb..context.clause(verb).end;
     among(GOING, folded)
-        && scene.when_in(&clause).is_some_and(|when| when.is_definite())
-        && scene.words().iter().any(|word| clause.contains(&word.at.start) && is_event(word))
+        && context.time_in(&clause).is_some_and(|time| time.is_definite())
+        && context.words().iter().any(|word| clause.contains(&word.at.start) && is_event(word))
 }
 
-/// The task that begins with a verb, and those that follow it behind a day and an "and".
-fn tasks_from(scene: &Scene<'_>, lead: &Lead) -> Vec<(Range<usize>, Found)> {
+/// Returns the task that begins with a verb, and those that follow it behind a day and an "and".
+fn tasks_from(context: &SentenceContext<'_>, lead: &TaskLead) -> Vec<(Range<usize>, FoundFact)> {
     let mut found = Vec::new();
-    let end = scene.clause(lead.verb).end;
+    let end = context.clause(lead.verb).end;
     let mut from = lead.verb;
     while from < end {
-        let (at, title, due, next) = action(scene, from..end);
+        let (at, title, due, next) = action(context, from..end);
         // "We need to talk" says nothing that could be done and ticked off.
         if title.is_empty() || title.eq_ignore_ascii_case("talk") {
             break;
         }
-        let due = due.or_else(|| leading_day(scene, lead.verb).filter(|_| from == lead.verb));
-        let mut fact = Found::new("task", at.clone()).text("title", title).day("due", due);
+        let due = due.or_else(|| leading_day(context, lead.verb).filter(|_| from == lead.verb));
+        let mut fact = FoundFact::new("task", at.clone()).text("title", title).day("due", due);
         if let Some(who) = &lead.who {
             fact = fact.text("assignee", who.clone());
         }
@@ -245,10 +249,10 @@ fn tasks_from(scene: &Scene<'_>, lead: &Lead) -> Vec<(Range<usize>, Found)> {
     found
 }
 
-/// The action of a range: its bytes, its title without what says when, its day, and where
+/// Returns the action of a range: its bytes, its title without what says when, its day, and where
 /// another action begins.
 fn action(
-    scene: &Scene<'_>,
+    context: &SentenceContext<'_>,
     at: Range<usize>,
 ) -> (Range<usize>, String, Option<chrono::NaiveDate>, Option<usize>) {
     static GOES_ON: LazyLock<Regex> = LazyLock::new(|| {
@@ -257,20 +261,20 @@ fn action(
     static ANOTHER: LazyLock<Regex> = LazyLock::new(|| {
         pattern(r"(?i)^[\s,]*(?:and|then|and then|and also)\s+(?:to\s+)?(?P<verb>[\p{L}-]+)")
     });
-    let plain = scene.sentence.plain.as_str();
-    let mut whens =
-        scene.whens.iter().filter(|when| at.start <= when.at.start && when.at.end <= at.end);
+    let plain = context.sentence.plain.as_str();
+    let mut times =
+        context.times.iter().filter(|time| at.start <= time.at.start && time.at.end <= at.end);
     // A stretch of time inside of a phrase is a part of it; at its end it says when.
-    let cut = whens.find(|when| when.is_definite() || plain[when.at.end..at.end].trim().len() < 2);
-    let Some(when) = cut else {
-        let at = scene.trimmed(at);
-        return (at.clone(), scene.sentence.said(&at), None, None);
+    let cut = times.find(|time| time.is_definite() || plain[time.at.end..at.end].trim().len() < 2);
+    let Some(time) = cut else {
+        let at = context.trimmed(at);
+        return (at.clone(), context.sentence.text_of(&at), None, None);
     };
-    let (before, after) = (at.start..when.at.start, when.at.end..at.end);
-    let head = scene.trimmed(before);
+    let (before, after) = (at.start..time.at.start, time.at.end..at.end);
+    let head = context.trimmed(before);
     if head.is_empty() {
-        let rest = scene.trimmed(after);
-        return (rest.clone(), scene.sentence.said(&rest), when.date, None);
+        let rest = context.trimmed(after);
+        return (rest.clone(), context.sentence.text_of(&rest), time.date, None);
     }
     let rest = &plain[after.clone()];
     let verb = ANOTHER.captures(rest).and_then(|it| it.name("verb"));
@@ -278,32 +282,33 @@ fn action(
     if let Some(verb) = verb {
         return (
             head.clone(),
-            scene.sentence.said(&head),
-            when.date,
+            context.sentence.text_of(&head),
+            time.date,
             Some(after.start + verb.start()),
         );
     }
     let second =
-        scene.whens.iter().find(|next| next.at.start >= after.start && next.at.end <= at.end);
+        context.times.iter().find(|next| next.at.start >= after.start && next.at.end <= at.end);
     let limit = second.map_or(at.end, |next| next.at.start);
-    let tail = scene.trimmed(after.start..limit);
+    let tail = context.trimmed(after.start..limit);
     if GOES_ON.is_match(rest) && !tail.is_empty() {
-        let title = format!("{} {}", scene.sentence.said(&head), scene.sentence.said(&tail));
-        return (head.start..tail.end, title, when.date, None);
+        let title =
+            format!("{} {}", context.sentence.text_of(&head), context.sentence.text_of(&tail));
+        return (head.start..tail.end, title, time.date, None);
     }
-    (head.clone(), scene.sentence.said(&head), when.date, None)
+    (head.clone(), context.sentence.text_of(&head), time.date, None)
 }
 
-/// The day that stands at the beginning of the clause: "Tomorrow I have to …".
-fn leading_day(scene: &Scene<'_>, verb: usize) -> Option<chrono::NaiveDate> {
-    let start = scene.clause(verb).start;
+/// Returns the day that stands at the beginning of the clause: "Tomorrow I have to …".
+fn leading_day(context: &SentenceContext<'_>, verb: usize) -> Option<chrono::NaiveDate> {
+    let start = context.clause(verb).start;
     // The comma behind it may have made it a clause of its own.
-    let before = scene.clauses.iter().rfind(|clause| clause.end <= start);
+    let before = context.clauses.iter().rfind(|clause| clause.end <= start);
     let alone = |clause: &Range<usize>| {
-        scene
-            .when_in(clause)
-            .filter(|when| scene.trimmed(clause.clone()) == scene.trimmed(when.at.clone()))
+        context
+            .time_in(clause)
+            .filter(|time| context.trimmed(clause.clone()) == context.trimmed(time.at.clone()))
     };
-    let own = scene.when_in(&(start..verb));
-    own.or_else(|| before.and_then(alone)).and_then(|when| when.date)
+    let own = context.time_in(&(start..verb));
+    own.or_else(|| before.and_then(alone)).and_then(|time| time.date)
 }

@@ -72,7 +72,7 @@ fn a_day_that_is_not_in_the_calendar_is_no_date() {
 #[test]
 fn without_a_day_to_count_from_only_full_dates_are_dates() {
     let found = |text| {
-        let material = Material { text, subject: Subject::Turn(Role::User), said_at: None };
+        let material = Material { text, subject: Subject::Turn(Role::User), authored_at: None };
         shown(
             "task",
             &Rules.interpret(&material, &mut Account::default()).expect("rules never fail"),

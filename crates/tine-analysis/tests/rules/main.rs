@@ -19,7 +19,7 @@ const SAID_AT: &str = "2025-03-03T09:00:00Z";
 
 /// What is found in a text of a kind, said on a Monday.
 fn read(subject: Subject, text: &str) -> Vec<Finding> {
-    let material = Material { text, subject, said_at: SAID_AT.parse().ok() };
+    let material = Material { text, subject, authored_at: SAID_AT.parse().ok() };
     Rules.interpret(&material, &mut Account::default()).expect("rules never fail")
 }
 

@@ -75,7 +75,7 @@ fn subjects() -> impl Strategy<Value = Subject> {
 }
 
 fn interpret(text: &str, subject: Subject, millis: Option<i64>) -> Vec<Finding> {
-    let material = Material { text, subject, said_at: millis.map(Timestamp::from_millis) };
+    let material = Material { text, subject, authored_at: millis.map(Timestamp::from_millis) };
     Rules.interpret(&material, &mut Account::default()).expect("rules never fail")
 }
 

@@ -1,7 +1,7 @@
 //! What is read of a text, and in which order findings come.
 
 use tine_analysis::rules::{MAX_FINDINGS, Rules};
-use tine_analysis::{Interpreter, Kind, Material, Subject};
+use tine_analysis::{Interpreter, InterpreterKind, Material, Subject};
 use tine_core::{Json, Role};
 
 use super::{SAID_AT, read, said, written};
@@ -13,7 +13,7 @@ fn rules_say_what_they_are() {
     let about = Rules.about();
     assert_eq!(
         (about.name.as_str(), about.version.as_str(), about.kind),
-        ("rules", "1", Kind::Rules)
+        ("rules", "1", InterpreterKind::Rules)
     );
     assert_eq!((about.provider, about.model, about.seed), (None, None, None));
 }
@@ -70,7 +70,7 @@ fn a_run_is_replayed_by_reading_again() {
     let material = Material {
         text: "We decided to move to Lisbon.",
         subject: Subject::Turn(Role::User),
-        said_at: SAID_AT.parse().ok(),
+        authored_at: SAID_AT.parse().ok(),
     };
     let replayed = Rules.replay(&material, None).expect("rules never fail");
     assert_eq!(replayed, read(material.subject, material.text));

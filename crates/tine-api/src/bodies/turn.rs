@@ -131,7 +131,7 @@ request! {
 pub fn messages(given: Vec<Json>, limits: &Limits) -> Result<Vec<Message>> {
     let mut turns = Vec::with_capacity(given.len());
     for (index, json) in given.into_iter().enumerate() {
-        let received = Message::received(json, limits);
+        let received = Message::from_request(json, limits);
         turns.extend(received.map_err(|error| Error::message(index, &error))?);
     }
     Ok(turns)
@@ -139,7 +139,7 @@ pub fn messages(given: Vec<Json>, limits: &Limits) -> Result<Vec<Message>> {
 
 /// One of them, where only one turn is taken.
 pub fn message(given: Json, index: usize, limits: &Limits) -> Result<Message> {
-    Message::received_alone(given, limits).map_err(|error| Error::message(index, &error))
+    Message::single_from_request(given, limits).map_err(|error| Error::message(index, &error))
 }
 
 impl Append {

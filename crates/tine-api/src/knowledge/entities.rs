@@ -61,7 +61,7 @@ struct ObservationJson {
     /// Ranks observations, where the schema uses specificity.
     specificity: i64,
     /// `turn`, `agent`, `rules`, `model`, `human` or `server`.
-    origin: facts::Origin,
+    origin: facts::ObservationOrigin,
     /// Whether it corrects other observations.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     correction: bool,

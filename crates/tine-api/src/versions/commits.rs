@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::commit::{Facets, Value, Window};
+use tine_core::commit::{Facets, FieldValue, Window};
 use tine_core::json::{self, Json};
 use tine_core::{Commit, CommitHash, ConversationId, Name, RootHash, Timestamp, TurnHash, TurnId};
 
@@ -178,9 +178,9 @@ struct ConflictForm {
     /// Its field.
     field: String,
     /// The values of the sides.
-    sides: Vec<Value>,
+    sides: Vec<FieldValue>,
     /// The values that the sides changed.
-    bases: Vec<Value>,
+    bases: Vec<FieldValue>,
 }
 
 impl From<CommitView> for CommitJson {

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tine_core::commit::{Held, Seen, Value};
+use tine_core::commit::{FacetTerm, FieldState, FieldValue};
 use tine_core::json::{self, Json};
 use tine_core::{
     CommitHash, ConversationId, EntityId, ObservationId, Role, Timestamp, TurnHash, TurnId,
@@ -24,9 +24,9 @@ pub struct FieldChange {
     /// The field.
     pub field: String,
     /// The value on the first side; `null` if absent.
-    pub from: Option<Held>,
+    pub from: Option<FieldState>,
     /// The value on the second side; `null` if absent.
-    pub to: Option<Held>,
+    pub to: Option<FieldState>,
 }
 
 /// A field on which sides disagree.
@@ -42,14 +42,14 @@ pub struct FieldConflict {
     /// The field.
     pub field: String,
     /// The values of the sides; a resolution numbers them from 1.
-    pub sides: Vec<Value>,
+    pub sides: Vec<FieldValue>,
     /// The values that the sides changed.
-    pub bases: Vec<Value>,
+    pub bases: Vec<FieldValue>,
 }
 
 impl FieldConflict {
     /// Returns all conflicts of a state.
-    pub fn all_of(state: &tine_core::commit::State) -> Vec<FieldConflict> {
+    pub fn all_of(state: &tine_core::commit::FactState) -> Vec<FieldConflict> {
         let all = state.conflicts();
         all.map(|(entity, fact, field, conflict)| FieldConflict {
             entity,
@@ -215,11 +215,11 @@ pub enum WordChange {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeenDiff {
     /// Only on the second side.
-    pub gained: Vec<Seen>,
+    pub gained: Vec<FacetTerm>,
     /// Only on the first side.
-    pub lost: Vec<Seen>,
+    pub lost: Vec<FacetTerm>,
     /// On both.
-    pub kept: Vec<Seen>,
+    pub kept: Vec<FacetTerm>,
 }
 
 /// Where a value or a piece of text comes from.

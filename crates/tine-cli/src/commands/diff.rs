@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use tine_core::commit::Seen;
+use tine_core::commit::FacetTerm;
 use tine_engine::{Diff, DiffQuery, DiffSide, DiffTurn, TurnChange, WordChange};
 
 use crate::commits::{write_changes, write_words};
@@ -240,10 +240,12 @@ fn write_facets(out: &mut dyn Write, screen: &Screen, found: &Diff) -> Result<()
             continue;
         }
         writeln!(out, "\n{}", paint.bold(name))?;
-        let words =
-            |out: &mut dyn Write, seen: &[Seen], sign: char, colour: &dyn Fn(&str) -> String| {
-                write_words(out, screen, seen, |word| colour(&format!("{sign} {word}")))
-            };
+        let words = |out: &mut dyn Write,
+                     seen: &[FacetTerm],
+                     sign: char,
+                     colour: &dyn Fn(&str) -> String| {
+            write_words(out, screen, seen, |word| colour(&format!("{sign} {word}")))
+        };
         words(out, &set.lost, '-', &|word| paint.lost(word))?;
         words(out, &set.gained, '+', &|word| paint.gained(word))?;
     }

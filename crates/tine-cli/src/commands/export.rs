@@ -9,7 +9,7 @@ use serde::Serialize;
 use tine_core::{ConversationId, Kind, Reference};
 use tine_engine::Call;
 use tine_formats::bundle::write_bundles;
-use tine_formats::export::{self, Form};
+use tine_formats::export::{self, ExportFormat};
 use tine_formats::page;
 
 use crate::arguments::{only_here, reference};
@@ -75,13 +75,13 @@ enum ExportForm {
 
 impl ExportForm {
     /// The form of another program.
-    fn other(self) -> Option<Form> {
+    fn other(self) -> Option<ExportFormat> {
         match self {
             ExportForm::Bundle | ExportForm::Html => None,
-            ExportForm::Markdown => Some(Form::Markdown),
-            ExportForm::Openai => Some(Form::OpenAi),
-            ExportForm::Anthropic => Some(Form::Anthropic),
-            ExportForm::Chatgpt => Some(Form::ChatGpt),
+            ExportForm::Markdown => Some(ExportFormat::Markdown),
+            ExportForm::Openai => Some(ExportFormat::OpenAi),
+            ExportForm::Anthropic => Some(ExportFormat::Anthropic),
+            ExportForm::Chatgpt => Some(ExportFormat::ChatGpt),
         }
     }
 }

@@ -12,9 +12,9 @@ use serde::Serialize;
 use tine_core::Kind;
 use tine_engine::{Engine, Imported};
 use tine_formats::bundle::read_bundle;
-use tine_import::detect::{self, Job, Plan, Seen};
-use tine_import::land::{Landing, Settings, Summary};
-use tine_import::{Error, Format, Note};
+use tine_import::detect::{self, FormatCache, ImportJob, ImportPlan};
+use tine_import::importer::{ImportSettings, ImportSummary, Importer};
+use tine_import::{Error, ImportFormat, Note};
 use tine_store::OpenMode;
 
 use crate::arguments::Globals;
@@ -53,7 +53,7 @@ pub(crate) struct ImportArgs {
     paths: Vec<PathBuf>,
     /// Take files for this format, and only those
     #[arg(long, value_name = "FORMAT", value_parser = format)]
-    format: Option<Format>,
+    format: Option<ImportFormat>,
     /// Show what there is on this machine, and bring nothing in
     #[arg(long, conflicts_with_all = ["watch", "paths"])]
     discover: bool,
@@ -68,9 +68,9 @@ pub(crate) struct ImportArgs {
     no_redact: bool,
 }
 
-fn format(name: &str) -> std::result::Result<Format, String> {
-    Format::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Format::all().map(Format::name).collect();
+fn format(name: &str) -> std::result::Result<ImportFormat, String> {
+    ImportFormat::named(name).ok_or_else(|| {
+        let names: Vec<&str> = ImportFormat::all().map(ImportFormat::name).collect();
         format!("unknown format; use one of {}", names.join(", "))
     })
 }
@@ -91,9 +91,9 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
             ));
         }
     };
-    let mut seen = Seen::default();
+    let mut seen = FormatCache::default();
     // Looked at before a store is made for it: a mistyped name leaves nothing behind.
-    let plan = detect::plan_again(&paths, args.format, &mut seen).map_err(refused)?;
+    let plan = detect::plan_with_cache(&paths, args.format, &mut seen).map_err(refused)?;
     let session = Session::open(globals, OpenMode::Create)?;
     let engine = match &session.engine {
         Place::Here(engine) => engine,
@@ -112,22 +112,22 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
         one_bundle(globals, &session, engine, job)?;
         return nothing_missing(&plan);
     }
-    let settings = Settings {
+    let settings = ImportSettings {
         redact: !args.no_redact,
         by_folder: args.by_folder,
         project: globals.project().is_some().then(|| session.call.project.clone()),
-        ..Settings::default()
+        ..ImportSettings::default()
     };
-    let mut landing = Landing::begin(engine, &session.call, settings).map_err(refused)?;
-    run(&mut landing, &plan, globals)?;
-    landing.notes.extend(plan.notes.iter().cloned());
-    report(&session, &landing, plan.unknown)?;
+    let mut importer = Importer::begin(engine, &session.call, settings).map_err(refused)?;
+    run(&mut importer, &plan, globals)?;
+    importer.notes.extend(plan.notes.iter().cloned());
+    report(&session, &importer, plan.unknown)?;
     if args.watch {
-        follow(&session, &mut landing, &paths, args, &mut seen)?;
+        follow(&session, &mut importer, &paths, args, &mut seen)?;
     }
-    let done = &landing.summary;
+    let done = &importer.summary;
     let taken = done.conversations + done.grown + done.unchanged + done.unchanged_files;
-    if let (0, Some(first)) = (taken, landing.notes.first()) {
+    if let (0, Some(first)) = (taken, importer.notes.first()) {
         return Err(Failure::invalid(format!(
             "nothing was brought in; {}: {}",
             first.file.display(),
@@ -138,14 +138,14 @@ pub(crate) fn import(globals: &Globals, args: &ImportArgs) -> Result<()> {
 }
 
 /// Fails if one of several places was not there.
-fn nothing_missing(plan: &Plan) -> Result<()> {
+fn nothing_missing(plan: &ImportPlan) -> Result<()> {
     let Some(missing) = plan.missing.first() else { return Ok(()) };
     let why = format!("{} is not there; the others were brought in", missing.display());
     Err(Failure::refused(Kind::NotFound, why))
 }
 
-fn is_bundle(job: &Job) -> bool {
-    job.format == Format::Bundle
+fn is_bundle(job: &ImportJob) -> bool {
+    job.format == ImportFormat::Bundle
 }
 
 fn refused(error: Error) -> Failure {
@@ -164,10 +164,10 @@ fn places() -> Vec<PathBuf> {
     detect::places(&|name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute()))
 }
 
-fn run(landing: &mut Landing<'_>, plan: &Plan, globals: &Globals) -> Result<()> {
+fn run(importer: &mut Importer<'_>, plan: &ImportPlan, globals: &Globals) -> Result<()> {
     let shown = io::stderr().is_terminal() && !globals.json;
     let bar = bar(plan.bytes(), shown);
-    let counter = landing.counter();
+    let counter = importer.counter();
     let ticker = shown.then(|| {
         let (bar, counter) = (bar.clone(), counter.clone());
         thread::spawn(move || {
@@ -178,7 +178,7 @@ fn run(landing: &mut Landing<'_>, plan: &Plan, globals: &Globals) -> Result<()> 
         })
     });
     let done =
-        plan.jobs.iter().try_for_each(|job| landing.run(job)).and_then(|()| landing.finish());
+        plan.jobs.iter().try_for_each(|job| importer.run(job)).and_then(|()| importer.finish());
     bar.finish_and_clear();
     if let Some(ticker) = ticker {
         // Its only work was to draw.
@@ -200,10 +200,10 @@ fn bar(bytes: u64, shown: bool) -> ProgressBar {
 /// Reads what has grown, again and again, until Ctrl-C.
 fn follow(
     session: &Session,
-    landing: &mut Landing<'_>,
+    importer: &mut Importer<'_>,
     paths: &[PathBuf],
     args: &ImportArgs,
-    seen: &mut Seen,
+    seen: &mut FormatCache,
 ) -> Result<()> {
     crate::commands::watch::end_on_interrupt()?;
     if !session.screen.json {
@@ -212,27 +212,27 @@ fn follow(
     let mut versions: BTreeMap<PathBuf, (u64, u64, bool)> = BTreeMap::new();
     loop {
         thread::sleep(LOOK);
-        let plan = detect::plan_again(paths, args.format, seen).map_err(refused)?;
-        let before = landing.summary.clone();
-        let known = landing.notes.len();
+        let plan = detect::plan_with_cache(paths, args.format, seen).map_err(refused)?;
+        let before = importer.summary.clone();
+        let known = importer.notes.len();
         for job in &plan.jobs {
             let growing = now_ms().saturating_sub(job.modified_ms) < QUIET_MS;
             let version = (job.bytes, job.modified_ms, growing);
-            if versions.insert(job.path.clone(), version) == Some(version) || landing.has_read(job)
+            if versions.insert(job.path.clone(), version) == Some(version) || importer.has_read(job)
             {
                 continue;
             }
-            let done = if growing { landing.run_growing(job) } else { landing.run(job) };
+            let done = if growing { importer.run_growing(job) } else { importer.run(job) };
             done.map_err(refused)?;
         }
-        landing.finish().map_err(refused)?;
-        if landing.summary.turns != before.turns {
-            let turns = landing.summary.turns - before.turns;
+        importer.finish().map_err(refused)?;
+        if importer.summary.turns != before.turns {
+            let turns = importer.summary.turns - before.turns;
             let line = format!("{} new", count(turns, "turn"));
             session.screen.line(&line)?;
         }
         // What a file that grows leaves out is only said once it is whole.
-        landing.notes.truncate(known);
+        importer.notes.truncate(known);
     }
 }
 
@@ -267,9 +267,9 @@ struct NoteView<'r> {
     what: &'r str,
 }
 
-fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> {
-    let Summary { ref redacted, .. } = landing.summary;
-    let done = &landing.summary;
+fn report(session: &Session, importer: &Importer<'_>, unknown: u64) -> Result<()> {
+    let ImportSummary { ref redacted, .. } = importer.summary;
+    let done = &importer.summary;
     fn view(note: &Note) -> NoteView<'_> {
         NoteView { file: &note.file, line: note.line, what: &note.what }
     }
@@ -287,7 +287,7 @@ fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> 
         attachments: done.attachments,
         withheld: done.withheld,
         redacted,
-        notes: landing.notes.iter().map(view).collect(),
+        notes: importer.notes.iter().map(view).collect(),
     })?;
     if answered {
         return Ok(());
@@ -317,7 +317,7 @@ fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> 
             writeln!(out, "deleted here and not brought back: {}", count(done.withheld, "turn"))?;
         }
         crate::commands::append::write_redacted(out, redacted)?;
-        for note in landing.notes.iter().take(NOTES_SHOWN) {
+        for note in importer.notes.iter().take(NOTES_SHOWN) {
             let line = note.line.map(|line| format!(":{line}")).unwrap_or_default();
             writeln!(
                 out,
@@ -326,8 +326,8 @@ fn report(session: &Session, landing: &Landing<'_>, unknown: u64) -> Result<()> 
                 crate::terminal::text::visible(&note.what)
             )?;
         }
-        if landing.notes.len() > NOTES_SHOWN {
-            let more = count((landing.notes.len() - NOTES_SHOWN) as u64, "more note");
+        if importer.notes.len() > NOTES_SHOWN {
+            let more = count((importer.notes.len() - NOTES_SHOWN) as u64, "more note");
             writeln!(out, "{more}; --json lists all")?;
         }
         Ok(())
@@ -350,7 +350,7 @@ fn discover(globals: &Globals, args: &ImportArgs) -> Result<()> {
     let mut found = Vec::new();
     for place in places() {
         let plan = detect::plan(std::slice::from_ref(&place), args.format).map_err(refused)?;
-        let mut formats: BTreeMap<Format, (u64, u64)> = BTreeMap::new();
+        let mut formats: BTreeMap<ImportFormat, (u64, u64)> = BTreeMap::new();
         for job in &plan.jobs {
             let (files, bytes) = formats.entry(job.format).or_default();
             (*files, *bytes) = (*files + 1, *bytes + job.bytes);
@@ -396,22 +396,27 @@ fn from_stdin(globals: &Globals, args: &ImportArgs) -> Result<()> {
 }
 
 /// One bundle: what is wrong with it is why the command fails.
-fn one_bundle(globals: &Globals, session: &Session, engine: &Engine, job: &Job) -> Result<()> {
+fn one_bundle(
+    globals: &Globals,
+    session: &Session,
+    engine: &Engine,
+    job: &ImportJob,
+) -> Result<()> {
     let project = globals.project().is_some().then_some(&session.call.project);
-    let bytes = tine_import::land::read_bundle_file(engine, project, &job.path);
+    let bytes = tine_import::importer::read_bundle_file(engine, project, &job.path);
     let done = bytes.map_err(|error| match error {
-        tine_import::land::BundleFailure::Bundle(error) => Failure::from(error),
-        tine_import::land::BundleFailure::File(error) => refused(error),
+        tine_import::importer::BundleFailure::Bundle(error) => Failure::from(error),
+        tine_import::importer::BundleFailure::File(error) => refused(error),
     })?;
     imported(session, &done)
 }
 
-fn to_server(globals: &Globals, session: &Session, plan: &Plan) -> Result<()> {
+fn to_server(globals: &Globals, session: &Session, plan: &ImportPlan) -> Result<()> {
     let Place::There(client) = &session.engine else { return Ok(()) };
     let project = globals.project().is_some().then_some(&session.call.project);
     let mut total = Imported::default();
     for job in &plan.jobs {
-        let mut bundle = tine_import::land::open_bundle(&job.path).map_err(refused)?;
+        let mut bundle = tine_import::importer::open_bundle(&job.path).map_err(refused)?;
         let done = client.import(project, &mut bundle)?;
         total.conversations += done.conversations;
         total.extended += done.extended;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use tine_core::Reference;
-use tine_core::commit::Held;
+use tine_core::commit::FieldState;
 use tine_engine::{FieldChange, Inject, MergeBranches, Merged, Summary};
 
 use super::branches::ends_on;
@@ -123,7 +123,7 @@ fn write_merged(out: &mut dyn Write, session: &Session, done: &Merged, target: &
     if done.changes.is_empty() && done.conflicts.is_empty() {
         writeln!(out, "nothing that is known changes")?;
     }
-    let is_decided = |it: &&FieldChange| !matches!(it.to, Some(Held::Conflict(_)));
+    let is_decided = |it: &&FieldChange| !matches!(it.to, Some(FieldState::Conflict(_)));
     let decided: Vec<FieldChange> = done.changes.iter().filter(is_decided).cloned().collect();
     if !decided.is_empty() {
         writeln!(out, "changes")?;

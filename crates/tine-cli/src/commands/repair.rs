@@ -53,7 +53,7 @@ struct Document {
     /// Where everything that was left out is listed, if anything was.
     left_out_file: Option<PathBuf>,
     /// What is wrong with the files of the damaged store.
-    problems: Vec<tine_core::Problem>,
+    problems: Vec<tine_core::DamagedRecord>,
 }
 
 pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
@@ -96,7 +96,7 @@ pub(crate) fn repair(globals: &Globals, to: &Path) -> Result<()> {
         left_out_file,
         problems: problems
             .iter()
-            .map(|it| tine_core::Problem { record: it.record.clone(), why: it.why.clone() })
+            .map(|it| tine_core::DamagedRecord { record: it.record.clone(), why: it.why.clone() })
             .collect(),
     };
     if session.screen.json {

@@ -139,7 +139,10 @@ pub(crate) fn serve(globals: &Globals, args: ServeArgs) -> Result<()> {
 }
 
 /// The models that answer, by name.
-fn models(globals: &Globals, names: Vec<String>) -> Result<Vec<(String, tine_llm::reply::Model)>> {
+fn models(
+    globals: &Globals,
+    names: Vec<String>,
+) -> Result<Vec<(String, tine_llm::reply::Responder)>> {
     let model = |name: String| {
         let model = globals.settings.model(&name)?;
         Ok((name, model))

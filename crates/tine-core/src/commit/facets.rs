@@ -1,4 +1,5 @@
-//! What the turns of a commit are about, each word of it with a place where it was said.
+//! Facets of a commit: the entities, keywords and topics of its turns, each with its first
+//! occurrence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,54 +10,54 @@ use crate::facts::identity::folded;
 use crate::json::{Json, object};
 use crate::{InterpretationId, TurnHash};
 
-use super::state::State;
+use super::state::FactState;
 use super::{map, texts};
 
-/// Where something was said first.
+/// Where a term first occurs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SeenAt {
-    /// The turn.
+pub struct FirstOccurrence {
+    /// The first turn that contains it.
     pub turn: TurnHash,
-    /// Where in its text, in Unicode scalar values.
+    /// Start and end in the turn's text, in Unicode scalar values.
     pub span: (u64, u64),
 }
 
-/// One word or name of a commit.
+/// One keyword, topic or entity name of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "SeenJson", into = "SeenJson")]
-pub struct Seen {
-    /// As it was said first.
+#[serde(from = "FacetTermJson", into = "FacetTermJson")]
+pub struct FacetTerm {
+    /// The text of its first occurrence.
     pub text: String,
-    /// Where that was.
-    pub at: Option<SeenAt>,
-    /// In how many turns it was said.
+    /// Where it first occurs, if known.
+    pub at: Option<FirstOccurrence>,
+    /// The number of turns that contain it.
     pub turns: u64,
 }
 
-/// Words and names, each once however it is written, under the form in which they are compared.
-pub type SeenSet = BTreeMap<String, Seen>;
+/// Terms by their folded form, so that different spellings of one term share an entry.
+pub type FacetTerms = BTreeMap<String, FacetTerm>;
 
-/// What a commit tells of its turns.
+/// Everything that a commit records about the content of its turns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facets {
-    /// People, organisations, places and other things with a name.
-    pub entities: SeenSet,
+    /// Names of people, organisations, places and other entities.
+    pub entities: FacetTerms,
     /// Keywords of the turns.
-    pub keywords: SeenSet,
-    /// What the turns are about, in general words.
-    pub topics: SeenSet,
-    /// Keywords that were left out because there were too many.
+    pub keywords: FacetTerms,
+    /// General subjects of the turns.
+    pub topics: FacetTerms,
+    /// The number of entities and keywords dropped by [`Facets::bound`].
     pub left_out: u64,
-    /// Which extractor found them.
+    /// The name of the keyword extractor.
     pub extractor: String,
-    /// Runs of interpreters whose findings are among the entities.
+    /// The interpreter runs that contributed entities.
     pub interpretations: BTreeSet<InterpretationId>,
-    /// What is known at the commit.
-    pub state: State,
+    /// The facts known at the commit.
+    pub state: FactState,
 }
 
 impl Facets {
-    /// Takes in what another commit's turns are about.
+    /// Adds the terms and interpretations of another commit; `state` is left alone.
     pub fn join(&mut self, other: &Facets) {
         let sets = [
             (&mut self.entities, &other.entities),
@@ -66,7 +67,7 @@ impl Facets {
         for (mine, theirs) in sets {
             for (key, seen) in theirs {
                 match mine.get_mut(key) {
-                    Some(known) => known.turns += seen.turns,
+                    Some(existing) => existing.turns += seen.turns,
                     None => {
                         mine.insert(key.clone(), seen.clone());
                     }
@@ -76,17 +77,17 @@ impl Facets {
         self.interpretations.extend(&other.interpretations);
     }
 
-    /// Keeps at most so many keywords and names: those that most turns say.
+    /// Keeps at most `limit` entities and `limit` keywords: those that occur in the most turns.
     pub fn bound(&mut self, limit: usize) {
         for set in [&mut self.entities, &mut self.keywords] {
             let all = std::mem::take(set).into_iter();
             let mut all = all.map(|(key, seen)| (seen.turns, key, seen)).collect();
-            self.left_out += leave_most_said(&mut all, limit);
+            self.left_out += keep_most_frequent(&mut all, limit);
             set.extend(all.into_iter().map(|(_, key, seen)| (key, seen)));
         }
     }
 
-    /// Returns the facets as they are hashed, stored and shown.
+    /// Returns the JSON form, which is hashed, stored and shown.
     pub fn to_json(&self) -> Json {
         let (facts, conflicts) = self.state.to_json();
         let mut facets = object([
@@ -129,14 +130,14 @@ impl Facets {
             left_out: json.get("left_out").and_then(Json::as_u64).unwrap_or(0),
             extractor: json.get("extractor")?.as_str()?.to_owned(),
             interpretations: runs.map(|run| run.as_str()?.parse().ok()).collect::<Option<_>>()?,
-            state: State::from_json(json.get("facts")?, json.get("conflicts")?)?,
+            state: FactState::from_json(json.get("facts")?, json.get("conflicts")?)?,
         })
     }
 }
 
-/// Leaves at most so many words or names, those that most turns say, each given with its number of
-/// turns; answers how many are left out. Of equally rare ones those at the end of the alphabet go.
-pub fn leave_most_said<K: Ord, T>(all: &mut Vec<(u64, K, T)>, limit: usize) -> u64 {
+/// Truncates `all`, whose items start with their number of turns, to the `limit` most frequent and
+/// returns how many were dropped. Ties are broken by key: the largest keys are dropped.
+pub fn keep_most_frequent<K: Ord, T>(all: &mut Vec<(u64, K, T)>, limit: usize) -> u64 {
     let over = all.len().saturating_sub(limit);
     if over > 0 {
         all.select_nth_unstable_by(limit, |(a, x, _), (b, y, _)| b.cmp(a).then_with(|| x.cmp(y)));
@@ -145,41 +146,41 @@ pub fn leave_most_said<K: Ord, T>(all: &mut Vec<(u64, K, T)>, limit: usize) -> u
     over as u64
 }
 
-/// The texts of a set, sorted.
-fn listed(set: &SeenSet) -> Json {
+/// Returns the texts of a set, sorted.
+fn listed(set: &FacetTerms) -> Json {
     let sorted: BTreeSet<&String> = set.values().map(|seen| &seen.text).collect();
     texts(sorted)
 }
 
-fn evidence(set: &SeenSet) -> Json {
+fn evidence(set: &FacetTerms) -> Json {
     map(set.values().map(|seen| {
-        let mut told = object([("turns", seen.turns.into())]);
-        if let (Json::Object(members), Some(at)) = (&mut told, &seen.at) {
+        let mut record = object([("turns", seen.turns.into())]);
+        if let (Json::Object(members), Some(at)) = (&mut record, &seen.at) {
             let span = Json::Array(vec![at.span.0.into(), at.span.1.into()]);
             members.insert("turn_hash", at.turn.to_string().into());
             members.insert("span", span);
         }
-        (seen.text.clone(), told)
+        (seen.text.clone(), record)
     }))
 }
 
-fn seen(listed: &Json, evidence: &Json) -> Option<SeenSet> {
-    let mut set = SeenSet::new();
+fn seen(listed: &Json, evidence: &Json) -> Option<FacetTerms> {
+    let mut set = FacetTerms::new();
     for text in listed.as_array()? {
         let text = text.as_str()?;
-        let told = evidence.get(text)?;
-        let at = match (told.get("turn_hash"), told.get("span")) {
+        let record = evidence.get(text)?;
+        let at = match (record.get("turn_hash"), record.get("span")) {
             (Some(turn), Some(span)) => {
                 let [start, end] = span.as_array()? else {
                     return None;
                 };
                 let turn = turn.as_str()?.parse().ok()?;
-                Some(SeenAt { turn, span: (start.as_u64()?, end.as_u64()?) })
+                Some(FirstOccurrence { turn, span: (start.as_u64()?, end.as_u64()?) })
             }
             _ => None,
         };
-        let turns = told.get("turns")?.as_u64()?;
-        set.insert(folded(text), Seen { text: text.to_owned(), at, turns });
+        let turns = record.get("turns")?.as_u64()?;
+        set.insert(folded(text), FacetTerm { text: text.to_owned(), at, turns });
     }
     Some(set)
 }
@@ -187,7 +188,7 @@ fn seen(listed: &Json, evidence: &Json) -> Option<SeenSet> {
 /// A word or name.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Seen")]
-struct SeenJson {
+struct FacetTermJson {
     /// As it first occurs.
     text: String,
     /// In how many turns it occurs.
@@ -200,9 +201,9 @@ struct SeenJson {
     span: Option<[u64; 2]>,
 }
 
-impl From<Seen> for SeenJson {
-    fn from(seen: Seen) -> Self {
-        SeenJson {
+impl From<FacetTerm> for FacetTermJson {
+    fn from(seen: FacetTerm) -> Self {
+        FacetTermJson {
             text: seen.text,
             turns: seen.turns,
             turn_hash: seen.at.as_ref().map(|at| at.turn),
@@ -211,20 +212,20 @@ impl From<Seen> for SeenJson {
     }
 }
 
-impl From<SeenJson> for Seen {
-    fn from(form: SeenJson) -> Self {
+impl From<FacetTermJson> for FacetTerm {
+    fn from(form: FacetTermJson) -> Self {
         let at = form.turn_hash.zip(form.span);
-        let at = at.map(|(turn, span)| SeenAt { turn, span: span.into() });
-        Seen { text: form.text, at, turns: form.turns }
+        let at = at.map(|(turn, span)| FirstOccurrence { turn, span: span.into() });
+        FacetTerm { text: form.text, at, turns: form.turns }
     }
 }
 
-impl JsonSchema for Seen {
+impl JsonSchema for FacetTerm {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        SeenJson::schema_name()
+        FacetTermJson::schema_name()
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        SeenJson::json_schema(generator)
+        FacetTermJson::json_schema(generator)
     }
 }

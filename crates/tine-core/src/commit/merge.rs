@@ -1,20 +1,20 @@
-//! Three-way merges of what is known, field by field.
+//! Three-way merges of facts, field by field.
 //!
-//! A field is a sum: what the sides say, less what they changed. Merging adds the sums and lets
-//! equal terms cancel; one side left over decides the field, equal sides collapse, and anything
-//! else is a conflict that stays until somebody decides it. Nothing depends on the order of the
-//! sides but the order in which a conflict lists them.
+//! A field is a sum of terms: the values of the sides minus the values of their bases. Merging adds
+//! the sums and cancels equal terms. If one side remains, or all remaining sides are equal, the
+//! field has that value; otherwise it is a conflict until a user resolves it. The order of the
+//! sides only affects the order in which a conflict lists them.
 
 use std::collections::BTreeSet;
 
 use crate::json::Json;
 
-use super::state::{Conflict, Fact, Held, State, Value};
+use super::state::{Fact, FactState, FieldConflict, FieldState, FieldValue};
 
-/// What is known after two states that grew out of a common one come together.
-pub fn merge(base: &State, ours: &State, theirs: &State) -> State {
+/// Merges two states that share a common base.
+pub fn merge(base: &FactState, ours: &FactState, theirs: &FactState) -> FactState {
     let none = Fact::default();
-    let mut merged = State::default();
+    let mut merged = FactState::default();
     let entities: BTreeSet<_> =
         [base, ours, theirs].iter().flat_map(|state| state.facts.keys()).copied().collect();
     for entity in entities {
@@ -32,30 +32,30 @@ pub fn merge(base: &State, ours: &State, theirs: &State) -> State {
     merged
 }
 
-/// One state in place of several that are all the last common ones: what they agree on after
-/// being merged upon one another. Where they do not, the first decides; sides that changed it
-/// differently still conflict.
-pub fn merge_base_of(bases: &[State]) -> State {
+/// Returns a single merge base for histories with several: the bases merged with each other, with
+/// the first base deciding where they conflict. Sides that changed such a field differently still
+/// conflict.
+pub fn merge_base_of(bases: &[FactState]) -> FactState {
     let Some((first, rest)) = bases.split_first() else {
-        return State::default();
+        return FactState::default();
     };
     let mut base = first.clone();
     for other in rest {
-        let mut merged = merge(&State::default(), &base, other);
+        let mut merged = merge(&FactState::default(), &base, other);
         let open: Vec<_> = merged
             .conflicts()
             .map(|(id, fact, name, _)| (id, fact.clone(), name.to_owned()))
             .collect();
         for (entity, about, name) in open {
-            let held = base.held(entity, &name).cloned();
-            merged.set(entity, &about, &name, held);
+            let state = base.field(entity, &name).cloned();
+            merged.set(entity, &about, &name, state);
         }
         base = merged;
     }
     base
 }
 
-/// Type, name and sets of an entity, as the sides have them.
+/// Merges the type, name and set fields of an entity.
 fn about(base: &Fact, ours: &Fact, theirs: &Fact) -> Fact {
     let entity_type = [ours, theirs, base].map(|fact| &fact.entity_type);
     let entity_type = entity_type.into_iter().find(|name| !name.is_empty());
@@ -74,12 +74,12 @@ fn about(base: &Fact, ours: &Fact, theirs: &Fact) -> Fact {
 
 fn field(
     set: bool,
-    base: Option<&Held>,
-    ours: Option<&Held>,
-    theirs: Option<&Held>,
-) -> Option<Held> {
-    if set && let Some(merged) = members([base, ours, theirs]) {
-        return merged.map(Held::Value);
+    base: Option<&FieldState>,
+    ours: Option<&FieldState>,
+    theirs: Option<&FieldState>,
+) -> Option<FieldState> {
+    if set && let Some(merged) = merge_sets([base, ours, theirs]) {
+        return merged.map(FieldState::Value);
     }
     let ((base_sides, base_bases), (our_sides, our_bases), (their_sides, their_bases)) =
         (terms(base), terms(ours), terms(theirs));
@@ -92,31 +92,33 @@ fn field(
         }
         None => true,
     });
-    let first = sides.first().cloned().unwrap_or(Value::ABSENT);
+    let first = sides.first().cloned().unwrap_or(FieldValue::ABSENT);
     if sides.iter().all(|side| *side == first) {
-        return first.json.is_some().then_some(Held::Value(first));
+        return first.json.is_some().then_some(FieldState::Value(first));
     }
-    Some(Held::Conflict(Conflict { sides, bases }))
+    Some(FieldState::Conflict(FieldConflict { sides, bases }))
 }
 
-/// What is said of a field, and what is taken from it.
-fn terms(held: Option<&Held>) -> (Vec<Value>, Vec<Value>) {
-    match held {
-        None => (vec![Value::ABSENT], Vec::new()),
-        Some(Held::Value(value)) => (vec![value.clone()], Vec::new()),
-        Some(Held::Conflict(conflict)) => (conflict.sides.clone(), conflict.bases.clone()),
+/// Returns a field's positive terms (sides) and negative terms (bases).
+fn terms(state: Option<&FieldState>) -> (Vec<FieldValue>, Vec<FieldValue>) {
+    match state {
+        None => (vec![FieldValue::ABSENT], Vec::new()),
+        Some(FieldState::Value(value)) => (vec![value.clone()], Vec::new()),
+        Some(FieldState::Conflict(conflict)) => (conflict.sides.clone(), conflict.bases.clone()),
     }
 }
 
-/// Sets, member by member: what one side added is there, what one side removed is not. `None`
-/// when one of them is no set.
+/// Merges sets member by member: a member that one side added is kept, one that a side removed is
+/// dropped. Returns `None` when one of the values is not a set.
 #[expect(clippy::option_option, reason = "no set at all, or one without members")]
-fn members(sides: [Option<&Held>; 3]) -> Option<Option<Value>> {
+fn merge_sets(sides: [Option<&FieldState>; 3]) -> Option<Option<FieldValue>> {
     let mut sets = Vec::with_capacity(3);
     for side in sides {
         sets.push(match side {
-            None | Some(Held::Value(Value { json: None, .. })) => Vec::new(),
-            Some(Held::Value(Value { json: Some(Json::Array(members)), .. })) => members.clone(),
+            None | Some(FieldState::Value(FieldValue { json: None, .. })) => Vec::new(),
+            Some(FieldState::Value(FieldValue { json: Some(Json::Array(members)), .. })) => {
+                members.clone()
+            }
             _ => return None,
         });
     }
@@ -131,11 +133,11 @@ fn members(sides: [Option<&Held>; 3]) -> Option<Option<Value>> {
     let from: BTreeSet<_> = sides[1..]
         .iter()
         .filter_map(|side| match side {
-            Some(Held::Value(value)) => Some(value.from.clone()),
+            Some(FieldState::Value(value)) => Some(value.from.clone()),
             _ => None,
         })
         .flatten()
         .collect();
     let from = from.into_iter().collect();
-    Some((!kept.is_empty()).then_some(Value { json: Some(Json::Array(kept)), from }))
+    Some((!kept.is_empty()).then_some(FieldValue { json: Some(Json::Array(kept)), from }))
 }

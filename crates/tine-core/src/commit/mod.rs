@@ -1,56 +1,56 @@
-//! Commits: a sealed stretch of turns with what it is about and what is known at its end.
+//! Commits: a range of turns with their facets and the facts known at its end.
 //!
-//! A commit's hash covers everything but the hash itself and signatures. What it tells of turns
-//! lies in its [`Facets`] alone, so that an erasure can take them away; the hash can then be
-//! compared no more, and the commit says so.
+//! A commit's hash covers everything except the hash itself and signatures. Everything derived
+//! from the content of turns is in [`Facets`], so that a purge can remove it; the hash of a purged
+//! commit can no longer be verified, and the commit is marked as purged.
 
 mod facets;
 mod merge;
 mod state;
 
-pub use facets::{Facets, Seen, SeenAt, SeenSet, leave_most_said};
+pub use facets::{FacetTerm, FacetTerms, Facets, FirstOccurrence, keep_most_frequent};
 pub use merge::{merge, merge_base_of};
-pub use state::{Conflict, Fact, Held, State, Value};
+pub use state::{Fact, FactState, FieldConflict, FieldState, FieldValue};
 
 use crate::json::{Json, Object, object};
 use crate::{CommitHash, ConversationId, Digest, Name, RootHash, Timestamp, TurnHash};
 
-/// The turns that a commit seals: an unbroken stretch of one path, ends included.
+/// The turns that a commit covers: a contiguous range of one path, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The first turn.
     pub start: TurnHash,
-    /// The last turn, whose hash covers all before it.
+    /// The last turn, whose hash covers all turns before it.
     pub end: TurnHash,
 }
 
 /// One commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
-    /// The commits that it builds on: none for a first one, two for a merge.
+    /// The parent commits: none for the first commit of a branch, two for a merge.
     pub parents: Vec<CommitHash>,
-    /// Its conversation.
+    /// The conversation that it belongs to.
     pub conversation: ConversationId,
     /// The hash of the conversation's prompt and configuration.
     pub root_hash: RootHash,
-    /// The branch on which it was made, by the name that it had then.
+    /// The name that the branch had when the commit was made.
     pub branch: Name,
-    /// What it is about, in its author's words.
+    /// The commit message.
     pub message: String,
-    /// The turns that it seals; a merge may add none.
+    /// The turns that it covers; a merge may add none.
     pub window: Option<Window>,
-    /// How many turns that are, deleted ones among them.
+    /// The number of turns in the window, including deleted ones.
     pub turns: u64,
-    /// What the turns are about and what is known behind them; `None` once it was erased.
+    /// Facets of the turns and facts at their end; `None` after a purge.
     pub facets: Option<Facets>,
-    /// Who made it.
+    /// The name of the author.
     pub author: String,
-    /// When.
+    /// The commit time.
     pub created_at: Timestamp,
 }
 
 impl Commit {
-    /// The commit as it is hashed, kept and shown, without its hash.
+    /// Returns the JSON form, which is hashed, stored and shown; it does not contain the hash.
     pub fn to_json(&self) -> Json {
         let parents = self.parents.iter().map(|hash| hash.to_string().into()).collect();
         let window = self.window.map(|window| {
@@ -77,7 +77,7 @@ impl Commit {
         commit
     }
 
-    /// A commit from what is kept of it.
+    /// Reads a commit from its JSON form.
     pub fn from_json(json: &Json) -> Option<Commit> {
         let text = |name: &str| json.get(name).and_then(Json::as_str);
         let window = match json.get("turn_window")? {
@@ -106,19 +106,19 @@ impl Commit {
         })
     }
 
-    /// Its hash. That of a commit whose facets were erased cannot be computed any more.
+    /// Computes the hash; `None` for a purged commit, whose hash cannot be computed any more.
     pub fn hash(&self) -> Option<CommitHash> {
         self.facets.as_ref()?;
         Some(CommitHash(Digest::of(self.to_json().to_canonical().as_bytes())))
     }
 }
 
-/// A list of texts as JSON.
+/// Returns a JSON array of strings.
 fn texts<'t>(texts: impl IntoIterator<Item = &'t String>) -> Json {
     Json::Array(texts.into_iter().map(|text| text.as_str().into()).collect())
 }
 
-/// A map of JSON values under texts.
+/// Returns a JSON object.
 fn map(members: impl IntoIterator<Item = (String, Json)>) -> Json {
     Json::Object(members.into_iter().collect::<Object>())
 }

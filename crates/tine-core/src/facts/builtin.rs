@@ -105,17 +105,17 @@ const TYPES: &[Row] = &[
     ),
 ];
 
-/// The built-in schema of a type.
+/// Returns the built-in schema of a type.
 pub fn schema(entity_type: &str) -> Option<Schema> {
     TYPES.iter().find(|row| row.0 == entity_type).map(build)
 }
 
-/// Whether Tine alone makes entities of a type, along with turns.
+/// Returns whether Tine alone makes entities of a type, along with turns.
 pub fn is_structural(entity_type: &str) -> bool {
     matches!(entity_type, "agent_message" | "conversation")
 }
 
-/// All built-in schemas.
+/// Returns all built-in schemas.
 pub fn schemas() -> impl Iterator<Item = Schema> {
     TYPES.iter().map(build)
 }

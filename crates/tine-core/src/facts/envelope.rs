@@ -1,14 +1,14 @@
-//! A turn of a conversation as a source: text with who said it, when and where.
+//! Turn envelopes: a turn of a conversation as a source, with its role, time and conversation.
 
 use crate::json::{self, Json, Object};
 use crate::{Limits, Role, SourceId, Timestamp};
 
-/// The mime type of Tine's own.
+/// Tine's own mime type of an envelope.
 pub const MIME: &str = "application/vnd.tine.turn+json";
-/// The mime type of the same form in its first home.
+/// The mime type of the same format in Neotoma, where it originated.
 pub const NEOTOMA_MIME: &str = "application/x-neotoma-conversation-turn";
 
-/// Whether a mime type is that of an envelope, whatever its parameters and case.
+/// Returns whether a mime type is that of an envelope, whatever its parameters and case.
 pub fn is_envelope(mime_type: &str) -> bool {
     let essence = mime_type.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case(MIME) || essence.eq_ignore_ascii_case(NEOTOMA_MIME)
@@ -17,19 +17,19 @@ pub fn is_envelope(mime_type: &str) -> bool {
 /// One turn, as it was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
-    /// What was said; the text that is interpreted.
+    /// The text that is interpreted.
     pub content: String,
-    /// When.
+    /// The time of the turn.
     pub timestamp: Option<Timestamp>,
-    /// In which conversation.
+    /// The host's id of the conversation.
     pub conversation_id: Option<String>,
     /// The host's id of the turn.
     pub turn_id: Option<String>,
-    /// Who said it.
+    /// The author's role.
     pub role: Role,
     /// The call that a tool's turn answers.
     pub tool_call_id: Option<String>,
-    /// Sources that came with it.
+    /// Attached sources.
     pub attachments: Vec<SourceId>,
 }
 
@@ -42,7 +42,7 @@ pub struct EnvelopeError {
 }
 
 impl Envelope {
-    /// Reads an envelope. Members that it does not know are left alone: the bytes are kept.
+    /// Parses an envelope. Unknown members are ignored: the source keeps the original bytes.
     pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Envelope, EnvelopeError> {
         let json = json::parse(bytes, limits.json_depth)
             .map_err(|error| EnvelopeError { why: format!("it is not JSON: {error}") })?;
@@ -86,7 +86,7 @@ impl Envelope {
         })
     }
 
-    /// The canonical bytes of an envelope.
+    /// Returns the canonical bytes of an envelope.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut members = Object::new();
         members.insert("content", self.content.as_str().into());

@@ -1,4 +1,4 @@
-//! When two observations speak of the same thing.
+//! Entity identity: when two observations are about the same entity.
 //!
 //! An entity's id is the hash of project, type and identity key, so two projects never share one.
 //! Names are compared in NFC, trimmed, with runs of white space as one space, and case folded;
@@ -13,7 +13,7 @@ use crate::{Digest, EntityId, ProjectId};
 
 use super::schema::{FieldKind, Schema};
 
-/// A name as it is compared.
+/// Returns the folded form of a name, by which names are compared.
 ///
 /// ```
 /// use tine_core::facts::identity::folded;
@@ -24,7 +24,7 @@ pub fn folded(name: &str) -> String {
     fold(name).into_owned()
 }
 
-/// The same; a name that is in this form already is not copied.
+/// Returns the folded form without copying a name that is already folded.
 pub fn fold(name: &str) -> Cow<'_, str> {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
     if name.as_bytes().iter().all(plain) {
@@ -49,7 +49,7 @@ pub fn fold(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The id of the entity with a type and an identity key.
+/// Returns the id of the entity with a type and an identity key.
 pub fn entity_id(project: &ProjectId, entity_type: &str, key: &Json) -> EntityId {
     let named = object([
         ("entity_type", entity_type.into()),
@@ -59,7 +59,7 @@ pub fn entity_id(project: &ProjectId, entity_type: &str, key: &Json) -> EntityId
     EntityId::of(&Digest::of(named.to_canonical().as_bytes()))
 }
 
-/// The identity key that a schema finds in fields: the values of all its identity fields.
+/// Returns the identity key that a schema finds in fields: the values of all its identity fields.
 /// `None` when one is missing: then an id has to be minted.
 pub fn key(schema: &Schema, fields: &Object) -> Option<Json> {
     if schema.identity.is_empty() {
@@ -76,7 +76,7 @@ pub fn key(schema: &Schema, fields: &Object) -> Option<Json> {
             value => Some(value.clone()),
         }
     };
-    // Fields behind the first may be missing: an event without a date is one of its own.
+    // Fields after the first may be missing: an event without a date is an entity of its own.
     let first = value(schema.identity.first()?)?;
     let rest = schema.identity[1..].iter().map(|name| value(name).unwrap_or(Json::Null));
     Some(Json::Array(std::iter::once(first).chain(rest).collect()))

@@ -1,4 +1,4 @@
-//! What was learned, as pure data: schemas, identity, observations and what follows from them.
+//! Facts as pure data: schemas, entity identity, observations and their reduction.
 //!
 //! Nothing here reads or writes. A snapshot is a function of an entity's observations and of the
 //! schemas that they name; neither the order in which they are given nor the time of asking has
@@ -15,8 +15,8 @@ pub mod schema;
 pub mod slot;
 
 pub use envelope::Envelope;
-pub use observation::{Observation, Origin};
-pub use reduce::{Order, Snapshot, reduce};
+pub use observation::{Observation, ObservationOrigin};
+pub use reduce::{ObservationOrder, Snapshot, reduce};
 pub use relation::{Endpoint, Relation};
 pub use run::RunStatus;
 pub use schema::{Field, FieldKind, Schema, SchemaError, Strategy};

@@ -8,8 +8,8 @@ use crate::{InterpretationId, ObservationId, SourceId, Timestamp, TurnId};
 
 /// Who or what made an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// A turn that was said: a version of its slot.
+pub enum ObservationOrigin {
+    /// A recorded turn: a version of its slot.
     Turn,
     /// A caller who structured it.
     Agent,
@@ -23,23 +23,23 @@ pub enum Origin {
     Server,
 }
 
-impl Origin {
-    const ALL: [(Origin, &'static str); 6] = [
-        (Origin::Turn, "turn"),
-        (Origin::Agent, "agent"),
-        (Origin::Rules, "rules"),
-        (Origin::Model, "model"),
-        (Origin::Human, "human"),
-        (Origin::Server, "server"),
+impl ObservationOrigin {
+    const ALL: [(ObservationOrigin, &'static str); 6] = [
+        (ObservationOrigin::Turn, "turn"),
+        (ObservationOrigin::Agent, "agent"),
+        (ObservationOrigin::Rules, "rules"),
+        (ObservationOrigin::Model, "model"),
+        (ObservationOrigin::Human, "human"),
+        (ObservationOrigin::Server, "server"),
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(origin, _)| *origin == self).map_or("", |(_, name)| name)
     }
 
-    /// What a name stands for.
-    pub fn parse(name: &str) -> Option<Origin> {
+    /// Returns the origin with this name.
+    pub fn parse(name: &str) -> Option<ObservationOrigin> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(origin, _)| *origin)
     }
 }
@@ -51,17 +51,18 @@ pub struct Observation {
     pub id: ObservationId,
     /// The type of its entity.
     pub entity_type: String,
-    /// What was said. `null` clears a field. Of a version of a slot it is what its turn says.
+    /// The observed field values; `null` clears a field. For a version of a slot they come from its
+    /// turn.
     pub fields: Object,
-    /// Where it was said.
+    /// The source that it comes from.
     pub source: Option<SourceId>,
     /// The run that found it.
     pub interpretation: Option<InterpretationId>,
-    /// The turn that said it.
+    /// The turn that it comes from.
     pub turn: Option<TurnId>,
     /// The bytes of the source's text that say it.
     pub span: Option<Range<u64>>,
-    /// When it was said.
+    /// When the observed statement was made.
     pub observed_at: Timestamp,
     /// When it came here.
     pub stored_at: Timestamp,
@@ -70,7 +71,7 @@ pub struct Observation {
     /// How specific it is, where a schema asks for that.
     pub specificity: i64,
     /// Who made it.
-    pub origin: Origin,
+    pub origin: ObservationOrigin,
     /// Whether it corrects what others say.
     pub correction: bool,
     /// The observation of the same entity that it takes back.
@@ -79,11 +80,11 @@ pub struct Observation {
     pub schema_version: u32,
 }
 
-/// What is not said otherwise.
+/// The default priority.
 pub const PRIORITY: i64 = 100;
 
 impl Observation {
-    /// The observation without its id, as it is kept.
+    /// Returns the stored JSON form, which does not contain the id.
     pub fn to_json(&self) -> Json {
         let mut members = Object::new();
         let mut put = |name: &str, value: Json| {
@@ -124,7 +125,7 @@ impl Observation {
         Json::Object(members)
     }
 
-    /// An observation from what is kept of it.
+    /// Reads an observation from its stored JSON form.
     pub fn from_json(id: ObservationId, json: &Json) -> Option<Observation> {
         let text = |name: &str| json.get(name).and_then(Json::as_str);
         let number =
@@ -149,7 +150,7 @@ impl Observation {
             stored_at: text("stored_at")?.parse().ok()?,
             priority: number("priority").unwrap_or(PRIORITY),
             specificity: number("specificity").unwrap_or(0),
-            origin: Origin::parse(text("origin")?)?,
+            origin: ObservationOrigin::parse(text("origin")?)?,
             correction: json.get("correction").and_then(Json::as_bool).unwrap_or(false),
             retracts: json.get("retracts").and_then(Json::as_u64),
             schema_version: u32::try_from(json.get("schema_version")?.as_u64()?).ok()?,
@@ -157,7 +158,7 @@ impl Observation {
     }
 }
 
-/// An absent text is `Some(None)`; a malformed one is `None`.
+/// Parses an optional text: an absent one is `Some(None)`, a malformed one `None`.
 fn parsed<T: std::str::FromStr>(text: Option<&str>) -> Option<Option<T>> {
     match text {
         None => Some(None),
@@ -165,12 +166,12 @@ fn parsed<T: std::str::FromStr>(text: Option<&str>) -> Option<Option<T>> {
     }
 }
 
-/// A span as JSON: `[start, end]`.
+/// Returns a span as JSON: `[start, end]`.
 pub fn span_json(span: &Range<u64>) -> Json {
     Json::Array(vec![span.start.into(), span.end.into()])
 }
 
-/// A span from its JSON.
+/// Reads a span from its JSON form.
 pub fn span_from(json: &Json) -> Option<Range<u64>> {
     match json.as_array()? {
         [start, end] => Some(start.as_u64()?..end.as_u64()?),
@@ -178,12 +179,12 @@ pub fn span_from(json: &Json) -> Option<Range<u64>> {
     }
 }
 
-/// Members that an observation has besides, for messages.
+/// Returns whether a name is reserved and cannot be a field.
 pub fn reserved(name: &str) -> bool {
     matches!(name, "entity_type" | "entity_id" | "observation_id")
 }
 
-/// What is left of an observation that was erased.
+/// Returns the JSON form that replaces a purged observation.
 pub fn purged_form(digest: &crate::Digest) -> Json {
     object([("purged", digest.to_hex().into())])
 }

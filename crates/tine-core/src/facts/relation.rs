@@ -1,4 +1,4 @@
-//! How things hang together: eight types of relationship and no other.
+//! Relationships between entities, turns and sources: a closed list of eight types.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,25 +8,25 @@ use crate::{EntityId, SourceId, TurnId};
 /// A type of relationship.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Relation {
-    /// A message and its conversation.
+    /// A message is part of its conversation.
     PartOf,
-    /// Something that is spoken of.
+    /// A turn or source mentions an entity.
     RefersTo,
-    /// An attachment.
+    /// A turn has an attachment.
     Embeds,
-    /// A rectification.
+    /// One thing corrects another.
     Corrects,
-    /// A payment and what it pays, an answer and its question.
+    /// A payment settles an invoice, an answer settles a question.
     Settles,
-    /// The same thing twice.
+    /// Two entities are the same.
     DuplicateOf,
-    /// What must come first.
+    /// One thing requires another.
     DependsOn,
-    /// What takes the place of another.
+    /// One thing replaces another.
     Supersedes,
 }
 
-/// A type that is none of the eight.
+/// A name that is not one of the eight types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{given}` is no type of relationship; there are PART_OF, REFERS_TO, EMBEDS, CORRECTS, \
@@ -50,7 +50,7 @@ impl Relation {
         Relation::Supersedes,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Relation::PartOf => "PART_OF",
@@ -64,8 +64,7 @@ impl Relation {
         }
     }
 
-    /// What people read, seen from the target where that is how one says it. A label beside the
-    /// type, never a type of its own.
+    /// Returns a label for display, phrased from the target's side where that reads better.
     ///
     /// ```
     /// use tine_core::facts::Relation;
@@ -90,12 +89,12 @@ impl Relation {
         }
     }
 
-    /// The byte that stands for it in keys.
+    /// Returns the byte that encodes the type in keys.
     pub fn code(self) -> u8 {
         Self::ALL.iter().zip(1..).find(|(known, _)| **known == self).map_or(0, |(_, code)| code)
     }
 
-    /// The type that a byte stands for.
+    /// Returns the type that a byte encodes.
     pub fn from_code(code: u8) -> Option<Relation> {
         Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
@@ -128,7 +127,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// What kind of thing it is.
+    /// Returns `entity`, `turn` or `source`.
     pub fn kind(&self) -> &'static str {
         match self {
             Endpoint::Entity(_) => "entity",
@@ -137,7 +136,7 @@ impl Endpoint {
         }
     }
 
-    /// A byte for the kind and the id's sixteen.
+    /// Returns the key form: a byte for the kind, then the sixteen bytes of the id.
     pub fn to_bytes(&self) -> [u8; 17] {
         let (code, id) = match self {
             Endpoint::Entity(id) => (1, id.as_bytes()),
@@ -149,7 +148,7 @@ impl Endpoint {
         bytes
     }
 
-    /// The end that these bytes stand for.
+    /// Reads the key form.
     pub fn from_bytes(bytes: &[u8]) -> Option<Endpoint> {
         let (code, id) = bytes.split_first()?;
         let id: [u8; 16] = id.try_into().ok()?;

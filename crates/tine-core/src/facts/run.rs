@@ -23,7 +23,7 @@ impl RunStatus {
     pub const ALL: [RunStatus; 4] =
         [RunStatus::Queued, RunStatus::Running, RunStatus::Completed, RunStatus::Failed];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             RunStatus::Queued => "queued",
@@ -38,7 +38,7 @@ impl RunStatus {
         RunStatus::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether the run is queued or running.
+    /// Returns whether the run is queued or running.
     pub fn is_open(self) -> bool {
         matches!(self, RunStatus::Queued | RunStatus::Running)
     }

@@ -1,4 +1,4 @@
-//! What an entity of a type may hold, who it is, and which of several statements counts.
+//! Schemas of entity types: fields, identity, and which of several values wins.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ pub enum FieldKind {
     Any,
 }
 
-/// Which of several statements about a field counts. Later means by observed time, then by
-/// sequence; a correction always counts more than what is none.
+/// Which of several observed values of a field wins. Later means by observed time, then by
+/// sequence; a correction always wins over other observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// The last.
@@ -91,12 +91,12 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, SchemaError> {
 macro_rules! names {
     ($kind:ident { $($variant:ident = $name:literal),* $(,)? }) => {
         impl $kind {
-            /// The name in a schema.
+            /// Returns the name in a schema.
             pub fn as_str(self) -> &'static str {
                 match self { $($kind::$variant => $name),* }
             }
 
-            /// What a name stands for.
+            /// Returns the value with this name.
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($name => Some($kind::$variant),)* _ => None }
             }
@@ -127,7 +127,7 @@ names!(Strategy {
 });
 
 impl FieldKind {
-    /// Whether a value can stand in such a field. `null` always can: it clears it.
+    /// Returns whether a field of this kind accepts a value. All accept `null`, which clears it.
     pub fn admits(self, value: &Json) -> bool {
         match (self, value) {
             (_, Json::Null) | (FieldKind::Any, _) => true,
@@ -143,7 +143,7 @@ impl FieldKind {
         }
     }
 
-    /// What such a field takes, for messages.
+    /// Describes what a field of this kind accepts, for error messages.
     pub fn wants(self) -> &'static str {
         match self {
             FieldKind::Text | FieldKind::Name | FieldKind::Key => "a string",
@@ -157,7 +157,7 @@ impl FieldKind {
     }
 }
 
-/// The moment that a date stands for: its first, for a day.
+/// Returns the instant of a date; for a day, its start.
 pub fn moment(text: &str) -> Option<crate::Timestamp> {
     if is_day(text) { format!("{text}T00:00:00Z").parse().ok() } else { text.parse().ok() }
 }
@@ -188,8 +188,8 @@ pub fn check_name(what: &str, name: &str) -> Result<(), SchemaError> {
 }
 
 impl Schema {
-    /// The schema of a type that nobody has registered: it takes every field, and is known by
-    /// its name, if it has one.
+    /// Returns the schema of an unregistered type: it accepts every field and identifies entities
+    /// by `name`, if present.
     pub fn open(entity_type: &str) -> Schema {
         Schema {
             entity_type: entity_type.to_owned(),
@@ -200,17 +200,17 @@ impl Schema {
         }
     }
 
-    /// Whether a field is declared. An open schema declares all.
+    /// Returns whether a field is declared. An open schema declares all.
     pub fn declares(&self, field: &str) -> bool {
         self.version == 0 || self.fields.contains_key(field)
     }
 
-    /// What counts for a field; one that is not declared goes by its last statement.
+    /// Returns the strategy of a field; the default is the last write.
     pub fn strategy(&self, field: &str) -> Strategy {
         self.fields.get(field).map_or(Strategy::LastWrite, |field| field.strategy)
     }
 
-    /// The first declared field that holds what it cannot.
+    /// Returns the first field whose value does not match its declared kind.
     pub fn misfit<'f>(&self, fields: &'f Object) -> Option<(&'f str, FieldKind)> {
         fields.iter().find_map(|(name, value)| {
             let kind = self.fields.get(name)?.kind;
@@ -218,8 +218,8 @@ impl Schema {
         })
     }
 
-    /// The schema as JSON: `{"entity_type", "version", "fields": {name: {"kind", "strategy"}},
-    /// "identity": […], "description"}`.
+    /// Returns the schema as JSON: `{"entity_type", "version", "fields": {name: {"kind",
+    /// "strategy"}}, "identity": […], "description"}`.
     pub fn to_json(&self) -> Json {
         let field = |(name, field): (&String, &Field)| {
             let form = object([
@@ -238,15 +238,15 @@ impl Schema {
         ])
     }
 
-    /// A schema from its JSON, checked. `version` may be missing; a field may be the name of its
-    /// kind alone.
+    /// Reads and checks a schema. `version` may be missing; a field may be just the name of its
+    /// kind.
     pub fn from_json(json: &Json) -> Result<Schema, SchemaError> {
         let Some(members) = json.as_object() else {
             return wrong("a schema is an object");
         };
-        let known = ["entity_type", "version", "description", "fields", "identity"];
-        if let Some(other) = members.keys().find(|key| !known.contains(key)) {
-            return wrong(format!("a schema has no member `{other}`, only {}", known.join(", ")));
+        let allowed = ["entity_type", "version", "description", "fields", "identity"];
+        if let Some(other) = members.keys().find(|key| !allowed.contains(key)) {
+            return wrong(format!("a schema has no member `{other}`, only {}", allowed.join(", ")));
         }
         let Some(entity_type) = json.get("entity_type").and_then(Json::as_str) else {
             return wrong("a schema needs an `entity_type`, a string");

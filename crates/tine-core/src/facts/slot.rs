@@ -1,4 +1,4 @@
-//! The logical turn of agents that track no branches.
+//! Slots: the logical turns of agents that do not track branches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The key that people see. Ids may hold colons, so it names a slot, but identifies none.
+    /// Returns the key for display. It is not unique, because ids may contain colons.
     pub fn turn_key(&self, conversation: &ConversationId) -> String {
         let mut key = format!("{conversation}:{}", self.turn_id);
         if self.role != Role::User {
@@ -42,7 +42,7 @@ impl Slot {
         key
     }
 
-    /// The entity that the slot's versions are observations of.
+    /// Returns the entity that the slot's versions are observations of.
     pub fn entity(&self, project: &ProjectId, conversation: &ConversationId) -> EntityId {
         let key = Json::Array(vec![
             conversation.as_str().into(),
@@ -54,7 +54,7 @@ impl Slot {
         identity::entity_id(project, "agent_message", &key)
     }
 
-    /// The slot as JSON.
+    /// Returns the slot as JSON.
     pub fn to_json(&self) -> Json {
         object([
             ("turn_id", self.turn_id.as_str().into()),
@@ -64,7 +64,7 @@ impl Slot {
         ])
     }
 
-    /// A slot from its JSON.
+    /// Reads a slot from its JSON form.
     pub fn from_json(json: &Json) -> Option<Slot> {
         Some(Slot {
             turn_id: json.get("turn_id")?.as_str()?.to_owned(),

@@ -123,8 +123,8 @@ fn utf16_rank(byte: u8) -> u8 {
     }
 }
 
-/// How many bytes from the start stand for themselves inside a JSON string: everything up to
-/// the first quote, backslash or control character.
+/// Returns how many bytes from the start stand for themselves inside a JSON string: everything up
+/// to the first quote, backslash or control character.
 ///
 /// The reader and the writer spend most of their time here, hence 64 bytes at a time, in a form
 /// that compilers turn into vector instructions, and eight where that is too many.
@@ -141,7 +141,7 @@ fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-/// The same eight bytes at a time.
+/// Does the same eight bytes at a time.
 fn plain_words(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;

@@ -18,17 +18,17 @@
 //! And of duplicate keys it silently keeps the last, so that a signed or hashed message could
 //! mean one thing here and another elsewhere.
 //!
-//! [`exact`] lets a value be a field of a serde type; [`Scanner`] only tells texts from the rest.
+//! [`exact`] lets a value be a field of a serde type; [`Scanner`] finds where strings begin and end.
 //!
 //! Deliberately absent: pretty printing, comments and other dialects, streaming, and key order as
 //! it was sent (an object is always in canonical order).
 
 mod canonical;
 pub mod exact;
-pub mod members;
 mod number;
 mod reader;
 mod scan;
+pub mod text_fields;
 mod value;
 
 pub use canonical::{compare_keys, write_canonical_string};
@@ -48,7 +48,7 @@ pub struct JsonError {
 }
 
 impl JsonError {
-    /// Whether the text may be well formed but exceeds the nesting limit.
+    /// Returns whether the text may be well formed but exceeds the nesting limit.
     pub fn is_too_deep(&self) -> bool {
         matches!(self.kind, JsonErrorKind::TooDeep { .. })
     }
@@ -107,7 +107,7 @@ pub enum JsonErrorKind {
     TrailingBytes,
 }
 
-/// The byte as a user sees it: the character when it has a visible form, else its hex code.
+/// Returns the byte as a user sees it: the character when it has a visible form, else its hex code.
 fn describe_byte(byte: u8) -> String {
     if byte.is_ascii_graphic() {
         format!("`{}`", char::from(byte))

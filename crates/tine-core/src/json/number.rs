@@ -1,7 +1,7 @@
 //! A JSON number that keeps the digits of large integers.
 //!
 //! A number is a finite double, or the decimal digits of an integer beyond ±(2^53−1), where
-//! a double no longer tells neighbouring integers apart.
+//! a double no longer distinguishes neighbouring integers.
 //!
 //! Invariant: one canonical text has one representation. Minus zero is stored as zero, and a
 //! double whose ECMAScript form is a large integer literal (`1e20` is written
@@ -51,7 +51,7 @@ impl Eq for Number {}
 pub struct NotFinite;
 
 impl Number {
-    /// The nearest double.
+    /// Returns the nearest double.
     pub fn as_f64(&self) -> f64 {
         match &self.0 {
             Repr::Double(double) => *double,
@@ -61,7 +61,7 @@ impl Number {
         }
     }
 
-    /// The value as an `i64`, when it is an integer in that range.
+    /// Returns the value as an `i64`, when it is an integer in that range.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.0 {
             Repr::Double(double) => safe_integer(*double),
@@ -69,7 +69,7 @@ impl Number {
         }
     }
 
-    /// The value as a `u64`, when it is an integer in that range.
+    /// Returns the value as a `u64`, when it is an integer in that range.
     pub fn as_u64(&self) -> Option<u64> {
         match &self.0 {
             Repr::Double(double) => u64::try_from(safe_integer(*double)?).ok(),
@@ -77,7 +77,7 @@ impl Number {
         }
     }
 
-    /// An integer literal in JSON grammar, or `None` when it overflows a double.
+    /// Returns an integer literal in JSON grammar, or `None` when it overflows a double.
     pub(super) fn from_integer_literal(literal: &str) -> Option<Number> {
         let digits = literal.strip_prefix('-').unwrap_or(literal);
         // 16 digits are enough for every safe integer and cannot overflow a u64.
@@ -97,7 +97,7 @@ impl Number {
         Some(Number(Repr::Digits(literal.into())))
     }
 
-    /// A literal with a fraction or an exponent, or `None` when it overflows a double.
+    /// Returns a literal with a fraction or an exponent, or `None` when it overflows a double.
     pub(super) fn from_double_literal(literal: &str) -> Option<Number> {
         let double: f64 = literal.parse().expect("the JSON number grammar is a subset of Rust's");
         Number::try_from(double).ok()
@@ -112,7 +112,7 @@ impl Number {
     }
 }
 
-/// The integer a double stands for, when it is one within ±(2^53−1).
+/// Returns the integer that a double represents, when it is one within ±(2^53−1).
 fn safe_integer(double: f64) -> Option<i64> {
     let is_safe = double.fract() == 0.0 && double.abs() <= MAX_SAFE as f64;
     is_safe.then_some(double as i64)

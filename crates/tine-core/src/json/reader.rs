@@ -345,7 +345,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The literal for an error message, cut when it is long.
+/// Returns the literal for an error message, cut when it is long.
 fn quote_literal(literal: &str) -> String {
     match literal.get(..QUOTED_LITERAL) {
         Some(beginning) if literal.len() > QUOTED_LITERAL => format!("{beginning}…"),

@@ -1,19 +1,18 @@
-//! Where texts begin and end in JSON that goes past byte by byte.
+//! Finds where strings begin and end in a stream of JSON bytes.
 //!
-//! Programs that cannot hold or must not trust a whole document look at its braces, commas and
-//! colons; this tells them which bytes are that, and which only stand in a text. The form of the
-//! document is not checked.
+//! For code that looks at braces, commas and colons of a document without parsing it: the scanner
+//! says which bytes are structure and which are inside a string. It does not validate the document.
 
-/// What a byte is.
+/// The role of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BytePart {
-    /// It is outside of texts: a brace, a comma, part of a number or of a word.
+    /// Outside of strings: a brace, a comma, part of a number or literal.
     Outside,
-    /// The quotation mark that begins a text.
+    /// The quotation mark that begins a string.
     TextStart,
-    /// It is within a text.
+    /// Within a string.
     Text,
-    /// The quotation mark that ends a text.
+    /// The quotation mark that ends a string.
     TextEnd,
 }
 
@@ -25,7 +24,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Takes the next byte and returns what it is.
+    /// Takes the next byte and returns its role.
     #[inline]
     pub fn step(&mut self, byte: u8) -> BytePart {
         if !self.in_text {

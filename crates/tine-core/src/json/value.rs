@@ -37,7 +37,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// The text, when this is a string.
+    /// Returns the text, when this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Json::String(text) => Some(text),
@@ -45,7 +45,7 @@ impl Json {
         }
     }
 
-    /// The items, when this is an array.
+    /// Returns the items, when this is an array.
     pub fn as_array(&self) -> Option<&[Json]> {
         match self {
             Json::Array(items) => Some(items),
@@ -53,7 +53,7 @@ impl Json {
         }
     }
 
-    /// The object, when this is one.
+    /// Returns the object, when this is one.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Json::Object(object) => Some(object),
@@ -61,7 +61,7 @@ impl Json {
         }
     }
 
-    /// The truth value, when this is a boolean.
+    /// Returns the truth value, when this is a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Json::Bool(truth) => Some(*truth),
@@ -69,7 +69,7 @@ impl Json {
         }
     }
 
-    /// The number, when this is one.
+    /// Returns the number, when this is one.
     pub fn as_number(&self) -> Option<&Number> {
         match self {
             Json::Number(number) => Some(number),
@@ -77,17 +77,17 @@ impl Json {
         }
     }
 
-    /// The value as a `u64`, when this is an integer in that range.
+    /// Returns the value as a `u64`, when this is an integer in that range.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_number()?.as_u64()
     }
 
-    /// Whether this is `null`.
+    /// Returns whether this is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Json::Null)
     }
 
-    /// The member of that name, when this is an object that has it.
+    /// Returns the member of that name, when this is an object that has it.
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.as_object()?.get(key)
     }
@@ -104,7 +104,8 @@ impl Json {
         }
     }
 
-    /// The canonical form: RFC 8785, except that integers beyond ±(2^53−1) keep their digits.
+    /// Returns the canonical form: RFC 8785, except that integers beyond ±(2^53−1) keep their
+    /// digits.
     ///
     /// ```
     /// use tine_core::json::{Json, object};
@@ -154,7 +155,7 @@ impl fmt::Display for Json {
 pub struct Object(Vec<(String, Json)>);
 
 impl Object {
-    /// An object without members.
+    /// Returns an object without members.
     pub fn new() -> Object {
         Object::default()
     }
@@ -164,7 +165,7 @@ impl Object {
         write_object(out, self);
     }
 
-    /// The entries as an object, or `None` when a key occurs more than once.
+    /// Returns the entries as an object, or `None` when a key occurs more than once.
     pub(super) fn from_unique(mut entries: Vec<(String, Json)>) -> Option<Object> {
         let is_canonical = |entries: &[(String, Json)]| {
             entries.is_sorted_by(|(a, _), (b, _)| compare_keys(a, b).is_lt())
@@ -179,13 +180,13 @@ impl Object {
         Some(Object(entries))
     }
 
-    /// The member of that name.
+    /// Returns the member of that name.
     pub fn get(&self, key: &str) -> Option<&Json> {
         let index = self.position(key).ok()?;
         Some(&self.0[index].1)
     }
 
-    /// The member of that name, to be changed in place.
+    /// Returns the member of that name, to be changed in place.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
         let index = self.position(key).ok()?;
         Some(&mut self.0[index].1)
@@ -209,32 +210,32 @@ impl Object {
         Some(self.0.remove(index).1)
     }
 
-    /// Whether there is a member of that name.
+    /// Returns whether there is a member of that name.
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_ok()
     }
 
-    /// How many members there are.
+    /// Returns how many members there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no member.
+    /// Returns whether there is no member.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The members in canonical order.
+    /// Returns the members in canonical order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &Json)> + ExactSizeIterator {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The keys in canonical order.
+    /// Returns the keys in canonical order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
         self.0.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Where the key is, or where it would have to be inserted.
+    /// Returns where the key is, or where it would have to be inserted.
     fn position(&self, key: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(probe, _)| compare_keys(probe, key))
     }
@@ -244,7 +245,7 @@ impl IntoIterator for Object {
     type Item = (String, Json);
     type IntoIter = std::vec::IntoIter<(String, Json)>;
 
-    /// The members by value, in canonical order.
+    /// Returns the members by value, in canonical order.
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
@@ -267,7 +268,7 @@ impl FromIterator<(String, Json)> for Object {
     }
 }
 
-/// An object of the given members; of members with the same key the last wins.
+/// Returns an object of the given members; of members with the same key the last wins.
 pub fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {
     let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
     Json::Object(entries.collect())

@@ -1,21 +1,21 @@
-//! Messages in the form of Anthropic's Messages API, as turns.
+//! Converts messages of Anthropic's Messages API into turns.
 //!
-//! There, calls of tools and thoughts have other members, and the results of tools are blocks of
-//! the user's next message; here each result is a turn of its own. Whatever is not of that form
-//! stays as it is, value for value.
+//! In that API, tool calls and thinking blocks have different members, and tool results are blocks
+//! of the user's next message; here each result is a turn of its own. All other blocks are left
+//! unchanged.
 
 use super::MessageError;
 use crate::json::{Json, Object};
 
-/// How a request is cached: nothing of what was said.
+/// A request's caching hint, which is not part of the content and is dropped.
 const CACHE_CONTROL: &str = "cache_control";
 
-/// What the results of one message may share, all together: each has its metadata.
+/// Limit on the metadata that the tool results of one message repeat, summed over the results.
 const SHARED_BYTES: usize = 32 << 20;
 
-/// A block, told by its members.
+/// A block, classified by its type and members.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum AnthropicBlock {
     /// `tool_use`: a call.
     Call {
         /// The call's id.
@@ -24,38 +24,38 @@ pub enum Block {
         name: Option<String>,
         /// Its parameters.
         input: Json,
-        /// Members besides.
+        /// Other members.
         rest: Object,
     },
-    /// `tool_result`: what a tool answered.
+    /// `tool_result`: the result of a call.
     Result(ToolResult),
     /// `thinking`.
     Thinking {
-        /// What was thought.
+        /// The model's reasoning.
         text: String,
-        /// What shows that the model thought it.
+        /// The provider's signature of the reasoning.
         signature: Option<String>,
-        /// Members besides.
+        /// Other members.
         rest: Object,
     },
     /// Anything else.
     Other(Json),
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     /// The id of the call.
     pub call: Option<String>,
-    /// A text, blocks or nothing.
+    /// A string, blocks or null.
     pub content: Json,
     /// Whether the call failed.
     pub failed: bool,
-    /// Members besides.
+    /// Other members.
     pub rest: Object,
 }
 
-/// The block's type, if it has another form than here.
+/// Returns the block's type if its form differs from the canonical one.
 fn kind(block: &Json) -> Option<&'static str> {
     let is_thought = || match (block.get("text"), block.get("thinking")) {
         (None, Some(Json::Null) | None) => block.get("signature").is_some(),
@@ -70,24 +70,24 @@ fn kind(block: &Json) -> Option<&'static str> {
     }
 }
 
-/// Reads a block.
-pub fn block(block: Json) -> Block {
+/// Classifies a block.
+pub fn block(block: Json) -> AnthropicBlock {
     let Some(kind) = kind(&block) else {
-        return Block::Other(block);
+        return AnthropicBlock::Other(block);
     };
     let Json::Object(mut rest) = block else {
-        return Block::Other(block);
+        return AnthropicBlock::Other(block);
     };
     rest.remove("type");
     rest.remove(CACHE_CONTROL);
     match kind {
-        "tool_use" => Block::Call {
+        "tool_use" => AnthropicBlock::Call {
             id: text(&mut rest, "id"),
             name: text(&mut rest, "name"),
             input: rest.remove("input").unwrap_or(Json::Null),
             rest,
         },
-        "tool_result" => Block::Result(ToolResult {
+        "tool_result" => AnthropicBlock::Result(ToolResult {
             call: text(&mut rest, "tool_use_id"),
             content: rest.remove("content").unwrap_or(Json::Null),
             failed: match rest.get("is_error") {
@@ -98,7 +98,7 @@ pub fn block(block: Json) -> Block {
             },
             rest,
         }),
-        _ => Block::Thinking {
+        _ => AnthropicBlock::Thinking {
             text: match rest.remove("thinking") {
                 Some(Json::String(thought)) => thought,
                 _ => String::new(),
@@ -109,22 +109,22 @@ pub fn block(block: Json) -> Block {
     }
 }
 
-/// A text, which stays where it is if it is none.
+/// Removes and returns a member that is a string; any other value is left in place.
 fn text(fields: &mut Object, name: &str) -> Option<String> {
     let text = fields.get(name)?.as_str()?.to_owned();
     fields.remove(name);
     Some(text)
 }
 
-/// Canonical blocks, and results with their places in the message.
-type ToldApart = (Vec<Json>, Vec<(usize, ToolResult)>);
+/// Canonical blocks, and tool results with their index in the message.
+type SplitBlocks = (Vec<Json>, Vec<(usize, ToolResult)>);
 
-/// Canonical blocks, and the results of tools that stood among them.
-fn told_apart(blocks: Vec<Json>) -> Result<ToldApart, MessageError> {
-    let (mut said, mut results) = (Vec::with_capacity(blocks.len()), Vec::new());
+/// Separates tool results from the other blocks, which are converted to canonical form.
+fn split_tool_results(blocks: Vec<Json>) -> Result<SplitBlocks, MessageError> {
+    let (mut content, mut results) = (Vec::with_capacity(blocks.len()), Vec::new());
     for (index, json) in blocks.into_iter().enumerate() {
         match block(json) {
-            Block::Call { id, name, input, mut rest } => {
+            AnthropicBlock::Call { id, name, input, mut rest } => {
                 if rest.get("parameters").is_some() {
                     let why = "a `tool_use` block has `input`, a `tool-use` block `parameters`";
                     return Err(MessageError::Block { index, why: why.to_owned() });
@@ -134,53 +134,53 @@ fn told_apart(blocks: Vec<Json>) -> Result<ToldApart, MessageError> {
                 name.map(|name| rest.insert("name", name.into()));
                 let none = input.is_null();
                 rest.insert("parameters", if none { Object::new().into() } else { input });
-                said.push(rest.into());
+                content.push(rest.into());
             }
-            Block::Thinking { text, signature, mut rest } => {
+            AnthropicBlock::Thinking { text, signature, mut rest } => {
                 rest.insert("type", "thinking".into());
                 rest.insert("text", text.into());
                 signature.map(|signature| rest.insert("signature", signature.into()));
-                said.push(rest.into());
+                content.push(rest.into());
             }
-            Block::Result(result) => results.push((index, result)),
-            Block::Other(json) => said.push(json),
+            AnthropicBlock::Result(result) => results.push((index, result)),
+            AnthropicBlock::Other(json) => content.push(json),
         }
     }
-    Ok((said, results))
+    Ok((content, results))
 }
 
-/// The messages that a message is here: the results of tools first, then what else is said. Each
-/// has its time, status and metadata.
+/// Converts one message into turns: tool results first, then the remaining content. Each turn gets
+/// the message's time, status and metadata.
 pub(super) fn messages(fields: Object) -> Result<Vec<Object>, MessageError> {
     let is_foreign = |content: &Json| match content {
         Json::Array(blocks) => blocks.iter().any(|block| kind(block).is_some()),
         _ => false,
     };
-    // A tool's own message is no answer to another.
-    let speaks = fields.get("role").and_then(Json::as_str) != Some("tool");
-    if !speaks || !fields.get("content").is_some_and(is_foreign) {
+    // A tool's own message cannot contain results of other tools.
+    let may_hold_results = fields.get("role").and_then(Json::as_str) != Some("tool");
+    if !may_hold_results || !fields.get("content").is_some_and(is_foreign) {
         return Ok(vec![fields]);
     }
     let mut fields = fields;
     let Some(Json::Array(blocks)) = fields.remove("content") else {
         return Ok(vec![fields]);
     };
-    let (said, results) = told_apart(blocks)?;
+    let (content, results) = split_tool_results(blocks)?;
     if results.len() > 1 {
         check_shared(&fields, results.len())?;
     }
     let mut turns = Vec::with_capacity(results.len() + 1);
     for (index, result) in results {
-        turns.push(answer(fields.clone(), index, result)?);
+        turns.push(tool_turn(fields.clone(), index, result)?);
     }
-    if !said.is_empty() {
-        fields.insert("content", Json::Array(said));
+    if !content.is_empty() {
+        fields.insert("content", Json::Array(content));
         turns.push(fields);
     }
     Ok(turns)
 }
 
-/// Refuses what would be repeated more often than anybody means to.
+/// Rejects metadata that would be repeated beyond [`SHARED_BYTES`].
 fn check_shared(fields: &Object, times: usize) -> Result<(), MessageError> {
     let bytes = Json::from(fields.clone()).to_canonical().len();
     if bytes.saturating_mul(times) <= SHARED_BYTES {
@@ -193,8 +193,8 @@ fn check_shared(fields: &Object, times: usize) -> Result<(), MessageError> {
     Err(MessageError::Block { index: 0, why })
 }
 
-/// A tool's message.
-fn answer(fields: Object, index: usize, result: ToolResult) -> Result<Object, MessageError> {
+/// Builds the turn of a tool result.
+fn tool_turn(fields: Object, index: usize, result: ToolResult) -> Result<Object, MessageError> {
     let wrong = |why: String| MessageError::Block { index, why };
     if fields.get("role").and_then(Json::as_str) != Some("user") {
         return Err(wrong("only a user's message brings a `tool_result`".to_owned()));

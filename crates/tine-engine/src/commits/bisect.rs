@@ -1,6 +1,6 @@
 //! The first turn on a path for which something holds.
 
-use tine_core::commit::Held;
+use tine_core::commit::FieldState;
 use tine_store::{Content, Read, Turn};
 
 use super::path_facts::PathFacts;
@@ -127,8 +127,8 @@ fn holds(
     let knowledge = KnowledgeReader::new(records, &call.project);
     let entity = knowledge.standing_for(knowledge.known_entity(*entity)?)?;
     let known = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
-    let holds = match known.state.held(entity.id, field) {
-        Some(Held::Value(held)) => value.is_none() || held.json == *value,
+    let holds = match known.state.field(entity.id, field) {
+        Some(FieldState::Value(held)) => value.is_none() || held.json == *value,
         _ => false,
     };
     Ok(if holds { Verdict::Holds } else { Verdict::DoesNot })

@@ -1,6 +1,6 @@
 //! Where something comes from: the turn that said it first, and how it came to the path.
 
-use tine_core::commit::{Held, Value};
+use tine_core::commit::{FieldState, FieldValue};
 use tine_core::{CommitHash, EntityId, ObservationId};
 use tine_store::{Branch, Conversation, Turn, TurnLoc};
 
@@ -56,9 +56,9 @@ impl Blame<'_> {
         let entity = knowledge.standing_for(knowledge.known_entity(entity)?)?;
         let head = self.head()?;
         let (state, _) = state_at(&self.reader, &self.tree, head.as_ref(), self.end)?;
-        let values: Vec<&Value> = match state.held(entity.id, field) {
-            Some(Held::Value(value)) => vec![value],
-            Some(Held::Conflict(conflict)) => conflict.sides.iter().collect(),
+        let values: Vec<&FieldValue> = match state.field(entity.id, field) {
+            Some(FieldState::Value(value)) => vec![value],
+            Some(FieldState::Conflict(conflict)) => conflict.sides.iter().collect(),
             None => Vec::new(),
         };
         let mut found = Vec::new();
@@ -80,7 +80,7 @@ impl Blame<'_> {
         &self,
         knowledge: &KnowledgeReader<'_>,
         id: ObservationId,
-        value: &Value,
+        value: &FieldValue,
     ) -> Result<Blamed> {
         let one = knowledge.observation(id)?;
         let turn = match one.as_ref().and_then(|one| one.turn) {

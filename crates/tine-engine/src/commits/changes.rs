@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::EntityId;
-use tine_core::commit::{Held, Seen, State};
+use tine_core::commit::{FacetTerm, FactState, FieldState};
 
 use crate::{FieldChange, SeenDiff};
 
 /// Returns all fields that differ between two states.
-pub(super) fn field_changes(from: &State, to: &State) -> Vec<FieldChange> {
-    let nothing = |held: &&Held| !matches!(held, Held::Value(value) if value.json.is_none());
+pub(super) fn field_changes(from: &FactState, to: &FactState) -> Vec<FieldChange> {
+    let nothing =
+        |held: &&FieldState| !matches!(held, FieldState::Value(value) if value.json.is_none());
     let mut found = Vec::new();
     let entities: BTreeSet<EntityId> = from.facts.keys().chain(to.facts.keys()).copied().collect();
     for entity in entities {
@@ -37,8 +38,11 @@ pub(super) fn field_changes(from: &State, to: &State) -> Vec<FieldChange> {
 }
 
 /// Compares the names, keywords or topics of two sides.
-pub(super) fn seen_diff(from: &BTreeMap<String, Seen>, to: &BTreeMap<String, Seen>) -> SeenDiff {
-    let only = |these: &BTreeMap<String, Seen>, others: &BTreeMap<String, Seen>| {
+pub(super) fn seen_diff(
+    from: &BTreeMap<String, FacetTerm>,
+    to: &BTreeMap<String, FacetTerm>,
+) -> SeenDiff {
+    let only = |these: &BTreeMap<String, FacetTerm>, others: &BTreeMap<String, FacetTerm>| {
         let found = these.iter().filter(|(key, _)| !others.contains_key(*key));
         found.map(|(_, seen)| seen.clone()).collect()
     };

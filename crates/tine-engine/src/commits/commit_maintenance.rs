@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::{Commit, CommitHash, ConversationId, Digest, ObservationId, ProjectId, TurnId};
 use tine_store::{
-    CommitListing, CommitRecord, Conversation, ConversationKey, ConversationTag, Family, Problem,
-    Read, ReadFamilies, Record, RecordKey, RecordQuery, RingsRecord, Write, WriteFamilies,
+    CommitListing, CommitRecord, Conversation, ConversationKey, ConversationTag, DamagedRecord,
+    Family, Read, ReadFamilies, Record, RecordKey, RecordQuery, RingsRecord, Write, WriteFamilies,
 };
 
 use super::commit_graph::CommitReader;
@@ -205,7 +205,7 @@ pub(crate) fn check(
     records: &dyn Read,
     conversation: &Conversation,
     expected: &Expected,
-) -> Result<Vec<Problem>> {
+) -> Result<Vec<DamagedRecord>> {
     let mut problems = Vec::new();
     let tree = Tree::new(records, conversation.key);
     for key in expected.records.keys() {
@@ -213,7 +213,7 @@ pub(crate) fn check(
             continue;
         };
         for why in wrong(records, conversation, &tree, *hash)? {
-            problems.push(Problem { record: format!("commit {hash}"), why: why.to_owned() });
+            problems.push(DamagedRecord { record: format!("commit {hash}"), why: why.to_owned() });
         }
     }
     Ok(problems)
@@ -263,7 +263,7 @@ fn wrong(
 }
 
 /// Rings that are not as they were computed.
-pub(crate) fn check_rings(records: &dyn Read, project: &ProjectId) -> Result<Vec<Problem>> {
+pub(crate) fn check_rings(records: &dyn Read, project: &ProjectId) -> Result<Vec<DamagedRecord>> {
     let mut problems = Vec::new();
     let mut query = RecordQuery::all(Family::Rings);
     loop {
@@ -274,7 +274,7 @@ pub(crate) fn check_rings(records: &dyn Read, project: &ProjectId) -> Result<Vec
         query = query.after(last.key());
         for record in page.iter().filter(|it| it.decode::<RingsRecord>().is_none()) {
             let why = "they are not as they were computed".to_owned();
-            problems.push(Problem { record: record.key().to_string(), why });
+            problems.push(DamagedRecord { record: record.key().to_string(), why });
         }
     }
 }

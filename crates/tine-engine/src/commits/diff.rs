@@ -1,7 +1,7 @@
 //! Comparing: two turns, branches, commits, or stretches of turns.
 
-use tine_core::commit::{Facets, State};
-use tine_core::said::pieces;
+use tine_core::commit::{Facets, FactState};
+use tine_core::search_text::pieces;
 use tine_core::{CommitHash, ConversationId, Metadata, Reference};
 use tine_store::{Branch, CommitListing, Content, Conversation, Read, Turn, TurnLoc};
 
@@ -130,7 +130,7 @@ impl Side {
 }
 
 /// What is known at the end of a line; on a branch also what merges brought there.
-fn state(records: &dyn Read, call: &Call, line: &Line) -> Result<State> {
+fn state(records: &dyn Read, call: &Call, line: &Line) -> Result<FactState> {
     let tree = Tree::new(records, line.conversation.key);
     let reader = CommitReader::new(records, &call.project);
     match &line.branch {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tine_core::ConversationId;
-use tine_core::commit::{Facets, Seen};
+use tine_core::commit::{FacetTerm, Facets};
 
 use super::commit_graph::CommitReader;
 use super::make::head_of;
@@ -73,7 +73,7 @@ fn distance(a: &Facets, b: &Facets) -> f64 {
 fn weights(facets: &Facets) -> BTreeMap<(u8, &String), f64> {
     let sets = [&facets.entities, &facets.keywords, &facets.topics];
     let total: u64 = sets.iter().flat_map(|set| set.values()).map(|seen| seen.turns).sum();
-    let share = |seen: &Seen| seen.turns as f64 / total as f64;
+    let share = |seen: &FacetTerm| seen.turns as f64 / total as f64;
     let mut found = BTreeMap::new();
     for (kind, set) in (0..).zip(sets) {
         found.extend(set.iter().map(|(word, seen)| ((kind, word), share(seen))));

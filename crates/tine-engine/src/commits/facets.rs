@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tine_core::commit::{Facets, Seen, SeenAt, SeenSet, State, leave_most_said};
-use tine_core::facts::Origin;
+use tine_core::commit::{
+    FacetTerm, FacetTerms, Facets, FactState, FirstOccurrence, keep_most_frequent,
+};
+use tine_core::facts::ObservationOrigin;
 use tine_core::facts::identity::fold;
 use tine_store::Turn;
 
@@ -21,7 +23,7 @@ pub(super) const KEPT: usize = 1_000;
 pub(super) fn of(
     mutation: &mut Mutation<'_>,
     stretch: &Stretch,
-    state: State,
+    state: FactState,
     rings: &Prepared,
 ) -> Result<Facets> {
     let mut gathered = Gathered::default();
@@ -34,7 +36,9 @@ pub(super) fn of(
     let knowledge = mutation.knowledge();
     let ids = turns.iter().map(|turn| (turn.id, ())).collect();
     for (_, id) in observed(&knowledge, &ids)? {
-        let Some(one) = knowledge.observation(id)?.filter(|one| one.origin != Origin::Turn) else {
+        let Some(one) =
+            knowledge.observation(id)?.filter(|one| one.origin != ObservationOrigin::Turn)
+        else {
             continue;
         };
         let name = one.fields.get("name").and_then(|name| name.as_str());
@@ -54,28 +58,28 @@ pub(super) fn of(
 #[derive(Default)]
 struct Sightings {
     places: HashMap<Box<str>, usize>,
-    seen: Vec<Seen>,
+    seen: Vec<FacetTerm>,
 }
 
 impl Sightings {
-    fn note(&mut self, text: &str, at: Option<SeenAt>) {
+    fn note(&mut self, text: &str, at: Option<FirstOccurrence>) {
         let form = fold(text);
         match self.places.get(form.as_ref()) {
             Some(place) => self.seen[*place].turns += 1,
             None => {
                 self.places.insert(form.into(), self.seen.len());
-                self.seen.push(Seen { text: text.to_owned(), at, turns: 1 });
+                self.seen.push(FacetTerm { text: text.to_owned(), at, turns: 1 });
             }
         }
     }
 
     /// Those that most turns say, at most so many, and how many are left out for that.
-    fn bounded(self, limit: usize) -> (SeenSet, u64) {
+    fn bounded(self, limit: usize) -> (FacetTerms, u64) {
         let Sightings { places, mut seen } = self;
         let mut said: Vec<(u64, Box<str>, usize)> =
             places.into_iter().map(|(form, place)| (seen[place].turns, form, place)).collect();
-        let over = leave_most_said(&mut said, limit);
-        let nothing = || Seen { text: String::new(), at: None, turns: 0 };
+        let over = keep_most_frequent(&mut said, limit);
+        let nothing = || FacetTerm { text: String::new(), at: None, turns: 0 };
         let left = said.into_iter().map(|(_, form, place)| {
             (String::from(form), std::mem::replace(&mut seen[place], nothing()))
         });
@@ -95,7 +99,7 @@ impl Gathered {
     /// Notes what a turn is about.
     pub(super) fn see(&mut self, turn: &Turn, found: &About) {
         let at = |start: usize, end: usize| {
-            Some(SeenAt { turn: turn.hash, span: (start as u64, end as u64) })
+            Some(FirstOccurrence { turn: turn.hash, span: (start as u64, end as u64) })
         };
         for keyword in &found.rings.keywords {
             let span = keyword.span;

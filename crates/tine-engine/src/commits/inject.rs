@@ -2,7 +2,7 @@
 
 use tine_core::json::{Json, object};
 use tine_core::{Message, Name, Status};
-use tine_store::{Content, Origin};
+use tine_store::{Content, TurnOrigin};
 
 use crate::log::change::text;
 use crate::log::mutation::{Mutation, Receipt};
@@ -72,7 +72,7 @@ fn inject(mutation: &mut Mutation<'_>, request: &Inject) -> Result<Done> {
         status: Status::Complete,
         metadata: source.metadata.clone(),
     };
-    let origin = |_| Origin { derived_from: Some(source.id), ..Origin::default() };
+    let origin = |_| TurnOrigin { derived_from: Some(source.id), ..TurnOrigin::default() };
     let mut made = make_chain(mutation, branch.tip, &[message], origin)?.turns;
     let turn = made.pop().expect("a chain of one message has one turn");
     let moved = mutation.move_branch(&branch, Some(turn.loc))?;

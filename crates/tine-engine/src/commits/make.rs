@@ -1,6 +1,6 @@
 //! Making a commit: which turns, on which branch, on top of what.
 
-use tine_core::commit::{Facets, State, Window};
+use tine_core::commit::{Facets, FactState, Window};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, object};
 use tine_core::{Commit, CommitHash, Timestamp};
@@ -255,7 +255,7 @@ pub(super) fn state_at(
     tree: &Tree<'_>,
     head: Option<&CommitListing>,
     at: Option<TurnLoc>,
-) -> Result<(State, PathFacts)> {
+) -> Result<(FactState, PathFacts)> {
     let knowledge = crate::knowledge::KnowledgeReader::new(reader.records, reader.project);
     let known = PathFacts::at(&knowledge, tree, at)?;
     let mut state = known.state.clone();
@@ -263,7 +263,7 @@ pub(super) fn state_at(
         && let Some(before) = reader.commit(listed.hash)?.facets
     {
         let depth = reader.anchor_depth(listed)?;
-        state.carry(&before.state, |observation| known.is_below(observation, depth));
+        state.carry_off_path(&before.state, |observation| known.is_below(observation, depth));
     }
     Ok((state, known))
 }

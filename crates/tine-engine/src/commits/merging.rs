@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::commit::{Facets, Held, State, Value, merge, merge_base_of};
+use tine_core::commit::{Facets, FactState, FieldState, FieldValue, merge, merge_base_of};
 use tine_core::json::{Json, object};
 use tine_core::{CommitHash, Message, Metadata, Name, Role, TurnId};
-use tine_store::{Branch, CommitListing, Conversation, Origin, Read, TurnLoc};
+use tine_store::{Branch, CommitListing, Conversation, Read, TurnLoc, TurnOrigin};
 
 use super::changes::field_changes;
 use super::commit_graph::{CommitGraph, CommitReader};
@@ -313,7 +313,7 @@ impl<'m> Merge<'m> {
         let base = base_state(&reader, &graph, &tree, &bases, fork)?;
         let mut merged = merge(&base, &our_state, &there.state);
         let changes = field_changes(&our_state, &merged);
-        merged.mark_brought(&known.state);
+        merged.mark_off_path(&known.state);
         let (own, brought) = brought(&reader, &graph, &here, theirs.hash)?;
         let name = match &self.source {
             Some(source) => source.name.to_string(),
@@ -438,7 +438,7 @@ impl<'m> Merge<'m> {
         message
             .check(mutation.engine.limits())
             .map_err(|source| Error::Message { index: 0, source })?;
-        let origin = |_| Origin::default();
+        let origin = |_| TurnOrigin::default();
         let made = make_chain(mutation, self.target.tip, &[message], origin)?.turns;
         let Some(turn) = made.last() else {
             return Err(Error::invalid("the summary could not be said"));
@@ -452,7 +452,7 @@ impl<'m> Merge<'m> {
         mutation: &mut Mutation<'_>,
         request: &MergeBranches,
         (ours, theirs): (CommitListing, CommitListing),
-        merged: State,
+        merged: FactState,
         (name, brought): (&str, &Facets),
     ) -> Result<CommitHash> {
         let stretch = {
@@ -486,7 +486,7 @@ fn base_state(
     tree: &Tree<'_>,
     bases: &[CommitHash],
     fork: Option<TurnLoc>,
-) -> Result<State> {
+) -> Result<FactState> {
     let mut states = Vec::new();
     for hash in bases {
         let Some(listed) = graph.listed.get(hash) else {
@@ -527,7 +527,7 @@ fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Ans
         for decision in &request.decisions {
             settle(&mut state, decision)?;
         }
-        state.mark_brought(&known.state);
+        state.mark_off_path(&known.state);
         (stretch, head, state)
     };
     let facets = facets::of(mutation, &stretch, state, &Prepared::default())?;
@@ -539,9 +539,9 @@ fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Ans
     Ok(Answered::seen(plan.write(mutation, parents, facets, message, author)?))
 }
 
-fn settle(state: &mut State, decision: &Decision) -> Result<()> {
+fn settle(state: &mut FactState, decision: &Decision) -> Result<()> {
     let Decision { entity, field, take } = decision;
-    let Some(Held::Conflict(conflict)) = state.held(*entity, field) else {
+    let Some(FieldState::Conflict(conflict)) = state.field(*entity, field) else {
         let open: Vec<String> =
             state.conflicts().map(|(id, _, field, _)| format!("{id}.{field}")).collect();
         let open = if open.is_empty() { "there are none".to_owned() } else { open.join(", ") };
@@ -550,8 +550,8 @@ fn settle(state: &mut State, decision: &Decision) -> Result<()> {
         )));
     };
     let value = match take {
-        Take::Value(value) => Value { json: Some(value.clone()), from: Vec::new() },
-        Take::Nothing => Value::ABSENT,
+        Take::Value(value) => FieldValue { json: Some(value.clone()), from: Vec::new() },
+        Take::Nothing => FieldValue::ABSENT,
         Take::Side(side) => {
             let found = side.checked_sub(1).and_then(|side| conflict.sides.get(side));
             found.cloned().ok_or_else(|| {
@@ -561,6 +561,6 @@ fn settle(state: &mut State, decision: &Decision) -> Result<()> {
         }
     };
     let about = state.facts.get(entity).cloned().unwrap_or_default();
-    state.set(*entity, &about, field, value.json.is_some().then_some(Held::Value(value)));
+    state.set(*entity, &about, field, value.json.is_some().then_some(FieldState::Value(value)));
     Ok(())
 }

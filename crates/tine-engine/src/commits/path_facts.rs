@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tine_core::commit::{Fact, Held, State, Value};
-use tine_core::facts::reduce::{Order, reduce, schema_version};
+use tine_core::commit::{Fact, FactState, FieldState, FieldValue};
+use tine_core::facts::reduce::{ObservationOrder, reduce, schema_version};
 use tine_core::facts::schema::Strategy;
 use tine_core::{EntityId, ObservationId, TurnId};
 use tine_store::{IndexKey, IndexQuery, TurnLoc};
@@ -15,7 +15,7 @@ use crate::tree::shown::Tree;
 
 /// What the observations on a path say.
 pub(super) struct PathFacts {
-    pub state: State,
+    pub state: FactState,
     /// How deep the turn of each of these observations lies.
     depths: BTreeMap<ObservationId, u32>,
 }
@@ -27,7 +27,7 @@ impl PathFacts {
         tree: &Tree<'_>,
         end: Option<TurnLoc>,
     ) -> Result<PathFacts> {
-        let mut known = PathFacts { state: State::default(), depths: BTreeMap::new() };
+        let mut known = PathFacts { state: FactState::default(), depths: BTreeMap::new() };
         let Some(end) = end else {
             return Ok(known);
         };
@@ -59,7 +59,7 @@ impl PathFacts {
             None => one.retracts.is_some() || one.correction,
         });
         let schema = knowledge.schema(&entity.entity_type, schema_version(&said))?;
-        let snapshot = reduce(&schema, Order::ObservedTime, &said);
+        let snapshot = reduce(&schema, ObservationOrder::ObservedTime, &said);
         let mut fact = Fact {
             entity_type: entity.entity_type.clone(),
             name: name(&schema, &snapshot.fields),
@@ -70,7 +70,7 @@ impl PathFacts {
             if schema.strategy(&field) == Strategy::MergedSet {
                 fact.sets.insert(field.clone());
             }
-            fact.fields.insert(field, Held::Value(Value { json: Some(json), from }));
+            fact.fields.insert(field, FieldState::Value(FieldValue { json: Some(json), from }));
         }
         if !fact.fields.is_empty() {
             self.state.facts.insert(entity.id, fact);

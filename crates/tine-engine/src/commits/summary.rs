@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tine_analysis::rings::Intent;
 use tine_core::CommitHash;
-use tine_core::commit::{Facets, Held, Seen};
+use tine_core::commit::{FacetTerm, Facets, FieldState};
 use tine_store::{Content, TurnLoc};
 
 use super::commit_graph::CommitReader;
@@ -35,11 +35,11 @@ pub(super) fn lines(
         let name = change.name.as_deref().unwrap_or(&change.entity_type);
         let field = &change.field;
         let (text, from) = match &change.to {
-            Some(Held::Value(value)) => {
+            Some(FieldState::Value(value)) => {
                 let said = value.json.as_ref().map_or_else(String::new, readable);
                 (format!("{name}: {field} is {said}"), value.from.first())
             }
-            Some(Held::Conflict(conflict)) => {
+            Some(FieldState::Conflict(conflict)) => {
                 let sides = conflict.sides.iter();
                 let sides = sides
                     .map(|side| side.json.as_ref().map_or_else(|| "nothing".to_owned(), readable));
@@ -90,7 +90,7 @@ fn is_here(
     reader: &CommitReader<'_>,
     tree: &Tree<'_>,
     here: Option<TurnLoc>,
-    seen: &Seen,
+    seen: &FacetTerm,
 ) -> Result<bool> {
     let (Some(here), Some(at)) = (here, &seen.at) else {
         return Ok(false);

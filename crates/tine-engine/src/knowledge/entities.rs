@@ -3,8 +3,10 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use tine_core::facts::reduce::{schema_version, standing};
-use tine_core::facts::{Observation, Order, Origin, Schema, Snapshot, reduce, schema};
+use tine_core::facts::reduce::{schema_version, unretracted};
+use tine_core::facts::{
+    Observation, ObservationOrder, ObservationOrigin, Schema, Snapshot, reduce, schema,
+};
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, ObservationId, Timestamp};
 use tine_store::{Content, EntityRecord, IndexKey, IndexQuery, ObservationMove, required};
@@ -116,7 +118,7 @@ impl Engine {
             let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
             let mut all = knowledge.observations(entity.id)?;
             let stands: BTreeSet<ObservationId> =
-                standing(&all).into_iter().map(|one| one.id).collect();
+                unretracted(&all).into_iter().map(|one| one.id).collect();
             all.sort_by_key(|one| (one.id.seq, one.id.entity));
             let next = (all.len() > skip.saturating_add(limit)).then(|| (skip + limit).to_string());
             let mut items = Vec::new();
@@ -170,7 +172,7 @@ impl Engine {
             }
             let schema = knowledge.newest_schema(&entity.entity_type)?;
             refuse_misfit(&schema, &request.fields)?;
-            let draft = mutation.draft(entity.id, &entity.entity_type, Origin::Human);
+            let draft = mutation.draft(entity.id, &entity.entity_type, ObservationOrigin::Human);
             let made = mutation.observe(Observation {
                 fields: request.fields.clone(),
                 observed_at: request.observed_at.unwrap_or(mutation.now),
@@ -361,13 +363,17 @@ pub(super) fn view(
     });
     if record.slot.is_some() {
         // What a slot says is its last store, and nothing of an earlier one.
-        known = standing(&known).last().map(|last| (*last).clone()).into_iter().collect();
+        known = unretracted(&known).last().map(|last| (*last).clone()).into_iter().collect();
     }
     for one in &mut known {
         fill(knowledge, record, one)?;
     }
     let schema = knowledge.schema(&record.entity_type, schema_version(&known))?;
-    let order = if record.slot.is_some() { Order::Sequence } else { Order::ObservedTime };
+    let order = if record.slot.is_some() {
+        ObservationOrder::Sequence
+    } else {
+        ObservationOrder::ObservedTime
+    };
     let snapshot = reduce(&schema, order, &known);
     let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
     let undeclared = undeclared.map(str::to_owned).collect();
@@ -419,7 +425,7 @@ fn slot_observations(
         let few = knowledge.last_observations(record.id, ENOUGH)?;
         let first = few.last().map_or(0, |one| one.id.seq);
         let whole = few.iter().all(|one| one.retracts.is_none_or(|seq| seq >= first));
-        if whole && !standing(&few).is_empty() {
+        if whole && !unretracted(&few).is_empty() {
             return Ok(few);
         }
     }
@@ -441,7 +447,7 @@ pub(super) fn fill(
     let (Some((conversation, slot)), Some(turn)) = (&record.slot, one.turn) else {
         return Ok(());
     };
-    if one.origin != Origin::Turn {
+    if one.origin != ObservationOrigin::Turn {
         return Ok(());
     }
     let found = knowledge.records.find_turn(knowledge.project, &turn)?;

@@ -1,7 +1,7 @@
 //! Facts that a caller structured itself: logged as the caller's own interpretation, with what
 //! was sent as the source unless another one is named.
 
-use tine_core::facts::{Observation, Origin, builtin, identity, observation, schema};
+use tine_core::facts::{Observation, ObservationOrigin, builtin, identity, observation, schema};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, InterpretationId, SourceId, TurnId};
 use tine_store::{Edge, EntityRecord, RunRecord, WriteFamilies};
@@ -246,7 +246,7 @@ fn store_fact(
             .push(format!("{} is deleted and stays so; restore it to see it again", stands.id));
     }
     let turn = turn_of(mutation, fact)?;
-    let draft = mutation.draft(entity.id, &fact.entity_type, Origin::Agent);
+    let draft = mutation.draft(entity.id, &fact.entity_type, ObservationOrigin::Agent);
     let observation = mutation.observe(Observation {
         fields: fact.fields.clone(),
         source: Some(receipt.source),

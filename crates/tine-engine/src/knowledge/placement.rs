@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use tine_core::facts::Slot;
 use tine_core::{Message, Name, Reference, Role, TurnId};
-use tine_store::{Branch, IndexKey, IndexQuery, Origin, Turn, TurnLoc};
+use tine_store::{Branch, IndexKey, IndexQuery, Turn, TurnLoc, TurnOrigin};
 
 use super::reader::entity_of;
 use crate::StoreTurn;
@@ -367,7 +367,7 @@ pub(super) fn place(
     mutation.depends_on_all(replaced.map(|(_, operation)| operation));
     let replaced = replaced.map(|(id, _)| id);
     let origin =
-        |_| Origin { edited_from: replaced, slot: Some(slot.clone()), ..Origin::default() };
+        |_| TurnOrigin { edited_from: replaced, slot: Some(slot.clone()), ..TurnOrigin::default() };
     let made = make_chain(mutation, parent, std::slice::from_ref(message), origin)?.turns.pop();
     let turn = made.expect("a chain of one message has one turn");
     Ok(Placed {
@@ -432,6 +432,6 @@ fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Opt
     }
     let noticed = tree.noticed();
     mutation.depends_on_all(noticed);
-    let made = make_chain(mutation, end, rest, |_| Origin::default())?;
+    let made = make_chain(mutation, end, rest, |_| TurnOrigin::default())?;
     Ok(made.turns.last().map(|turn| turn.loc).or(end))
 }

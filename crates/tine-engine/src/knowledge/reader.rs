@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::facts::reduce::standing;
-use tine_core::facts::{Observation, Origin, Schema, Slot, builtin};
+use tine_core::facts::reduce::unretracted;
+use tine_core::facts::{Observation, ObservationOrigin, Schema, Slot, builtin};
 use tine_core::json::{self, Json};
 use tine_core::{
     ConversationId, Digest, EntityId, InterpretationId, ObservationId, ProjectId, SourceId,
@@ -252,7 +252,7 @@ impl<'r> KnowledgeReader<'r> {
     /// Whether nobody has taken an observation back.
     pub(crate) fn stands(&self, one: &Observation) -> Result<bool> {
         let with = self.with_retractions(one.id)?;
-        Ok(standing(&with).iter().any(|standing| standing.id == one.id))
+        Ok(unretracted(&with).iter().any(|standing| standing.id == one.id))
     }
 
     /// Returns the observations about a turn.
@@ -342,7 +342,12 @@ impl Mutation<'_> {
     }
 
     /// An observation with nothing said yet.
-    pub(crate) fn draft(&self, entity: EntityId, entity_type: &str, origin: Origin) -> Observation {
+    pub(crate) fn draft(
+        &self,
+        entity: EntityId,
+        entity_type: &str,
+        origin: ObservationOrigin,
+    ) -> Observation {
         Observation {
             id: ObservationId { entity, seq: 0 },
             entity_type: entity_type.to_owned(),
@@ -387,7 +392,7 @@ impl Mutation<'_> {
             span: None,
             observed_at: now,
             stored_at: now,
-            origin: Origin::Server,
+            origin: ObservationOrigin::Server,
             correction: false,
             retracts: Some(seq),
             ..of.clone()

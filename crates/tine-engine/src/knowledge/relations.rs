@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::facts::{Endpoint, Origin, Relation};
+use tine_core::facts::{Endpoint, ObservationOrigin, Relation};
 use tine_core::hash::{from_hex, to_hex};
 use tine_core::json::{Json, Object, object};
 use tine_core::{EntityId, TurnId};
@@ -418,7 +418,7 @@ pub(crate) fn references_to(
             }
         }
         for one in knowledge.about_turn(&turn)? {
-            if one.origin != Origin::Turn
+            if one.origin != ObservationOrigin::Turn
                 && !observed.contains(&one.id)
                 && knowledge.stands(&one)?
             {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tine_analysis::{Interpreter, Kind};
+use tine_analysis::{Interpreter, InterpreterKind};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, InterpretationId, SourceId, Timestamp};
 use tine_store::{
@@ -434,11 +434,11 @@ pub(crate) fn without_bytes(mut view: InterpretationView) -> InterpretationView 
     view
 }
 
-pub(crate) fn kind_name(kind: Kind) -> &'static str {
+pub(crate) fn kind_name(kind: InterpreterKind) -> &'static str {
     match kind {
-        Kind::Rules => "rules",
-        Kind::Model => "model",
-        Kind::Agent => "agent",
+        InterpreterKind::Rules => "rules",
+        InterpreterKind::Model => "model",
+        InterpreterKind::Agent => "agent",
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tine_core::facts::{Observation, Origin};
+use tine_core::facts::{Observation, ObservationOrigin};
 use tine_core::{EntityId, ObservationId, TurnId};
 use tine_store::TurnLoc;
 
@@ -26,7 +26,7 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[Piece]) -> Resul
     let mut known = Retractions::default();
     for (turn, shown) in versions(mutation, runs)? {
         for one in mutation.knowledge().about_turn(&turn)? {
-            if one.origin == Origin::Turn {
+            if one.origin == ObservationOrigin::Turn {
                 known.bring(mutation, &one, shown, HIDDEN)?;
             }
         }

@@ -355,7 +355,7 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn material(&self) -> Material<'_> {
-        Material { text: &self.text, subject: self.subject, said_at: Some(self.said_at) }
+        Material { text: &self.text, subject: self.subject, authored_at: Some(self.said_at) }
     }
 }
 

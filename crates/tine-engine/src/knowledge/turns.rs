@@ -3,8 +3,10 @@
 //! Whatever becomes of a turn where it is placed, every store adds an observation to its slot.
 
 use tine_core::facts::envelope;
-use tine_core::facts::reduce::standing;
-use tine_core::facts::{Endpoint, Envelope, Observation, Origin as Made, Relation, Slot, identity};
+use tine_core::facts::reduce::unretracted;
+use tine_core::facts::{
+    Endpoint, Envelope, Observation, ObservationOrigin as Made, Relation, Slot, identity,
+};
 use tine_core::ids::check_key;
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, EntityId, ObservationId, ProjectId, SourceId, TurnId};
@@ -301,7 +303,7 @@ fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Resu
         fields.insert("title", title.into());
         let knowledge = mutation.knowledge();
         let latest = knowledge.last_observations(id, VERSIONS_TRIED)?;
-        let said = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
+        let said = unretracted(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
         if said.and_then(Json::as_str) != Some(title) {
             let draft = mutation.draft(id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;

@@ -6,8 +6,8 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tine_analysis::{Account, Failure, Finding, Interpreter, Kind};
-use tine_core::facts::{Endpoint, Observation, Origin, Relation, builtin, identity};
+use tine_analysis::{Account, Finding, Interpreter, InterpreterFailure, InterpreterKind};
+use tine_core::facts::{Endpoint, Observation, ObservationOrigin, Relation, builtin, identity};
 use tine_core::json::{Json, Object, object};
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, Timestamp};
 use tine_store::{
@@ -169,7 +169,7 @@ impl Engine {
             read(&KnowledgeReader::new(records, &call.project), self.limits(), &source)
         });
         let found = match &reading {
-            Err(error) => Err(Failure { message: error.to_string(), transient: false }),
+            Err(error) => Err(InterpreterFailure { message: error.to_string(), transient: false }),
             Ok(reading) => self.with_lease(call, &run, || {
                 interpreter.interpret(&reading.material(), &mut account)
             }),
@@ -285,12 +285,12 @@ impl Engine {
 /// How a run ended.
 #[derive(Clone)]
 struct Ended {
-    found: std::result::Result<Vec<Finding>, Failure>,
+    found: std::result::Result<Vec<Finding>, InterpreterFailure>,
     said_at: Option<Timestamp>,
     detail: Object,
     prompt: Option<String>,
     notes: Vec<String>,
-    kind: Kind,
+    kind: InterpreterKind,
 }
 
 fn after(now: Timestamp, time: Duration) -> Timestamp {
@@ -422,9 +422,9 @@ impl Landing<'_> {
         let key = key.unwrap_or(Json::Null);
         mutation.ensure_entity(EntityRecord::new(id, entity_type, key, mutation.now))?;
         let origin = match self.ended.kind {
-            Kind::Rules => Origin::Rules,
-            Kind::Model => Origin::Model,
-            Kind::Agent => Origin::Agent,
+            InterpreterKind::Rules => ObservationOrigin::Rules,
+            InterpreterKind::Model => ObservationOrigin::Model,
+            InterpreterKind::Agent => ObservationOrigin::Agent,
         };
         let draft = mutation.draft(id, entity_type, origin);
         let observation = mutation.observe(Observation {
@@ -467,7 +467,7 @@ impl Landing<'_> {
             return Ok(Endpoint::Source(self.source.id));
         };
         let about = mutation.knowledge().about_turn(turn)?;
-        let slot = about.iter().find(|one| one.origin == Origin::Turn);
+        let slot = about.iter().find(|one| one.origin == ObservationOrigin::Turn);
         Ok(slot.map_or(Endpoint::Turn(*turn), |one| Endpoint::Entity(one.id.entity)))
     }
 }

@@ -14,7 +14,7 @@ use tine_core::{
 };
 use tine_store::{Family, RecordKey, Turn};
 
-pub(crate) use tine_core::json::members::{all_parsed, optional, parsed, text, texts};
+pub(crate) use tine_core::json::text_fields::{all_parsed, optional, parsed, text, texts};
 
 use crate::log::canonical_writer::{Members, canonical, write_array};
 

@@ -2,7 +2,7 @@
 //! and passed over.
 
 use tine_core::ProjectId;
-use tine_store::{Conversation, ConversationKey, Problem, Read, StoreError};
+use tine_store::{Conversation, ConversationKey, DamagedRecord, Read, StoreError};
 
 use crate::{Error, Result};
 
@@ -16,7 +16,7 @@ const UNREADABLE_IN_A_ROW: i64 = 1_000;
 #[derive(Default)]
 pub(crate) struct Page {
     pub(crate) conversations: Vec<Conversation>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<DamagedRecord>,
     /// Where the next page begins; `None` behind the last one.
     pub(crate) last: Option<ConversationKey>,
 }
@@ -65,11 +65,11 @@ fn one_by_one(
 }
 
 /// What a failure says about a damaged record; other failures are passed on.
-pub(crate) fn damage(error: Error) -> Result<Problem> {
+pub(crate) fn damage(error: Error) -> Result<DamagedRecord> {
     match error {
-        Error::Store(StoreError::Corrupt { record, why }) => Ok(Problem { record, why }),
+        Error::Store(StoreError::Corrupt { record, why }) => Ok(DamagedRecord { record, why }),
         Error::Store(StoreError::DamagedFile { path, why }) => {
-            Ok(Problem { record: path.display().to_string(), why })
+            Ok(DamagedRecord { record: path.display().to_string(), why })
         }
         other => Err(other),
     }

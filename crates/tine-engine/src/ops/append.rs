@@ -3,7 +3,7 @@
 use tine_core::hash::{message_digest, turn_hash};
 use tine_core::json::Json;
 use tine_core::{ConversationId, Limits, Message, Name, ProjectId, Reference, TurnId};
-use tine_store::{Branch, Content, Origin, Read, SEGMENT_TURNS, Turn, TurnLoc};
+use tine_store::{Branch, Content, Read, SEGMENT_TURNS, Turn, TurnLoc, TurnOrigin};
 
 use crate::log::canonical_writer::{Members, write_array, written};
 use crate::log::change::{Change, text};
@@ -218,7 +218,7 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
     if unchanged {
         mutation.depends_on_turn(end)?;
     }
-    let made = make_chain_beside(mutation, end, siblings, rest, |_| Origin::default())?;
+    let made = make_chain_beside(mutation, end, siblings, rest, |_| TurnOrigin::default())?;
     end = made.turns.last().map(|turn| turn.loc).or(end);
     turns.extend(made.into_views(&id).map(|view| (view, Outcome::Created)));
 
@@ -425,7 +425,7 @@ pub(crate) fn make_chain(
     mutation: &mut Mutation<'_>,
     parent: Option<TurnLoc>,
     messages: &[Message],
-    origin: impl Fn(usize) -> Origin,
+    origin: impl Fn(usize) -> TurnOrigin,
 ) -> Result<Chain> {
     make_chain_beside(mutation, parent, None, messages, origin)
 }
@@ -436,7 +436,7 @@ fn make_chain_beside(
     parent: Option<TurnLoc>,
     mut siblings: Option<Vec<TurnLoc>>,
     messages: &[Message],
-    origin: impl Fn(usize) -> Origin,
+    origin: impl Fn(usize) -> TurnOrigin,
 ) -> Result<Chain> {
     let parent = parent.map(|loc| mutation.tree().turn(loc)).transpose()?;
     if let Some(parent) = &parent {
@@ -473,7 +473,7 @@ pub(crate) fn make_turn(
     parent: Option<&Turn>,
     siblings: &[TurnLoc],
     message: &Message,
-    origin: Origin,
+    origin: TurnOrigin,
 ) -> Result<Turn> {
     let key = mutation.key();
     let depth = parent.map_or(1, |parent| parent.depth + 1);

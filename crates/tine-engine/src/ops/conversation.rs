@@ -3,7 +3,8 @@
 use tine_core::json::{Json, Object, object};
 use tine_core::{ConversationId, Message, Name, hash};
 use tine_store::{
-    Branch, Content, Conversation, ConversationKey, DerivedFrom, Origin, Root, TurnLoc, Visibility,
+    Branch, Content, Conversation, ConversationKey, DerivedFrom, Root, TurnLoc, TurnOrigin,
+    Visibility,
 };
 
 use crate::log::change::{Change, ConversationField, text};
@@ -382,8 +383,10 @@ fn take_over(mutation: &mut Mutation<'_>, turns: Vec<tine_store::Turn>) -> Resul
         }
         known += 1;
     }
-    let origin =
-        |index: usize| Origin { derived_from: Some(turns[known + index].id), ..Origin::default() };
+    let origin = |index: usize| TurnOrigin {
+        derived_from: Some(turns[known + index].id),
+        ..TurnOrigin::default()
+    };
     let made = make_chain(mutation, end, &messages[known..], origin)?.turns;
     let Some(last) = made.last() else {
         return Ok(0);

@@ -3,7 +3,7 @@
 
 use tine_core::json::{Json, object};
 use tine_core::{Message, Metadata, Role, Status};
-use tine_store::{Origin, Turn};
+use tine_store::{Turn, TurnOrigin};
 
 use crate::knowledge;
 use crate::log::change::text;
@@ -144,8 +144,11 @@ fn version(
         }
         None => {
             let slot = old.origin.slot.clone();
-            let origin =
-                |_| Origin { edited_from: Some(old.id), slot: slot.clone(), ..Origin::default() };
+            let origin = |_| TurnOrigin {
+                edited_from: Some(old.id),
+                slot: slot.clone(),
+                ..TurnOrigin::default()
+            };
             let mut made = make_chain(mutation, parent, &[message], origin)?.turns;
             let turn = made.pop().expect("a chain of one message has one turn");
             (turn, Outcome::Created)

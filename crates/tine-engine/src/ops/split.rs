@@ -6,7 +6,7 @@
 use tine_core::json::{Json, object};
 use tine_core::text::split_at_scalar;
 use tine_core::{Body, Message, Metadata, ProjectId, Role, TurnId};
-use tine_store::{Content, Origin, Read, Split, Turn};
+use tine_store::{Content, Read, Split, Turn, TurnOrigin};
 
 use crate::log::change::{Change, text};
 use crate::log::mutation::{Mutation, Receipt};
@@ -90,7 +90,7 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     };
     let first = Metadata { auto_title: None, ..whole.metadata.clone() };
     let second = Metadata { title: None, ..whole.metadata.clone() };
-    let origin = || Origin { part_of: Some(whole.id), ..Origin::default() };
+    let origin = || TurnOrigin { part_of: Some(whole.id), ..TurnOrigin::default() };
     let left = make_turn(mutation, parent.as_ref(), &beside, &half(left, first), origin())?;
     let right = make_turn(mutation, Some(&left), &[], &half(right, second), origin())?;
     let halves = [left, right];

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use tine_core::{Json, ProjectId, TurnId, said};
+use tine_core::{Json, ProjectId, TurnId, search_text};
 use tine_store::{
     Content, ConversationKey, FeedPosition, Index, IndexDocument, IndexMark, IndexState, Operation,
     Read, Result as Stored, Turn,
@@ -141,7 +141,7 @@ impl Batch<'_> {
         let Content::Kept(body) = &turn.content else {
             return self.index.erase(turn.loc);
         };
-        let pieces = said::pieces(body, &turn.metadata);
+        let pieces = search_text::pieces(body, &turn.metadata);
         self.bytes += pieces.iter().map(String::len).sum::<usize>();
         self.index.put(&IndexDocument {
             loc: turn.loc,

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
-use tine_core::{BranchId, Digest, Name, Timestamp, TurnId, said};
+use tine_core::{BranchId, Digest, Name, Timestamp, TurnId, search_text};
 use tine_store::{
     Branch, Content, Conversation, ConversationKey, Ranked, Read, SearchCandidate, SearchFilter,
     StoreError, TextQuery, Turn, TurnLoc, Visibility,
@@ -205,7 +205,7 @@ impl<'s> Search<'s> {
         candidate: SearchCandidate,
     ) -> Result<Option<SearchHit>> {
         let Content::Kept(body) = &turn.content else { return Ok(None) };
-        let pieces = said::pieces(body, &turn.metadata);
+        let pieces = search_text::pieces(body, &turn.metadata);
         let Some(snippet) = snippet::snippet(self.query, &pieces) else { return Ok(None) };
         let mut branches = Vec::new();
         let mut branch_count = 0;

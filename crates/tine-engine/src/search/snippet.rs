@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use tine_core::text::stretch;
-use tine_core::words;
+use tine_core::text::slice_graphemes;
+use tine_core::tokenizer;
 use tine_store::TextQuery;
 
 /// Characters of a snippet, without the marks where it was cut.
@@ -32,7 +32,7 @@ struct Match {
 
 /// The best part of the pieces, if together they say what is looked for.
 pub(super) fn snippet(query: &TextQuery, pieces: &[String]) -> Option<Snippet> {
-    let terms: Vec<_> = pieces.iter().map(|piece| words::terms(piece)).collect();
+    let terms: Vec<_> = pieces.iter().map(|piece| tokenizer::terms(piece)).collect();
     if query.none.iter().any(|phrase| terms.iter().any(|piece| !phrase.find(piece).is_empty())) {
         return None;
     }
@@ -98,7 +98,7 @@ fn cut(piece: &str, first: usize, matches: &[Match]) -> Snippet {
         .rev()
         .find(|at| is_space(*at))
         .unwrap_or(longest);
-    let (start, text) = stretch(piece, from + start..from + end);
+    let (start, text) = slice_graphemes(piece, from + start..from + end);
     let end = start + text.chars().count();
     let cut_off = piece.chars().nth(end).is_some();
     let mut out = String::from(if start > 0 { "…" } else { "" });

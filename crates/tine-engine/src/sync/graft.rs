@@ -19,7 +19,7 @@ use tine_core::{
     Body, ConversationId, Message, Name, ProjectId, Role, Timestamp, TurnHash, TurnId,
 };
 use tine_store::{
-    Branch, Content, Conversation, ConversationKey, Origin, Read, Root, Turn, TurnLoc, required,
+    Branch, Content, Conversation, ConversationKey, Read, Root, Turn, TurnLoc, TurnOrigin, required,
 };
 
 use crate::log::change::{Change, text};
@@ -524,7 +524,7 @@ fn make_line(
             mutation.promise(*id);
         }
         let parent = turns.last().or(above.as_ref());
-        let origin = Origin { part_of: part_of(mutation, wanted)?, ..Origin::default() };
+        let origin = TurnOrigin { part_of: part_of(mutation, wanted)?, ..TurnOrigin::default() };
         let turn = make_turn(mutation, parent, &siblings, &wanted.message, origin)?;
         siblings.clear();
         if let Some((id, hash)) = &wanted.identity

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use tine_core::hash::{root_hash, turn_hash};
 use tine_core::{Limits, Name, OperationHash, ProjectId, Timestamp, TurnHash, TurnId};
 use tine_store::{
-    Bookmark, Branch, Content, Conversation, ConversationKey, Detail, HiddenBy, Operation, Problem,
-    Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
+    Bookmark, Branch, Content, Conversation, ConversationKey, DamagedRecord, Detail, HiddenBy,
+    Operation, Project, SEGMENT_TURNS, Split, Turn, TurnLoc, Visibility, Write, required,
 };
 
 use super::BundleRecord;
@@ -395,7 +395,7 @@ impl Bundle {
             return Err(Error::WouldErase { turns, sources });
         }
         let stored = Conversation { key, ..wanted.clone() };
-        if let Some(Problem { record, why }) = check(&*records, &stored)?.problems.first() {
+        if let Some(DamagedRecord { record, why }) = check(&*records, &stored)?.problems.first() {
             let what = match arrived.imported.extended {
                 0 => "the bundle is damaged",
                 _ => "the bundle and what is here make no whole conversation",

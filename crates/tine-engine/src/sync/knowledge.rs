@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use tine_core::facts::{Endpoint, Origin, identity};
+use tine_core::facts::{Endpoint, ObservationOrigin, identity};
 use tine_core::json::Json;
 use tine_core::{Digest, EntityId, InterpretationId, ObservationId, ProjectId, SourceId};
 use tine_store::{
@@ -120,7 +120,7 @@ impl LoggedRecords {
             wanted.insert(RecordKey::Schema { entity_type, version });
             self.runs.extend(one.interpretation);
             self.sources.extend(one.source);
-            if one.origin == Origin::Turn {
+            if one.origin == ObservationOrigin::Turn {
                 ends.insert(Endpoint::Entity(id.entity));
                 ends.extend(one.turn.map(Endpoint::Turn));
             }

@@ -16,7 +16,7 @@ use tine_core::{
     BranchId, ConversationId, Json, Metadata, Name, OperationHash, ProjectId, Role, RootHash,
     SourceId, Status, Timestamp, TurnHash, TurnId,
 };
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin, Record, Root};
+use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Record, Root, TurnOrigin};
 
 /// One record of a bundle. A conversation comes first; its turns follow in the order in which
 /// they were made, then everything else. Nothing in it depends on how a store lays things out.
@@ -66,7 +66,7 @@ pub enum BundleRecord {
         /// The operation that made it.
         operation: u64,
         /// Where it comes from.
-        origin: Origin,
+        origin: TurnOrigin,
     },
     /// A turn that is shown as two.
     Split {

@@ -178,7 +178,7 @@ fn each_turn(
 ) -> Result<()> {
     let mut outcome = Ok(());
     records.turns(segment, 0, turns.saturating_sub(1), &mut |turn| {
-        if let Some(usage) = turn.metadata.source_info.as_ref().and_then(Usage::told) {
+        if let Some(usage) = turn.metadata.source_info.as_ref().and_then(Usage::from_source_info) {
             outcome = visit(turn, &usage);
         }
         Ok(outcome.is_ok())

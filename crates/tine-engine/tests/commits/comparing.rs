@@ -1,6 +1,6 @@
 //! Diff, blame, bisect, drift and inject.
 
-use tine_core::commit::Held;
+use tine_core::commit::FieldState;
 use tine_core::{ConversationId, Json, Kind, TurnId};
 use tine_engine::{
     BisectQuery, BlameOf, BlameQuery, Diff, DiffQuery, Edit, Inject, Predicate, TurnChange,
@@ -57,7 +57,7 @@ fn branches_are_compared_from_where_they_part_down_to_words() {
         assert_eq!(compared.common, Some(hash(world, said[1])));
         assert_eq!((compared.from.turns, compared.to.turns), (2, 2));
         assert_eq!(spell(&compared), ["To [-Tokyo-]{+Kyoto+} in March{+, please+}.", "=Fine."]);
-        let words = |seen: &[tine_core::commit::Seen]| -> Vec<String> {
+        let words = |seen: &[tine_core::commit::FacetTerm]| -> Vec<String> {
             seen.iter().map(|seen| seen.text.clone()).collect()
         };
         assert!(words(&compared.keywords.gained).contains(&"Kyoto".to_owned()));
@@ -117,7 +117,7 @@ fn commits_are_compared_by_what_they_hold() {
             compared.facts.iter().map(|it| (it.entity, it.field.as_str())).collect();
         assert_eq!(facts, [(trip, "budget"), (trip, "city")]);
         assert_eq!(compared.facts[0].to, None);
-        let Some(Held::Value(city)) = &compared.facts[1].to else {
+        let Some(FieldState::Value(city)) = &compared.facts[1].to else {
             panic!("a value");
         };
         assert_eq!(city.json, Some("Kyoto".into()));

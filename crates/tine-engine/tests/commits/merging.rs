@@ -1,7 +1,7 @@
 //! Merging branches.
 
 use tine_core::Json;
-use tine_core::commit::{Held, State};
+use tine_core::commit::{FactState, FieldState};
 use tine_core::{ConversationId, EntityId, TurnId};
 use tine_engine::{CommitView, Decision, ResolveConflicts, Summary, Take};
 
@@ -18,14 +18,14 @@ fn parted(world: &World) -> (ConversationId, EntityId, TurnId) {
     (talk, trip, said[0])
 }
 
-fn state(view: &CommitView) -> &State {
+fn state(view: &CommitView) -> &FactState {
     &view.commit.facets.as_ref().expect("facets").state
 }
 
 fn value(view: &CommitView, entity: EntityId, field: &str) -> Option<Json> {
-    match state(view).held(entity, field)? {
-        Held::Value(value) => value.json.clone(),
-        Held::Conflict(_) => Some("conflict".into()),
+    match state(view).field(entity, field)? {
+        FieldState::Value(value) => value.json.clone(),
+        FieldState::Conflict(_) => Some("conflict".into()),
     }
 }
 

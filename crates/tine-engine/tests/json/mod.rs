@@ -147,11 +147,11 @@ fn what_the_engine_answers_is_what_a_reader_of_its_json_gets() {
 struct Parrot(&'static str, &'static str);
 
 impl tine_analysis::Interpreter for Parrot {
-    fn about(&self) -> tine_analysis::About {
-        tine_analysis::About {
+    fn about(&self) -> tine_analysis::InterpreterInfo {
+        tine_analysis::InterpreterInfo {
             name: self.0.to_owned(),
             version: "1".to_owned(),
-            kind: tine_analysis::Kind::Model,
+            kind: tine_analysis::InterpreterKind::Model,
             provider: Some("nobody".to_owned()),
             model: Some("parrot".to_owned()),
             parameters: parse(r#"{"temperature":0.1,"big":9007199254740993}"#),
@@ -163,7 +163,7 @@ impl tine_analysis::Interpreter for Parrot {
         &self,
         material: &tine_analysis::Material<'_>,
         account: &mut tine_analysis::Account,
-    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::InterpreterFailure> {
         account.prompt = Some("Say it again.".to_owned());
         account.request = Some(vec![0xff, 0]);
         account.response = Some(self.1.as_bytes().to_vec());
@@ -175,7 +175,7 @@ impl tine_analysis::Interpreter for Parrot {
         &self,
         _: &tine_analysis::Material<'_>,
         response: Option<&[u8]>,
-    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::Failure> {
+    ) -> Result<Vec<tine_analysis::Finding>, tine_analysis::InterpreterFailure> {
         let Json::Array(found) = parse(std::str::from_utf8(response.unwrap()).unwrap()) else {
             panic!("a list")
         };

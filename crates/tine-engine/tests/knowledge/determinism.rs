@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tine_core::facts::reduce::schema_version;
-use tine_core::facts::{Observation, Order, Schema, Snapshot, reduce};
+use tine_core::facts::{Observation, ObservationOrder, Schema, Snapshot, reduce};
 use tine_core::json::{self, Json, Object};
 use tine_core::{ConversationId, EntityId, Limits, Timestamp};
 use tine_engine::{
@@ -236,7 +236,7 @@ impl Known<'_> {
                         .schema(call, "thing", Some(version))
                         .map_err(|error| error.to_string())?,
                 };
-                let reduced = reduce(&schema, Order::ObservedTime, &known);
+                let reduced = reduce(&schema, ObservationOrder::ObservedTime, &known);
                 ensure!(
                     view.snapshot == reduced,
                     "as of {at} {:?}, not {reduced:?}",

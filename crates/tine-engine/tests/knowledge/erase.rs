@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tine_analysis::{About, Account, Failure, Finding, Interpreter, Kind, Material};
+use tine_analysis::{
+    Account, Finding, Interpreter, InterpreterFailure, InterpreterInfo, InterpreterKind, Material,
+};
 use tine_core::json::{Json, object};
 use tine_core::{ConversationId, EntityId, ProjectId, TurnId, facts::envelope};
 use tine_engine::{
@@ -102,7 +104,7 @@ fn a_purged_conversation_takes_its_envelopes_and_its_titles_along() {
         };
         let kept = world.engine.store_source(&world.call, source).expect("a source");
         let titled = StoreTurn {
-            title: Some(format!("About {NAME}")),
+            title: Some(format!("InterpreterInfo {NAME}")),
             ..StoreTurn::new("chat", "8", user("x"))
         };
         world.engine.store_turn(&world.call, titled).expect("a turn");
@@ -241,11 +243,11 @@ fn a_name_is_forgotten_where_it_leads_to_what_was_brought() {
 struct Blabs;
 
 impl Interpreter for Blabs {
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> InterpreterInfo {
+        InterpreterInfo {
             name: "blabs".to_owned(),
             version: "1".to_owned(),
-            kind: Kind::Model,
+            kind: InterpreterKind::Model,
             provider: None,
             model: None,
             parameters: Json::Null,
@@ -253,11 +255,22 @@ impl Interpreter for Blabs {
         }
     }
 
-    fn interpret(&self, said: &Material<'_>, _: &mut Account) -> Result<Vec<Finding>, Failure> {
-        Err(Failure { message: format!("no facts in `{}`", said.text), transient: false })
+    fn interpret(
+        &self,
+        said: &Material<'_>,
+        _: &mut Account,
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
+        Err(InterpreterFailure {
+            message: format!("no facts in `{}`", said.text),
+            transient: false,
+        })
     }
 
-    fn replay(&self, said: &Material<'_>, _: Option<&[u8]>) -> Result<Vec<Finding>, Failure> {
+    fn replay(
+        &self,
+        said: &Material<'_>,
+        _: Option<&[u8]>,
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         self.interpret(said, &mut Account::default())
     }
 }

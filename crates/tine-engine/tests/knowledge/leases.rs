@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use tine_analysis::{About, Account, Failure, Finding, Interpreter, Kind, Material};
+use tine_analysis::{
+    Account, Finding, Interpreter, InterpreterFailure, InterpreterInfo, InterpreterKind, Material,
+};
 use tine_core::json::{Json, object};
 use tine_core::{InterpretationId, Limits, Timestamp};
 use tine_engine::{
@@ -30,12 +32,12 @@ struct Told<F> {
     work: F,
 }
 
-impl<F: Fn() -> Result<Vec<Finding>, Failure> + Send + Sync> Interpreter for Told<F> {
-    fn about(&self) -> About {
-        About {
+impl<F: Fn() -> Result<Vec<Finding>, InterpreterFailure> + Send + Sync> Interpreter for Told<F> {
+    fn about(&self) -> InterpreterInfo {
+        InterpreterInfo {
             name: "told".to_owned(),
             version: self.version.to_owned(),
-            kind: Kind::Model,
+            kind: InterpreterKind::Model,
             provider: None,
             model: None,
             parameters: Json::Null,
@@ -43,14 +45,22 @@ impl<F: Fn() -> Result<Vec<Finding>, Failure> + Send + Sync> Interpreter for Tol
         }
     }
 
-    fn interpret(&self, _: &Material<'_>, account: &mut Account) -> Result<Vec<Finding>, Failure> {
+    fn interpret(
+        &self,
+        _: &Material<'_>,
+        account: &mut Account,
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         account.tries = 1;
         account.prompt = Some("What is said?".to_owned());
         account.response = Some(b"[]".to_vec());
         (self.work)()
     }
 
-    fn replay(&self, _: &Material<'_>, _: Option<&[u8]>) -> Result<Vec<Finding>, Failure> {
+    fn replay(
+        &self,
+        _: &Material<'_>,
+        _: Option<&[u8]>,
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         (self.work)()
     }
 }
@@ -232,7 +242,9 @@ fn a_failure_is_kept_with_what_was_asked_and_finds_nothing() {
     let clock = Arc::new(StepClock::at(beginning()));
     let refusing = Told {
         version: "1",
-        work: || Err(Failure { message: "the model is out".to_owned(), transient: true }),
+        work: || {
+            Err(InterpreterFailure { message: "the model is out".to_owned(), transient: true })
+        },
     };
     let engine = engine(Arc::new(MemoryStore::new()), clock, 1, refusing);
     let run = queued(&engine, "1");
@@ -369,7 +381,7 @@ fn findings_that_do_not_fit_are_noted_and_the_others_land() {
 fn an_envelope_is_read_as_a_turn_and_other_text_as_a_document() {
     struct Reads(Arc<Mutex<Vec<String>>>);
     impl Interpreter for Reads {
-        fn about(&self) -> About {
+        fn about(&self) -> InterpreterInfo {
             Told { version: "1", work: || Ok(Vec::new()) }.about()
         }
 
@@ -377,13 +389,17 @@ fn an_envelope_is_read_as_a_turn_and_other_text_as_a_document() {
             &self,
             material: &Material<'_>,
             _: &mut Account,
-        ) -> Result<Vec<Finding>, Failure> {
+        ) -> Result<Vec<Finding>, InterpreterFailure> {
             let read = format!("{:?} {}", material.subject, material.text);
             self.0.lock().expect("one worker").push(read);
             Ok(Vec::new())
         }
 
-        fn replay(&self, _: &Material<'_>, _: Option<&[u8]>) -> Result<Vec<Finding>, Failure> {
+        fn replay(
+            &self,
+            _: &Material<'_>,
+            _: Option<&[u8]>,
+        ) -> Result<Vec<Finding>, InterpreterFailure> {
             Ok(Vec::new())
         }
     }

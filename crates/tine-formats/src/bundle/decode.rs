@@ -1,4 +1,4 @@
-//! Lines to records, strictly: each line has one spelling, and no other is taken.
+//! Decodes lines into records. Strict: only the canonical spelling of a line is accepted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -14,21 +14,21 @@ use tine_core::{
 };
 use tine_engine::BundleRecord;
 use tine_store::{
-    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, KEY_BYTES, Origin, PIECE_BYTES,
-    Record, RecordKey, Root,
+    Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, KEY_BYTES, PIECE_BYTES, Record,
+    RecordKey, Root, TurnOrigin,
 };
 
 use super::error::Fault;
 use super::fields::{Fields, name_fault, value_fault, wrong};
 use super::{FORMAT, VERSION, Written, encode};
 
-/// What a line holds.
+/// A decoded line.
 #[expect(clippy::large_enum_variant, reason = "one at a time, taken apart where it is made")]
-pub(super) enum Line {
-    /// A record, and the hash that it gives for the record which it follows.
+pub(super) enum DecodedLine {
+    /// A record, with the hash that it states for the record it links to.
     Record(BundleRecord, Option<Digest>),
-    /// A turn that a part names and does not bring.
-    Known(TurnId, TurnHash),
+    /// A turn that a delta refers to but does not contain.
+    KnownTurn(TurnId, TurnHash),
     /// The end.
     End(Written),
 }
@@ -51,7 +51,7 @@ pub(super) fn header(line: &[u8]) -> Result<(), Fault> {
 }
 
 /// Reads any line but the first.
-pub(super) fn line(line: &[u8], limits: &Limits) -> Result<Line, Fault> {
+pub(super) fn line(line: &[u8], limits: &Limits) -> Result<DecodedLine, Fault> {
     let json = json::parse(line, MAX_DEPTH)?;
     if json.to_canonical().as_bytes() != line {
         return Err(Fault::NotCanonical);
@@ -64,7 +64,7 @@ pub(super) fn line(line: &[u8], limits: &Limits) -> Result<Line, Fault> {
         Some(other) => return Err(wrong("record", "a string", other)),
         None => return Err(Fault::MissingKey { record: "line", key: "record" }),
     };
-    let (name, read): (&'static str, Read) = match kind.as_str() {
+    let (name, read): (&'static str, LineParser) = match kind.as_str() {
         "conversation" => ("conversation", conversation),
         "known" => ("known turn", known),
         "turn" => ("turn", turn),
@@ -85,9 +85,9 @@ pub(super) fn line(line: &[u8], limits: &Limits) -> Result<Line, Fault> {
     Ok(line)
 }
 
-type Read = fn(&mut Fields, &Limits) -> Result<Line, Fault>;
+type LineParser = fn(&mut Fields, &Limits) -> Result<DecodedLine, Fault>;
 
-fn conversation(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
+fn conversation(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
     let record = BundleRecord::Conversation {
         project: fields.named("project_id", |id| ProjectId::new(id, limits))?,
         id: fields.named("conversation_id", |id| ConversationId::new(id, limits))?,
@@ -111,7 +111,7 @@ fn conversation(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
             .transpose()?,
         archived: fields.flag("archived")?,
     };
-    Ok(Line::Record(record, None))
+    Ok(DecodedLine::Record(record, None))
 }
 
 fn derivation(mut from: Fields, limits: &Limits) -> Result<DerivedFrom, Fault> {
@@ -121,11 +121,11 @@ fn derivation(mut from: Fields, limits: &Limits) -> Result<DerivedFrom, Fault> {
     Ok(DerivedFrom { conversation, turn })
 }
 
-fn known(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
-    Ok(Line::Known(fields.parsed("turn_id")?, fields.parsed("turn_hash")?))
+fn known(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
+    Ok(DecodedLine::KnownTurn(fields.parsed("turn_id")?, fields.parsed("turn_hash")?))
 }
 
-fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
+fn turn(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
     let link = fields.parsed_or_null::<Digest>("parent_turn_hash")?;
     let role: Role = {
         let text = fields.text("role")?;
@@ -160,14 +160,14 @@ fn turn(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
         status: status(&fields.text("status")?)?,
         metadata: metadata(fields.object("metadata")?, limits)?,
         operation: fields.number("operation")?,
-        origin: Origin {
+        origin: TurnOrigin {
             edited_from: fields.optional("edited_from")?,
             derived_from: fields.optional("derived_from")?,
             part_of: fields.optional("part_of")?,
             slot,
         },
     };
-    Ok(Line::Record(record, link))
+    Ok(DecodedLine::Record(record, link))
 }
 
 fn body(content: Json, role: Role, limits: &Limits) -> Result<Body, Fault> {
@@ -220,17 +220,17 @@ fn metadata(json: Json, limits: &Limits) -> Result<Metadata, Fault> {
     Ok(metadata)
 }
 
-fn split(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+fn split(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
     let record = BundleRecord::Split {
         whole: fields.parsed("turn_id")?,
         left: fields.parsed("left_id")?,
         right: fields.parsed("right_id")?,
         operation: fields.number("operation")?,
     };
-    Ok(Line::Record(record, None))
+    Ok(DecodedLine::Record(record, None))
 }
 
-fn hidden(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+fn hidden(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
     let root: TurnId = fields.parsed("turn_id")?;
     let text = fields.text("by")?;
     let known = [HiddenBy::Cascade, HiddenBy::Reparent, HiddenBy::Undo];
@@ -239,10 +239,10 @@ fn hidden(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
         Fault::Value { key: "by", too_large: false, source: why.into() }
     })?;
     let record = BundleRecord::Hidden { root, by, operation: fields.number("operation")? };
-    Ok(Line::Record(record, None))
+    Ok(DecodedLine::Record(record, None))
 }
 
-fn branch(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
+fn branch(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
     let record = BundleRecord::Branch {
         id: fields.parsed("branch_id")?,
         name: fields.named("name", |name| Name::new(name, limits))?,
@@ -251,19 +251,19 @@ fn branch(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
         created_at: fields.parsed("created_at")?,
         version: fields.number("version")?,
     };
-    Ok(Line::Record(record, None))
+    Ok(DecodedLine::Record(record, None))
 }
 
-fn bookmark(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
+fn bookmark(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
     let record = BundleRecord::Bookmark {
         name: fields.named("name", |name| Name::new(name, limits))?,
         turn: fields.parsed("turn_id")?,
         created_at: fields.parsed("created_at")?,
     };
-    Ok(Line::Record(record, None))
+    Ok(DecodedLine::Record(record, None))
 }
 
-fn operation(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
+fn operation(fields: &mut Fields, limits: &Limits) -> Result<DecodedLine, Fault> {
     let link = fields.parsed_or_null::<Digest>("previous")?;
     let record = BundleRecord::Operation {
         seq: fields.number("seq")?,
@@ -282,7 +282,7 @@ fn operation(fields: &mut Fields, limits: &Limits) -> Result<Line, Fault> {
             .map(|used| used_key(used, limits))
             .transpose()?,
     };
-    Ok(Line::Record(record, link))
+    Ok(DecodedLine::Record(record, link))
 }
 
 fn used_key(mut used: Fields, limits: &Limits) -> Result<Idempotency, Fault> {
@@ -294,7 +294,7 @@ fn used_key(mut used: Fields, limits: &Limits) -> Result<Idempotency, Fault> {
     Ok(Idempotency { key, fingerprint, answer })
 }
 
-fn entry(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+fn entry(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
     let fault = |key, why: String| Fault::Value { key, too_large: false, source: why.into() };
     let name = fields.text("kind")?;
     let family = Family::parse(&name)
@@ -311,10 +311,10 @@ fn entry(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
         (Family::Prompt, other) => return Err(wrong("value", "a string", &other)),
         (_, value) => value.to_canonical(),
     };
-    Ok(Line::Record(BundleRecord::Record(Record::verbatim(key, text)), None))
+    Ok(DecodedLine::Record(BundleRecord::Record(Record::verbatim(key, text)), None))
 }
 
-fn piece(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+fn piece(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
     let source: SourceId = fields.parsed("source_id")?;
     let nth = fields.number("nth")?;
     let nth = u32::try_from(nth).map_err(|_| wrong("nth", "a small number", &nth.into()))?;
@@ -324,17 +324,17 @@ fn piece(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
         let why = format!("a piece has 1 to {PIECE_BYTES} bytes, not {}", bytes.len());
         return Err(Fault::Value { key: "bytes", too_large: false, source: why.into() });
     }
-    Ok(Line::Record(BundleRecord::Piece { source, nth, bytes }, None))
+    Ok(DecodedLine::Record(BundleRecord::Piece { source, nth, bytes }, None))
 }
 
-fn end(fields: &mut Fields, _: &Limits) -> Result<Line, Fault> {
+fn end(fields: &mut Fields, _: &Limits) -> Result<DecodedLine, Fault> {
     let given = fields.text("sha256")?;
     let digest: Digest = given.parse().map_err(|error| value_fault("sha256", false, error))?;
     let canonical = digest.to_hex();
     if given != canonical {
         return Err(Fault::Spelling { key: "sha256", given, canonical });
     }
-    Ok(Line::End(Written {
+    Ok(DecodedLine::End(Written {
         conversations: fields.number("conversations")?,
         turns: fields.number("turns")?,
         operations: fields.number("operations")?,

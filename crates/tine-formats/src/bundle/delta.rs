@@ -1,7 +1,7 @@
-//! What came behind an entry of a log, as lines: a bundle of a part of one conversation.
+//! Deltas: the part of one conversation after an entry of its log, in the format of a bundle.
 //!
-//! The header names the part; turns from before it that the records name stand behind the
-//! conversation, each with its hash. Everything else is as in a bundle, and checked as there.
+//! The header names the range. Earlier turns that the records refer to follow the conversation
+//! line, each with its hash. Everything else is as in a bundle, and checked in the same way.
 
 use std::io::{BufRead, Read, Write};
 
@@ -9,17 +9,17 @@ use tine_core::json::{self, Json, MAX_DEPTH};
 use tine_core::{Limits, OperationHash};
 use tine_engine::{BundleRecord, Delta, Error, LogMark, Scope};
 
-use super::chain::{Chain, Part};
+use super::checker::{BundleChecker, DeltaRange};
 use super::error::{BundleError, Fault};
 use super::fields::Fields;
 use super::lines::Lines;
-use super::reader::Reader;
-use super::writer::Writer;
+use super::reader::BundleReader;
+use super::writer::BundleWriter;
 
-/// What the header calls the form.
+/// The format name in the header.
 const FORMAT: &str = "tine-delta";
 
-/// The version of the form that is written and read here.
+/// The version of the format that is written and read here.
 const VERSION: u64 = 1;
 
 /// The longest header.
@@ -27,8 +27,8 @@ const HEADER_BYTES: usize = 1 << 10;
 
 /// Writes a delta.
 pub fn write_delta(delta: &Delta, limits: &Limits, out: &mut dyn Write) -> Result<(), BundleError> {
-    let chain = Chain::of(Part { scope: delta.scope, since: delta.since });
-    let mut writer = Writer::with(out, limits, &header(delta), chain)?;
+    let checker = BundleChecker::for_delta(DeltaRange { scope: delta.scope, since: delta.since });
+    let mut writer = BundleWriter::with(out, limits, &header(delta), checker)?;
     for (place, record) in delta.records.iter().enumerate() {
         writer.record(record)?;
         if place == 0 {
@@ -41,11 +41,11 @@ pub fn write_delta(delta: &Delta, limits: &Limits, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// Reads a delta, down to its end line, and says how many bytes it took. It is held in memory, and
-/// so refused once it is longer than the limit.
+/// Reads a delta down to its end line and records its size. It is held in memory, so one that
+/// exceeds the limit is rejected.
 pub fn read_delta(input: &mut dyn BufRead, limits: &Limits) -> Result<Delta, BundleError> {
     let limit = limits.delta_bytes;
-    let mut input = Counted { input, bytes: 0, limit: limit as u64 };
+    let mut input = CountingReader { input, bytes: 0, limit: limit as u64 };
     let read = read_counted(&mut input, limits);
     match input.bytes > input.limit {
         true => Err(BundleError::Engine(Error::LongDelta { limit })),
@@ -53,7 +53,7 @@ pub fn read_delta(input: &mut dyn BufRead, limits: &Limits) -> Result<Delta, Bun
     }
 }
 
-fn read_counted(input: &mut Counted<'_>, limits: &Limits) -> Result<Delta, BundleError> {
+fn read_counted(input: &mut CountingReader<'_>, limits: &Limits) -> Result<Delta, BundleError> {
     let mut lines = Lines::new(input, None);
     let read = match lines.advance(HEADER_BYTES) {
         Ok(true) => read_header(lines.current()),
@@ -61,8 +61,8 @@ fn read_counted(input: &mut Counted<'_>, limits: &Limits) -> Result<Delta, Bundl
         Err(other) => return Err(other),
     };
     let (scope, since, until) = read.map_err(|fault| BundleError::Line { line: 1, fault })?;
-    let chain = Chain::of(Part { scope, since });
-    let mut reader = Reader::behind_header(lines, chain, limits);
+    let checker = BundleChecker::for_delta(DeltaRange { scope, since });
+    let mut reader = BundleReader::after_header(lines, checker, limits);
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         check_scope(scope, &record, records.is_empty())
@@ -149,14 +149,14 @@ fn read_mark(given: Json) -> Result<LogMark, Fault> {
     Ok(LogMark { seq, hash })
 }
 
-/// An input that counts what was read of it, and fails behind a limit.
-struct Counted<'a> {
+/// A reader that counts bytes and fails after a limit.
+struct CountingReader<'a> {
     input: &'a mut dyn BufRead,
     bytes: u64,
     limit: u64,
 }
 
-impl Counted<'_> {
+impl CountingReader<'_> {
     fn check(&self) -> std::io::Result<()> {
         match self.bytes > self.limit {
             true => Err(std::io::ErrorKind::FileTooLarge.into()),
@@ -165,7 +165,7 @@ impl Counted<'_> {
     }
 }
 
-impl Read for Counted<'_> {
+impl Read for CountingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.check()?;
         let size = self.input.read(buffer)?;
@@ -174,7 +174,7 @@ impl Read for Counted<'_> {
     }
 }
 
-impl BufRead for Counted<'_> {
+impl BufRead for CountingReader<'_> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         self.check()?;
         self.input.fill_buf()

@@ -1,7 +1,7 @@
-//! Records to JSON: the one place that spells the keys of a bundle.
+//! Encodes records as JSON.
 //!
-//! A key that is optional is absent when there is nothing to say; a key that can be `null` is
-//! always there. So each record has one form.
+//! An optional key is absent when it has no value; a key that can be `null` is always present. So
+//! each record has exactly one form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,22 +9,22 @@ use tine_core::hash::to_hex;
 use tine_core::json::{self, MAX_DEPTH, Object};
 use tine_core::{Digest, Json, TurnHash, TurnId};
 use tine_engine::BundleRecord;
-use tine_store::{Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, Origin};
+use tine_store::{Content, DerivedFrom, Detail, Family, HiddenBy, Idempotency, TurnOrigin};
 
 use super::error::Fault;
 use super::{FORMAT, VERSION, Written};
 
-/// The first line.
+/// Returns the first line.
 pub(super) fn header() -> Json {
     json::object([("format", FORMAT.into()), ("version", VERSION.into())])
 }
 
-/// A turn that a part names and does not bring.
+/// Returns a turn that a part names and does not bring.
 pub(super) fn known(turn: TurnId, hash: TurnHash) -> Json {
     json::object([("record", "known".into()), ("turn_id", text(&turn)), ("turn_hash", text(&hash))])
 }
 
-/// The last line.
+/// Returns the last line.
 pub(super) fn end(written: &Written) -> Json {
     json::object([
         ("record", "end".into()),
@@ -35,7 +35,7 @@ pub(super) fn end(written: &Written) -> Json {
     ])
 }
 
-/// One record. The link is the hash of the record that a turn or an operation follows.
+/// Returns one record. The link is the hash of the record that a turn or an operation follows.
 pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json, Fault> {
     let mut line = Object::new();
     line.insert("record", name(record).into());
@@ -101,7 +101,7 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
             line.insert("status", status.as_str().into());
             line.insert("metadata", metadata.to_json());
             line.insert("operation", (*operation).into());
-            let Origin { edited_from, derived_from, part_of, slot } = origin;
+            let TurnOrigin { edited_from, derived_from, part_of, slot } = origin;
             optional(&mut line, "edited_from", edited_from.as_ref().map(text));
             optional(&mut line, "derived_from", derived_from.as_ref().map(text));
             optional(&mut line, "part_of", part_of.as_ref().map(text));
@@ -176,7 +176,7 @@ pub(super) fn record(record: &BundleRecord, link: Option<Digest>) -> Result<Json
     Ok(Json::Object(line))
 }
 
-/// The record's type, as it is called in a bundle.
+/// Returns the record's type, as it is called in a bundle.
 pub(super) fn name(record: &BundleRecord) -> &'static str {
     match record {
         BundleRecord::Conversation { .. } => "conversation",
@@ -191,7 +191,7 @@ pub(super) fn name(record: &BundleRecord) -> &'static str {
     }
 }
 
-/// The record by name, for messages.
+/// Returns the record by name, for messages.
 pub(super) fn describe(record: &BundleRecord) -> String {
     match record {
         BundleRecord::Conversation { id, .. } => format!("conversation `{id}`"),
@@ -206,7 +206,7 @@ pub(super) fn describe(record: &BundleRecord) -> String {
     }
 }
 
-/// Why a turn is hidden, as it is called in a bundle.
+/// Returns the bundle's name for why a turn is hidden.
 pub(super) const fn hidden_by(by: HiddenBy) -> &'static str {
     match by {
         HiddenBy::Cascade => "cascade",
@@ -230,8 +230,8 @@ fn used_key(idempotency: &Idempotency) -> Json {
     ])
 }
 
-/// A stored JSON text as the value that it is. Its digest is chained, so a spelling that would
-/// not come back byte for byte is damage.
+/// Returns a stored JSON text as the value that it is. Its digest is chained, so a spelling that
+/// would not come back byte for byte is damage.
 fn exact_json(stored: &str) -> Result<Json, Fault> {
     let value = json::parse(stored.as_bytes(), MAX_DEPTH)?;
     if value.to_canonical() != stored {

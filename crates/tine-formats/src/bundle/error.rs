@@ -73,7 +73,7 @@ pub enum BundleError {
 }
 
 impl BundleError {
-    /// The kind that surfaces report.
+    /// Returns the kind that surfaces report.
     pub fn kind(&self) -> Kind {
         match self {
             BundleError::Line { fault, .. } | BundleError::Damaged { fault, .. }
@@ -295,7 +295,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether a limit was exceeded, as opposed to a malformed record.
+    /// Returns whether a limit was exceeded, as opposed to a malformed record.
     pub fn is_too_large(&self) -> bool {
         match self {
             Fault::TooLong { .. } => true,

@@ -1,7 +1,7 @@
-//! Takes the keys of a record one by one, and lets none pass that was not asked for.
+//! Takes the keys of a record one by one and rejects unknown keys.
 //!
-//! Everything that has a text form of its own (ids, hashes, times) must stand in its canonical
-//! spelling: another one would be read as the same record and give other bytes when written.
+//! Ids, hashes and times must be in their canonical spelling: any other spelling would be read as
+//! the same record but written as different bytes.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -34,7 +34,7 @@ impl Fields {
         text(key, value)
     }
 
-    /// A text or an explicit null.
+    /// Returns a text or an explicit null.
     pub(super) fn text_or_null(&mut self, key: &'static str) -> Result<Option<String>, Fault> {
         match self.any(key)? {
             Json::Null => Ok(None),
@@ -43,7 +43,7 @@ impl Fields {
         }
     }
 
-    /// A text whose key is absent when there is none.
+    /// Returns a text whose key is absent when there is none.
     pub(super) fn optional_text(&mut self, key: &'static str) -> Result<Option<String>, Fault> {
         self.object.remove(key).map(|value| text(key, value)).transpose()
     }
@@ -58,7 +58,7 @@ impl Fields {
         value.as_bool().ok_or_else(|| wrong(key, "true or false", &value))
     }
 
-    /// A key that is `true` when it is there at all.
+    /// Returns a key that is `true` when it is there at all.
     pub(super) fn mark(&mut self, key: &'static str) -> Result<bool, Fault> {
         match self.object.remove(key) {
             None => Ok(false),
@@ -74,7 +74,7 @@ impl Fields {
         }
     }
 
-    /// An object taken apart with the same care, whose key is absent when there is none.
+    /// Returns an object taken apart with the same care, whose key is absent when there is none.
     pub(super) fn optional_fields(&mut self, key: &'static str) -> Result<Option<Fields>, Fault> {
         match self.object.remove(key) {
             None => Ok(None),
@@ -83,7 +83,7 @@ impl Fields {
         }
     }
 
-    /// An id, a hash or a time.
+    /// Returns an id, a hash or a time.
     pub(super) fn parsed<T>(&mut self, key: &'static str) -> Result<T, Fault>
     where
         T: FromStr + Display,
@@ -93,7 +93,7 @@ impl Fields {
         exact(key, text)
     }
 
-    /// The same or an explicit null.
+    /// Returns an id, a hash or a time, or `None` for an explicit null.
     pub(super) fn parsed_or_null<T>(&mut self, key: &'static str) -> Result<Option<T>, Fault>
     where
         T: FromStr + Display,
@@ -102,7 +102,7 @@ impl Fields {
         self.text_or_null(key)?.map(|text| exact(key, text)).transpose()
     }
 
-    /// The same; the key is absent when there is none.
+    /// Returns an id, a hash or a time, or `None` when the key is absent.
     pub(super) fn optional<T>(&mut self, key: &'static str) -> Result<Option<T>, Fault>
     where
         T: FromStr + Display,
@@ -111,7 +111,7 @@ impl Fields {
         self.optional_text(key)?.map(|text| exact(key, text)).transpose()
     }
 
-    /// A name that is checked by its constructor.
+    /// Returns a name that is checked by its constructor.
     pub(super) fn named<T>(
         &mut self,
         key: &'static str,
@@ -120,7 +120,7 @@ impl Fields {
         check(self.text(key)?).map_err(|error| name_fault(key, error))
     }
 
-    /// Nothing may be left.
+    /// Checks that no key is left.
     pub(super) fn finish(self) -> Result<(), Fault> {
         match self.object.keys().next() {
             None => Ok(()),
@@ -129,7 +129,7 @@ impl Fields {
     }
 }
 
-/// A value that a key cannot hold.
+/// Returns a value that a key cannot hold.
 pub(super) fn value_fault(
     key: &'static str,
     too_large: bool,

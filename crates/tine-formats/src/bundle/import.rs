@@ -1,4 +1,4 @@
-//! Bundles into a store: first the whole bundle is checked, then it is stored.
+//! Imports bundles: the whole bundle is checked first, then stored.
 //!
 //! A bundle is read twice. The first pass reads down to the end line and checks all that a bundle
 //! says about itself; nothing is stored before it has succeeded. The second pass hands the
@@ -12,7 +12,7 @@ use tine_core::{ConversationId, Limits, ProjectId};
 use tine_engine::{BundleRecord, Engine, Imported};
 
 use super::error::BundleError;
-use super::reader::Reader;
+use super::reader::BundleReader;
 use super::{Written, spool};
 
 /// Checks a whole bundle by itself and says what it holds.
@@ -20,7 +20,7 @@ use super::{Written, spool};
 /// Everything that can be computed is: every root hash, turn hash and operation hash, every
 /// reference to an earlier line, the counts and the digest of the end line.
 pub fn verify_bundle(input: &mut dyn BufRead, limits: &Limits) -> Result<Written, BundleError> {
-    finish(Reader::new(input, limits)?)
+    finish(BundleReader::new(input, limits)?)
 }
 
 /// Imports a bundle from an input that can be read only once, such as a pipe.
@@ -56,7 +56,7 @@ pub fn read_bundle(
     let mut copy = spool::create().map_err(failed)?;
     {
         let mut out = std::io::BufWriter::new(&mut copy);
-        finish(Reader::copying(input, Some(&mut out), engine.limits())?)?;
+        finish(BundleReader::copying(input, Some(&mut out), engine.limits())?)?;
         out.flush().map_err(failed)?;
     }
     copy.seek(SeekFrom::Start(0)).map_err(failed)?;
@@ -81,20 +81,20 @@ pub fn read_bundle_in_place<R: BufRead + Seek>(
     store(engine, project, input)
 }
 
-/// The first pass.
-fn finish(mut reader: Reader<'_>) -> Result<Written, BundleError> {
+/// Returns the first pass.
+fn finish(mut reader: BundleReader<'_>) -> Result<Written, BundleError> {
     while reader.next_record()?.is_some() {}
     Ok(reader.end().expect("a reader gives no record only behind a checked end line"))
 }
 
-/// The second pass. It checks again what it reads: a file may have been changed in between.
+/// Returns the second pass. It checks again what it reads: a file may have been changed in between.
 fn store(
     engine: &Engine,
 
     project: Option<&ProjectId>,
     input: &mut dyn BufRead,
 ) -> Result<Imported, BundleError> {
-    let mut records = Records::new(Reader::new(input, engine.limits())?);
+    let mut records = ConversationRecords::new(BundleReader::new(input, engine.limits())?);
     let mut total = Imported::default();
     while let Some((conversation, line)) = records.begin()? {
         let outcome = engine.import(project, &mut records);
@@ -117,9 +117,9 @@ fn store(
     Ok(total)
 }
 
-/// The records of one conversation at a time.
-struct Records<'a> {
-    reader: Reader<'a>,
+/// Iterates over the records of one conversation at a time.
+struct ConversationRecords<'a> {
+    reader: BundleReader<'a>,
     /// The record that was read to see whether the conversation goes on.
     ahead: Option<BundleRecord>,
     /// Whether the conversation's first record has been handed out.
@@ -127,12 +127,12 @@ struct Records<'a> {
     failed: Option<BundleError>,
 }
 
-impl<'a> Records<'a> {
-    fn new(reader: Reader<'a>) -> Self {
-        Records { reader, ahead: None, begun: false, failed: None }
+impl<'a> ConversationRecords<'a> {
+    fn new(reader: BundleReader<'a>) -> Self {
+        ConversationRecords { reader, ahead: None, begun: false, failed: None }
     }
 
-    /// Goes to the next conversation: its id and its line; `None` behind the last one.
+    /// Advances to the next conversation and returns its id and line; `None` after the last one.
     fn begin(&mut self) -> Result<Option<(ConversationId, u64)>, BundleError> {
         self.begun = false;
         loop {
@@ -149,7 +149,7 @@ impl<'a> Records<'a> {
     }
 }
 
-impl Iterator for Records<'_> {
+impl Iterator for ConversationRecords<'_> {
     type Item = tine_engine::Result<BundleRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -22,17 +22,17 @@ impl<'a> Lines<'a> {
         Lines { input, copy, line: Vec::new(), number: 0, before: Sha256::new() }
     }
 
-    /// The number of the line that was read last, from 1.
+    /// Returns the number of the line that was read last, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The line that was read last, without its newline.
+    /// Returns the line that was read last, without its newline.
     pub(super) fn current(&self) -> &[u8] {
         self.line.strip_suffix(b"\n").unwrap_or(&self.line)
     }
 
-    /// The digest of every byte before the line that was read last.
+    /// Returns the digest of every byte before the line that was read last.
     pub(super) fn digest_before(&self) -> Digest {
         Digest(self.before.clone().finalize().into())
     }
@@ -61,12 +61,12 @@ impl<'a> Lines<'a> {
         Ok(true)
     }
 
-    /// An error about the line that was read last.
+    /// Returns an error about the line that was read last.
     pub(super) fn fault(&self, fault: Fault) -> BundleError {
         BundleError::Line { line: self.number, fault }
     }
 
-    /// An error about the line that should follow.
+    /// Returns an error about the line that should follow.
     pub(super) fn missing(&self) -> BundleError {
         BundleError::Line { line: self.number + 1, fault: Fault::Cut }
     }

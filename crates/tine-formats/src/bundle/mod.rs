@@ -9,9 +9,9 @@
 //!
 //! - The bytes are a function of the content: no time of export, no host, no trace of how a
 //!   store lays things out. What is imported and exported again gives the same bytes.
-//! - What can be written can be read: [`Writer`] makes every check that [`Reader`] makes, so a
+//! - What can be written can be read: [`BundleWriter`] makes every check that [`BundleReader`] makes, so a
 //!   damaged store fails on export rather than on the day its bundle is needed.
-//! - [`Reader`] has one spelling for everything. Another formatting, an unknown key, an absent
+//! - [`BundleReader`] has one spelling for everything. Another formatting, an unknown key, an absent
 //!   line, a single other byte is an error that names the line.
 //! - Nothing is imported from a bundle before the whole of it, down to its end line, has been
 //!   checked.
@@ -19,7 +19,7 @@
 //! Deliberately absent: compression, encryption, signatures, and any reading of older or newer
 //! versions of the format.
 
-mod chain;
+mod checker;
 mod decode;
 mod delta;
 mod encode;
@@ -36,8 +36,8 @@ use tine_core::{Digest, Limits};
 pub use delta::{read_delta, write_delta};
 pub use error::{BundleError, Fault};
 pub use import::{read_bundle, read_bundle_in_place, verify_bundle};
-pub use reader::Reader;
-pub use writer::{Writer, write_bundle, write_bundles};
+pub use reader::BundleReader;
+pub use writer::{BundleWriter, write_bundle, write_bundles};
 
 /// What the header calls the format.
 pub const FORMAT: &str = "tine-bundle";
@@ -58,7 +58,7 @@ pub struct Written {
     pub digest: Digest,
 }
 
-/// The longest line, in bytes, without its newline.
+/// Returns the longest line, in bytes, without its newline.
 ///
 /// A block is measured as it was sent, and a text of control characters grows sixfold when it
 /// is escaped: four bodies hold the largest block in its largest form and all that is known

@@ -6,8 +6,8 @@ use std::io::{BufRead, Write};
 use tine_core::{Limits, TurnHash, TurnId};
 use tine_engine::{BundleRecord, LogMark};
 
-use super::chain::Chain;
-use super::decode::{self, Line};
+use super::checker::BundleChecker;
+use super::decode::{self, DecodedLine};
 use super::error::{BundleError, Fault};
 use super::lines::Lines;
 use super::{Written, longest_line};
@@ -19,10 +19,10 @@ const HEADER_BYTES: usize = 1 << 10;
 ///
 /// Records are handed out before the end line is known to be there. Who stores them as they
 /// come, stores parts of a cut bundle; [`read_bundle`](super::read_bundle) therefore reads twice.
-pub struct Reader<'a> {
+pub struct BundleReader<'a> {
     lines: Lines<'a>,
     limits: Limits,
-    chain: Chain,
+    checker: BundleChecker,
     /// Turns that a part names and does not bring.
     pub(super) known: BTreeMap<TurnId, TurnHash>,
     /// The last operation of the last conversation.
@@ -30,13 +30,13 @@ pub struct Reader<'a> {
     end: Option<Written>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BundleReader<'a> {
     /// Reads the header.
     pub fn new(input: &'a mut dyn BufRead, limits: &Limits) -> Result<Self, BundleError> {
-        Reader::copying(input, None, limits)
+        BundleReader::copying(input, None, limits)
     }
 
-    /// The same; every whole line is written to `copy` as well.
+    /// Reads the header; every complete line is also written to `copy`.
     pub(super) fn copying(
         input: &'a mut dyn BufRead,
         copy: Option<&'a mut dyn Write>,
@@ -50,25 +50,32 @@ impl<'a> Reader<'a> {
             Err(other) => return Err(other),
         };
         first.map_err(|fault| BundleError::Line { line: 1, fault })?;
-        Ok(Reader::behind_header(lines, Chain::default(), limits))
+        Ok(BundleReader::after_header(lines, BundleChecker::default(), limits))
     }
 
     /// Reads what follows a header that was read.
-    pub(super) fn behind_header(lines: Lines<'a>, chain: Chain, limits: &Limits) -> Self {
-        Reader { lines, limits: *limits, chain, known: BTreeMap::new(), log_end: None, end: None }
+    pub(super) fn after_header(lines: Lines<'a>, checker: BundleChecker, limits: &Limits) -> Self {
+        BundleReader {
+            lines,
+            limits: *limits,
+            checker,
+            known: BTreeMap::new(),
+            log_end: None,
+            end: None,
+        }
     }
 
-    /// The number of the line that was read last, from 1.
+    /// Returns the number of the line that was read last, from 1.
     pub fn line(&self) -> u64 {
         self.lines.number()
     }
 
-    /// What the bundle holds, once its end line has been reached and checked.
+    /// Returns the contents of the end line, once it has been reached and checked.
     pub fn end(&self) -> Option<Written> {
         self.end
     }
 
-    /// The next record; `None` once the end line has been reached and checked.
+    /// Returns the next record; `None` once the end line has been reached and checked.
     pub fn next_record(&mut self) -> Result<Option<BundleRecord>, BundleError> {
         while self.end.is_none() {
             if !self.lines.advance(longest_line(&self.limits))? {
@@ -84,31 +91,32 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// The present line as a record; `None` for the end line, and for one about a known turn.
+    /// Returns the present line as a record; `None` for the end line, and for one about a known
+    /// turn.
     fn check(&mut self) -> Result<Option<BundleRecord>, Fault> {
         match decode::line(self.lines.current(), &self.limits)? {
-            Line::Record(record, stated) => {
-                let actual = self.chain.link(&record)?;
+            DecodedLine::Record(record, stated) => {
+                let actual = self.checker.link(&record)?;
                 if stated != actual {
                     let operation = matches!(record, BundleRecord::Operation { .. });
                     let key = if operation { "previous" } else { "parent_turn_hash" };
                     return Err(Fault::Link { key, stated, actual });
                 }
-                self.chain.accept(&record)?;
+                self.checker.accept(&record)?;
                 Ok(Some(record))
             }
-            Line::Known(turn, hash) => {
-                self.chain.know(turn, hash)?;
+            DecodedLine::KnownTurn(turn, hash) => {
+                self.checker.accept_known_turn(turn, hash)?;
                 self.known.insert(turn, hash);
                 Ok(None)
             }
-            Line::End(stated) => {
-                self.log_end = self.chain.log_end();
-                self.chain.end_conversation()?;
+            DecodedLine::End(stated) => {
+                self.log_end = self.checker.log_end();
+                self.checker.end_conversation()?;
                 let counts = [
-                    ("conversations", stated.conversations, self.chain.conversations),
-                    ("turns", stated.turns, self.chain.turns),
-                    ("operations", stated.operations, self.chain.operations),
+                    ("conversations", stated.conversations, self.checker.conversations),
+                    ("turns", stated.turns, self.checker.turns),
+                    ("operations", stated.operations, self.checker.operations),
                 ];
                 for (what, stated, counted) in counts {
                     if stated != counted {

@@ -1,4 +1,4 @@
-//! A temporary file that nobody else can open and that is gone when it is closed.
+//! A private temporary file that is removed when it is closed.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Names that are tried before giving up: a name is taken only by a leftover or an adversary.
 const ATTEMPTS: u32 = 100;
 
-/// An empty file, open for reading and writing.
+/// Returns an empty file, open for reading and writing.
 pub(super) fn create() -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let folder = std::env::temp_dir();
@@ -39,7 +39,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The system removes the file when its last handle is closed.
+/// Returns the system removes the file when its last handle is closed.
 #[cfg(windows)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt as _;

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use tine_core::{ConversationId, Digest, Json, Limits, TurnHash, TurnId};
 use tine_engine::{BundleRecord, Call, Engine};
 
-use super::chain::Chain;
+use super::checker::BundleChecker;
 use super::error::{BundleError, Fault};
 use super::{Written, encode, longest_line};
 
@@ -35,13 +35,13 @@ pub fn write_bundle(
     write_bundles(engine, &[(call.clone(), conversations.to_vec())], out)
 }
 
-/// The same for conversations of several projects, each with a call in its project.
+/// Writes conversations of several projects, each with a call in its project.
 pub fn write_bundles(
     engine: &Engine,
     chosen: &[(Call, Vec<ConversationId>)],
     out: &mut dyn Write,
 ) -> Result<Written, BundleError> {
-    let mut writer = Writer::new(out, engine.limits())?;
+    let mut writer = BundleWriter::new(out, engine.limits())?;
     let each = chosen.iter().flat_map(|(call, ids)| ids.iter().map(move |id| (call, id)));
     for (call, conversation) in each {
         let mut failed = None;
@@ -60,35 +60,36 @@ pub fn write_bundles(
     writer.finish()
 }
 
-/// Writes records as the lines of a bundle, and makes sure that they can be read again.
-pub struct Writer<'a> {
+/// Writes records as the lines of a bundle, and checks that they can be read again.
+pub struct BundleWriter<'a> {
     out: &'a mut dyn Write,
     limit: usize,
-    chain: Chain,
+    checker: BundleChecker,
     before: Sha256,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> BundleWriter<'a> {
     /// Writes the header.
     pub fn new(out: &'a mut dyn Write, limits: &Limits) -> Result<Self, BundleError> {
-        Writer::with(out, limits, &encode::header(), Chain::default())
+        BundleWriter::with(out, limits, &encode::header(), BundleChecker::default())
     }
 
-    /// Writes a header, and then what a chain is of.
+    /// Writes the given header; `checker` checks the lines after it.
     pub(super) fn with(
         out: &'a mut dyn Write,
         limits: &Limits,
         header: &Json,
-        chain: Chain,
+        checker: BundleChecker,
     ) -> Result<Self, BundleError> {
-        let mut writer = Writer { out, limit: longest_line(limits), chain, before: Sha256::new() };
+        let mut writer =
+            BundleWriter { out, limit: longest_line(limits), checker, before: Sha256::new() };
         writer.line(&header.to_canonical())?;
         Ok(writer)
     }
 
-    /// Writes a turn that a part names and does not bring.
+    /// Writes a turn that a delta refers to but does not contain.
     pub(super) fn known(&mut self, turn: TurnId, hash: TurnHash) -> Result<(), BundleError> {
-        self.chain.know(turn, hash).map_err(|fault| {
+        self.checker.accept_known_turn(turn, hash).map_err(|fault| {
             let record = format!("turn {turn}");
             BundleError::Damaged { record, fault }
         })?;
@@ -106,14 +107,14 @@ impl<'a> Writer<'a> {
 
     /// Writes the end line.
     pub fn finish(mut self) -> Result<Written, BundleError> {
-        self.chain.end_conversation().map_err(|fault| {
+        self.checker.end_conversation().map_err(|fault| {
             let record = "last conversation".to_owned();
             BundleError::Damaged { record, fault }
         })?;
         let written = Written {
-            conversations: self.chain.conversations,
-            turns: self.chain.turns,
-            operations: self.chain.operations,
+            conversations: self.checker.conversations,
+            turns: self.checker.turns,
+            operations: self.checker.operations,
             digest: Digest(self.before.clone().finalize().into()),
         };
         self.line(&encode::end(&written).to_canonical())?;
@@ -122,8 +123,8 @@ impl<'a> Writer<'a> {
     }
 
     fn prepare(&mut self, record: &BundleRecord) -> Result<String, Fault> {
-        let link = self.chain.link(record)?;
-        self.chain.accept(record)?;
+        let link = self.checker.link(record)?;
+        self.checker.accept(record)?;
         let line = encode::record(record, link)?.to_canonical();
         if line.len() > self.limit {
             return Err(Fault::TooLong { limit: self.limit });

@@ -11,7 +11,7 @@ use tine_core::json::{Number, Object, object};
 use tine_core::{ConversationId, Json, Reference, Timestamp, TurnId};
 use tine_store::Content;
 
-use super::{ExportError, branch_map, lines, path, text_part};
+use super::{ExportError, branch_map, leaf_paths, path, text_part};
 
 /// The node above all first turns.
 const ROOT: &str = "root";
@@ -30,9 +30,9 @@ pub(super) fn conversation(
             (path.turns, current, Json::Null)
         }
         None => {
-            let lines = lines(engine, call, id)?;
-            let current = lines.first().and_then(|line| line.tip);
-            (all(engine, call, id)?, current, branch_map(&lines))
+            let paths = leaf_paths(engine, call, id)?;
+            let current = paths.first().and_then(|path| path.tip);
+            (all(engine, call, id)?, current, branch_map(&paths))
         }
     };
     let mut children: HashMap<Option<TurnId>, Vec<Json>> = HashMap::new();
@@ -73,7 +73,7 @@ pub(super) fn conversation(
     ]))
 }
 
-/// Every turn that is shown, parents first.
+/// Returns every turn that is shown, parents first.
 fn all(
     engine: &dyn Operations,
     call: &Call,

@@ -1,7 +1,7 @@
-//! Conversations in the forms that other programs read.
+//! Exports conversations in formats of other programs.
 //!
-//! [`Form::Markdown`] is for people; [`Form::OpenAi`] and [`Form::Anthropic`] are JSON Lines, one
-//! request for each line of the tree; [`Form::ChatGpt`] is a tree in the shape of ChatGPT's export,
+//! [`ExportFormat::Markdown`] is for people; [`ExportFormat::OpenAi`] and [`ExportFormat::Anthropic`] are JSON Lines, one
+//! request for each line of the tree; [`ExportFormat::ChatGpt`] is a tree in the shape of ChatGPT's export,
 //! which keeps every branch and is read back as it was. Tine's own forms are
 //! [`bundle`](crate::bundle) and [`page`](crate::page).
 //!
@@ -18,10 +18,10 @@ use tine_core::{ConversationId, Json, Reference, TurnId};
 
 use crate::render::{Format, OpenCalls, Options, RenderError, Rendered, render, whole_path};
 
-/// As what a conversation is written.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// For people to read.
+pub enum ExportFormat {
+    /// Readable text.
     Markdown,
     /// Requests of OpenAI's chat completions, one on each line.
     OpenAi,
@@ -46,9 +46,9 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// One line of a tree, from the root to its end.
-struct Line {
-    /// The branch that ends there; a line that was left behind has none.
+/// A path of a tree, from the root to a leaf.
+struct LeafPath {
+    /// The branch that ends there; an abandoned path has none.
     branch: Option<String>,
     tip: Option<TurnId>,
 }
@@ -59,23 +59,23 @@ pub fn write(
     call: &Call,
     conversations: &[ConversationId],
     to: Option<&Reference>,
-    form: Form,
+    form: ExportFormat,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    if form == Form::ChatGpt {
+    if form == ExportFormat::ChatGpt {
         out.write_all(b"[")?;
     }
     for (nth, id) in conversations.iter().enumerate() {
         match form {
-            Form::Markdown => {
+            ExportFormat::Markdown => {
                 if nth > 0 {
                     out.write_all(b"\n---\n\n")?;
                 }
                 markdown(engine, call, id, to, out)?;
             }
-            Form::OpenAi => requests(engine, call, id, to, Format::OpenAi, out)?,
-            Form::Anthropic => requests(engine, call, id, to, Format::Anthropic, out)?,
-            Form::ChatGpt => {
+            ExportFormat::OpenAi => requests(engine, call, id, to, Format::OpenAi, out)?,
+            ExportFormat::Anthropic => requests(engine, call, id, to, Format::Anthropic, out)?,
+            ExportFormat::ChatGpt => {
                 if nth > 0 {
                     out.write_all(b",\n")?;
                 }
@@ -84,31 +84,32 @@ pub fn write(
             }
         }
     }
-    if form == Form::ChatGpt {
+    if form == ExportFormat::ChatGpt {
         out.write_all(b"]\n")?;
     }
     Ok(out.flush()?)
 }
 
-/// Every line of a conversation: `main` first, other branches by name, then what was left behind.
-fn lines(
+/// Returns every line of a conversation: `main` first, other branches by name, then what was left
+/// behind.
+fn leaf_paths(
     engine: &dyn Operations,
     call: &Call,
     id: &ConversationId,
-) -> Result<Vec<Line>, ExportError> {
+) -> Result<Vec<LeafPath>, ExportError> {
     let mut branches = engine.branches(call, id)?;
     branches.sort_by_key(|branch| (branch.name.as_str() != "main", branch.name.clone()));
-    let named = |branch: tine_api::BranchView| Line {
+    let named = |branch: tine_api::BranchView| LeafPath {
         branch: Some(branch.name.to_string()),
         tip: branch.tip,
     };
-    let mut lines: Vec<Line> = branches.into_iter().map(named).collect();
+    let mut paths: Vec<LeafPath> = branches.into_iter().map(named).collect();
     let tails = engine.tails(call, id)?;
-    lines.extend(tails.into_iter().map(|tail| Line { branch: None, tip: Some(tail.leaf) }));
+    paths.extend(tails.into_iter().map(|tail| LeafPath { branch: None, tip: Some(tail.leaf) }));
     // A second branch at the same turn says nothing new.
     let mut seen = HashSet::new();
-    lines.retain(|line| seen.insert(line.tip) || line.tip.is_none());
-    Ok(lines)
+    paths.retain(|path| seen.insert(path.tip) || path.tip.is_none());
+    Ok(paths)
 }
 
 fn path(
@@ -135,15 +136,15 @@ fn markdown(
         return Ok(out.write_all(made.text().as_bytes())?);
     }
     let mut written: HashSet<TurnId> = HashSet::new();
-    for (nth, line) in lines(engine, call, id)?.into_iter().enumerate() {
-        let Some(tip) = line.tip else { continue };
+    for (nth, leaf) in leaf_paths(engine, call, id)?.into_iter().enumerate() {
+        let Some(tip) = leaf.tip else { continue };
         let mut whole = path(engine, call, id, tip.into())?;
         let shared = whole.turns.iter().take_while(|turn| written.contains(&turn.id)).count();
         if shared == whole.turns.len() && nth > 0 {
             continue;
         }
         if nth > 0 {
-            let name = match &line.branch {
+            let name = match &leaf.branch {
                 Some(name) => format!("Branch `{name}`"),
                 None => "Left behind".to_owned(),
             };
@@ -172,8 +173,8 @@ fn requests(
     let ends: Vec<Reference> = match to {
         Some(to) => vec![to.clone()],
         None => {
-            let lines = lines(engine, call, id)?;
-            lines.into_iter().filter_map(|line| line.tip).map(Reference::from).collect()
+            let paths = leaf_paths(engine, call, id)?;
+            paths.into_iter().filter_map(|path| path.tip).map(Reference::from).collect()
         }
     };
     for end in ends {
@@ -195,16 +196,16 @@ fn requests(
     Ok(())
 }
 
-/// A member for each branch: its name, and the id of the turn that it ends on.
-fn branch_map(lines: &[Line]) -> Json {
-    let named = lines.iter().filter_map(|line| {
-        let tip = line.tip.map_or(Json::Null, |tip| tip.to_string().into());
-        Some((line.branch.clone()?, tip))
+/// Returns a member for each branch: its name, and the id of the turn that it ends on.
+fn branch_map(paths: &[LeafPath]) -> Json {
+    let named = paths.iter().filter_map(|path| {
+        let tip = path.tip.map_or(Json::Null, |tip| tip.to_string().into());
+        Some((path.branch.clone()?, tip))
     });
     Json::Object(named.collect())
 }
 
-/// The same text block as everywhere.
+/// Returns the content of a text message in ChatGPT's format.
 fn text_part(text: &str) -> Json {
     object([("content_type", "text".into()), ("parts", Json::Array(vec![text.into()]))])
 }

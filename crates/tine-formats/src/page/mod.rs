@@ -1,11 +1,11 @@
-//! Conversations as one page that needs nothing else: to be read by people, and imported again.
+//! Exports conversations as a self-contained HTML page, which can be imported again.
 //!
-//! The page holds the [`bundle`](crate::bundle) as it is, and a small script that shows it: a path,
-//! with a pager at every turn that has siblings. It loads nothing and sends nothing: its policy
-//! forbids that, and what was said is only ever set as text.
+//! The page holds the [`bundle`](crate::bundle) and a small script that shows it: a path, with a
+//! pager at every turn that has siblings. Its content security policy forbids network access, and
+//! message content is only ever set as text.
 //!
-//! In the page `<` is written `\u003c`. It occurs in a bundle only within strings, where that means
-//! the same, and a canonical text never says it so: the way back is exact.
+//! In the page, `<` is written as `\u003c`. In a bundle `<` occurs only within strings, where the
+//! escape is equivalent, and canonical JSON never uses that escape: the conversion is reversible.
 
 use std::io::{self, Write};
 
@@ -14,11 +14,11 @@ use tine_engine::{Call, Engine};
 
 use crate::bundle::{BundleError, write_bundle};
 
-/// What a page says of itself at its beginning.
+/// The marker at the beginning of a page.
 pub const MARK: &str = "<!-- tine-page 1 -->";
-/// What stands before the bundle.
+/// The tag before the bundle.
 pub const OPEN: &str = "<script type=\"application/x-tine-bundle\" id=\"bundle\">";
-/// What stands behind it.
+/// The tag after the bundle.
 pub const CLOSE: &str = "</script>";
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -34,22 +34,22 @@ pub fn write_page(
     wrap(out, |out| write_bundle(engine, call, conversations, out).map(|_| ()))
 }
 
-/// Writes a page around a bundle that somebody else writes.
+/// Writes a page around a bundle that the callback writes.
 pub fn wrap<E: From<BundleError>>(
     out: &mut dyn Write,
     bundle: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (before, behind) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));
+    let (before, after) = TEMPLATE.split_once(PLACE).unwrap_or((TEMPLATE, ""));
     let written =
         |done: io::Result<()>| done.map_err(|source| E::from(BundleError::Write { source }));
     written(out.write_all(before.as_bytes()))?;
     written(out.write_all(OPEN.as_bytes()))?;
     bundle(&mut Escaped { inner: out })?;
     written(out.write_all(CLOSE.as_bytes()))?;
-    written(out.write_all(behind.as_bytes()))
+    written(out.write_all(after.as_bytes()))
 }
 
-/// Writes a bundle so that nothing in it ends the element that it stands in.
+/// Escapes a bundle so that nothing in it closes the script element.
 struct Escaped<'w> {
     inner: &'w mut dyn Write,
 }
@@ -70,18 +70,18 @@ impl Write for Escaped<'_> {
     }
 }
 
-/// The bundle that stands in a page as `text`.
+/// Returns the bundle that stands in a page as `text`.
 pub fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         out.push_str(before);
-        if let Some(behind) = escape.strip_prefix("\\u003c") {
+        if let Some(tail) = escape.strip_prefix("\\u003c") {
             out.push('<');
-            rest = behind;
+            rest = tail;
         } else {
-            // An escape is taken whole: the second of two backslashes begins none.
+            // Skip the whole escape: the second of two backslashes does not begin one.
             let whole = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
             out.push_str(&escape[..whole]);
             rest = &escape[whole..];

@@ -1,8 +1,8 @@
-//! Secrets out of what is about to be recorded.
+//! Redacts secrets from messages before they are recorded.
 //!
-//! A history that cannot be changed cannot be scrubbed later, so strings that have the shape of a
-//! key are replaced by `[redacted:KIND]` before a message is matched, hashed and recorded: in
-//! texts, in the parameters of tool calls, and in results.
+//! An immutable history cannot be scrubbed later, so strings that look like a key are replaced by
+//! `[redacted:KIND]` before a message is matched, hashed and recorded: in texts, in the parameters
+//! of tool calls, and in results.
 //!
 //! Invariants:
 //!
@@ -16,8 +16,8 @@
 //! Deliberately absent: guessing. A random-looking word in running text is left alone; only a
 //! known shape, or a name that says `password`, makes it a secret.
 
+mod key_patterns;
 mod names;
-mod shapes;
 mod text;
 
 use std::collections::BTreeMap;
@@ -33,10 +33,10 @@ pub type Redacted = BTreeMap<String, u64>;
 /// The kind of a value that only its name gives away.
 const NAMED: &str = "secret";
 
-/// Every kind that can be found.
+/// Returns every kind that can be found.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     let others = ["jwt", "private_key", "authorization", "url_password", NAMED];
-    shapes::SHAPES.iter().map(|shape| shape.kind).chain(others)
+    key_patterns::KEY_PATTERNS.iter().map(|pattern| pattern.kind).chain(others)
 }
 
 /// Replaces the secrets in messages, and counts them by kind.
@@ -45,10 +45,10 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 /// use tine_core::{Message, Role};
 /// use tine_formats::redact;
 ///
-/// let mut said = vec![Message::text(Role::User, "login: https://me:hunter2@example.org/")];
-/// let redacted = redact::messages(&mut said);
+/// let mut messages = vec![Message::text(Role::User, "login: https://me:hunter2@example.org/")];
+/// let redacted = redact::messages(&mut messages);
 /// assert_eq!(redacted.get("url_password"), Some(&1));
-/// let text = said[0].body.text_only().expect("a text");
+/// let text = messages[0].body.text_only().expect("a text");
 /// assert_eq!(text, "login: https://me:[redacted:url_password]@example.org/");
 /// ```
 pub fn messages(messages: &mut [Message]) -> Redacted {
@@ -59,7 +59,7 @@ pub fn messages(messages: &mut [Message]) -> Redacted {
     found
 }
 
-/// Replaces the secrets in what a turn says, and counts them by kind.
+/// Replaces the secrets in the content of a turn, and counts them by kind.
 pub fn body(body: &mut Body) -> Redacted {
     let mut found = Redacted::new();
     redact_body(body, &mut found);
@@ -67,10 +67,10 @@ pub fn body(body: &mut Body) -> Redacted {
 }
 
 /// Replaces the secrets in a text, and counts them by kind.
-pub fn words(words: &mut String) -> Redacted {
+pub fn string(original: &mut String) -> Redacted {
     let mut found = Redacted::new();
-    if let Some(clean) = text(words, &mut found) {
-        *words = clean;
+    if let Some(clean) = text(original, &mut found) {
+        *original = clean;
     }
     found
 }
@@ -78,9 +78,9 @@ pub fn words(words: &mut String) -> Redacted {
 fn redact_body(body: &mut Body, found: &mut Redacted) {
     let before = found.values().sum::<u64>();
     match body {
-        Body::Text(said) => {
-            if let Some(clean) = text(said, found) {
-                *said = clean;
+        Body::Text(original) => {
+            if let Some(clean) = text(original, found) {
+                *original = clean;
             }
         }
         Body::Blocks(canonical) => {
@@ -122,18 +122,18 @@ pub fn value(value: Json) -> (Json, Redacted) {
     (clean, found)
 }
 
-/// Replaces the secrets in a text of which only the bytes are known, and counts them by kind:
-/// those of JSON string by string. Without any, and of what is no text, there is nothing new.
+/// Replaces the secrets in the bytes of a source and counts them by kind; JSON is redacted string by
+/// string. Returns `None` when there are no secrets or the bytes are not UTF-8.
 pub fn source(bytes: Vec<u8>) -> (Option<Vec<u8>>, Redacted) {
     let mut found = Redacted::new();
-    let Ok(said) = String::from_utf8(bytes) else {
+    let Ok(original) = String::from_utf8(bytes) else {
         return (None, found);
     };
-    let clean = match tine_core::json::parse(said.as_bytes(), tine_core::json::MAX_DEPTH) {
+    let clean = match tine_core::json::parse(original.as_bytes(), tine_core::json::MAX_DEPTH) {
         Ok(document @ (Json::Object(_) | Json::Array(_))) => {
             Some(json(document, &mut found).to_canonical())
         }
-        _ => text(&said, &mut found),
+        _ => text(&original, &mut found),
     };
     let clean = clean.filter(|_| !found.is_empty());
     (clean.map(String::into_bytes), found)
@@ -142,16 +142,20 @@ pub fn source(bytes: Vec<u8>) -> (Option<Vec<u8>>, Redacted) {
 /// Replaces the secrets in any JSON value.
 fn json(value: Json, found: &mut Redacted) -> Json {
     match value {
-        Json::String(said) => match (!names::is_base64(&said)).then(|| text(&said, found)) {
-            Some(Some(clean)) => Json::String(clean),
-            _ => Json::String(said),
-        },
+        Json::String(original) => {
+            match (!names::is_base64(&original)).then(|| text(&original, found)) {
+                Some(Some(clean)) => Json::String(clean),
+                _ => Json::String(original),
+            }
+        }
         Json::Array(items) => Json::Array(items.into_iter().map(|it| json(it, found)).collect()),
         Json::Object(members) => {
             let member = |(name, value): (String, Json)| {
                 let value = match value {
                     value if names::is_exempt(&name) => value,
-                    Json::String(said) if names::is_secret(&name) && names::is_random(&said) => {
+                    Json::String(original)
+                        if names::is_secret(&name) && names::is_random(&original) =>
+                    {
                         *found.entry(NAMED.to_owned()).or_default() += 1;
                         Json::String(marker(NAMED))
                     }
@@ -165,7 +169,7 @@ fn json(value: Json, found: &mut Redacted) -> Json {
     }
 }
 
-/// What stands in the place of a secret.
+/// Returns the text that replaces a secret.
 fn marker(kind: &str) -> String {
     format!("[redacted:{kind}]")
 }

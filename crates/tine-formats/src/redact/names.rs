@@ -1,4 +1,4 @@
-//! Names that say what their values are, and values that could be what the names say.
+//! Recognises names of secrets, and values that look like secrets.
 
 /// Words that end the name of a secret.
 const SECRET: &[&str] = &[
@@ -27,8 +27,8 @@ const SHORTEST_RANDOM: usize = 8;
 /// The shortest text that is taken for data.
 const SHORTEST_DATA: usize = 256;
 
-/// The words of a name: `apiKey`, `API_KEY` and `x-api-key` all have `api` and `key`.
-fn words(name: &str) -> Vec<String> {
+/// Returns the words of a name: `apiKey`, `API_KEY` and `x-api-key` all have `api` and `key`.
+fn split_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut lower_before = false;
     for letter in name.chars() {
@@ -49,8 +49,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a name ends like one of a secret. Nearly none does, and that is seen without taking it
-/// apart.
+/// Returns whether a name ends like one of a secret. Nearly none does, and that is seen without
+/// taking it apart.
 fn ends_secretly(name: &str) -> bool {
     let name = name.trim_end_matches(|letter: char| !letter.is_alphanumeric()).as_bytes();
     SECRET.iter().chain(&["key"]).any(|word| {
@@ -59,12 +59,12 @@ fn ends_secretly(name: &str) -> bool {
     })
 }
 
-/// Whether a name says that its value is a secret.
+/// Returns whether a name says that its value is a secret.
 pub(super) fn is_secret(name: &str) -> bool {
     if name.is_ascii() && !ends_secretly(name) {
         return false;
     }
-    let words = words(name);
+    let words = split_words(name);
     let mut back = words.iter().rev().map(String::as_str);
     match (back.next(), back.next()) {
         (Some("key"), Some(before)) => SECRET_KEY.contains(&before),
@@ -74,15 +74,15 @@ pub(super) fn is_secret(name: &str) -> bool {
     }
 }
 
-/// Whether a name says that its value is an id, a digest, a signature or data.
+/// Returns whether a name says that its value is an id, a digest, a signature or data.
 pub(super) fn is_exempt(name: &str) -> bool {
-    let words = words(name);
+    let words = split_words(name);
     let last = words.last().map_or("", String::as_str);
     ["id", "ids", "uuid", "hash", "digest", "sha256", "signature", "type"].contains(&last)
 }
 
-/// Whether a value could be a secret: one word of mixed characters, not a placeholder, and none
-/// of the things that only look random.
+/// Returns whether a value could be a secret: one word of mixed characters, not a placeholder, and
+/// none of the things that only look random.
 pub(super) fn is_random(value: &str) -> bool {
     let bytes = value.as_bytes();
     if bytes.len() < SHORTEST_RANDOM
@@ -111,7 +111,7 @@ pub(super) fn distinct(bytes: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Whether a value stands for one that is elsewhere, or was redacted already.
+/// Returns whether a value stands for one that is elsewhere, or was redacted already.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     value.contains("[redacted:")
@@ -131,7 +131,7 @@ fn is_uuid(value: &str) -> bool {
         })
 }
 
-/// Whether a text is data, such as an image: long, and nothing but base64.
+/// Returns whether a text is data, such as an image: long, and nothing but base64.
 pub(super) fn is_base64(value: &str) -> bool {
     value.len() >= SHORTEST_DATA
         && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))

@@ -1,16 +1,15 @@
-//! Finding secrets in a text.
+//! Finds secrets in a text.
 //!
-//! One pass goes from the beginning to the end and asks at every place where a word begins whether
-//! a secret begins there. What stands in the place of a secret can make a word begin where none
-//! did, so passes follow until one finds nothing: the answer is the same for ever after.
+//! One pass checks at every start of a word whether a secret begins there. A replacement can create
+//! a new start of a word, so passes are repeated until one finds nothing: redaction is idempotent.
 
 use std::ops::Range;
 
+use super::key_patterns::{KEY_PATTERNS, may_begin};
 use super::names::{distinct, is_placeholder, is_random, is_secret};
-use super::shapes::{SHAPES, may_begin};
 use super::{Redacted, marker};
 
-/// Different characters that a key has at least; fewer are somebody's `xxxxxxxx`.
+/// The least number of distinct characters of a key; fewer are a placeholder such as `xxxxxxxx`.
 const DISTINCT: usize = 6;
 
 /// The longest name that is looked at in front of `=` or `:`.
@@ -19,7 +18,7 @@ const NAME_BYTES: usize = 64;
 /// The longest part of a web token.
 const PART_BYTES: usize = 8_192;
 
-/// The longest value that is taken behind a name.
+/// The longest value that is redacted after a name.
 const VALUE_BYTES: usize = 4_096;
 
 /// A secret in a text.
@@ -71,7 +70,7 @@ fn pass(text: &str, found: &mut Redacted) -> Option<String> {
     Some(out)
 }
 
-/// Behind what is left alone: a marker, or data in a URL.
+/// Returns the end of text that is skipped: a marker, or data in a URL.
 fn skipped(text: &str, at: usize) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
     if let Some(kind) = rest.strip_prefix(b"[redacted:") {
@@ -85,7 +84,7 @@ fn skipped(text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// The secret that begins at a place, or that a word beginning there announces.
+/// Returns the secret that begins at a place, or that a word beginning there announces.
 fn secret(text: &str, at: usize) -> Option<Secret> {
     let bytes = text.as_bytes();
     match bytes[at] {
@@ -97,7 +96,7 @@ fn secret(text: &str, at: usize) -> Option<Secret> {
     if at > 0 && is_word(bytes[at - 1]) {
         return None;
     }
-    shaped(bytes, at)
+    pattern_match(bytes, at)
         .or_else(|| web_token(bytes, at))
         .or_else(|| authorization(text, at))
         .or_else(|| assigned(text, at))
@@ -122,27 +121,27 @@ fn run(bytes: &[u8], holds: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take_while(|byte| holds(**byte)).count()
 }
 
-/// A key with a known prefix.
-fn shaped(bytes: &[u8], at: usize) -> Option<Secret> {
+/// Returns a key with a known prefix.
+fn pattern_match(bytes: &[u8], at: usize) -> Option<Secret> {
     let rest = &bytes[at..];
     if !may_begin(*rest.first_chunk()?) {
         return None;
     }
-    for shape in SHAPES {
-        let Some(key) = rest.strip_prefix(shape.prefix.as_bytes()) else { continue };
-        let key = &key[..key.len().min(shape.most + 1)];
-        let length = run(key, |byte| shape.alphabet.holds(byte));
+    for pattern in KEY_PATTERNS {
+        let Some(key) = rest.strip_prefix(pattern.prefix.as_bytes()) else { continue };
+        let key = &key[..key.len().min(pattern.most + 1)];
+        let length = run(key, |byte| pattern.alphabet.holds(byte));
         let whole = key.get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-        let fits = (shape.least..=shape.most).contains(&length) && whole;
+        let fits = (pattern.least..=pattern.most).contains(&length) && whole;
         if fits && distinct(&key[..length]) >= DISTINCT {
-            let end = at + shape.prefix.len() + length;
-            return Some(Secret { kind: shape.kind, at: at..end });
+            let end = at + pattern.prefix.len() + length;
+            return Some(Secret { kind: pattern.kind, at: at..end });
         }
     }
     None
 }
 
-/// A JSON web token: three parts of base64, of which the first is an object.
+/// Returns a JSON web token: three parts of base64, of which the first is an object.
 fn web_token(bytes: &[u8], at: usize) -> Option<Secret> {
     let inside = at > 0 && matches!(bytes[at - 1], b'-' | b'.');
     if inside || !bytes[at..].starts_with(b"eyJ") {
@@ -166,7 +165,7 @@ fn web_token(bytes: &[u8], at: usize) -> Option<Secret> {
     Some(Secret { kind: "jwt", at: at..end })
 }
 
-/// The block of a private key, down to its last line, or to the end of a text that was cut.
+/// Returns the block of a private key, down to its last line, or to the end of a text that was cut.
 fn private_key(text: &str, at: usize) -> Option<Secret> {
     let head = text[at..].strip_prefix("-----BEGIN ")?;
     let name = &head[..head.find("-----")?];
@@ -178,7 +177,7 @@ fn private_key(text: &str, at: usize) -> Option<Secret> {
     Some(Secret { kind: "private_key", at: at..end })
 }
 
-/// The password of `scheme://user:password@host`.
+/// Returns the password of `scheme://user:password@host`.
 fn url_password(text: &str, at: usize) -> Option<Secret> {
     let authority = text[at..].strip_prefix("://")?;
     let ends = |letter: char| {
@@ -194,7 +193,7 @@ fn url_password(text: &str, at: usize) -> Option<Secret> {
     Some(Secret { kind: "url_password", at: start..start + password.len() })
 }
 
-/// What follows `Bearer` or `Basic`, in a header or where it is long enough to be nothing else.
+/// Finds a token after `Bearer` or `Basic`, in a header or where it is long enough to be one.
 fn authorization(text: &str, at: usize) -> Option<Secret> {
     let bytes = text.as_bytes();
     if !matches!(bytes[at], b'b' | b'B') {
@@ -223,7 +222,7 @@ fn authorization(text: &str, at: usize) -> Option<Secret> {
     secret.then(|| Secret { kind: "authorization", at: start..start + value.len() })
 }
 
-/// The value behind `NAME=`, `name: "…"` or `"name": "…"`, where the name says what it is.
+/// Finds a value after `NAME=`, `name: "…"` or `"name": "…"`, where the name is that of a secret.
 fn assigned(text: &str, at: usize) -> Option<Secret> {
     let bytes = text.as_bytes();
     let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -237,7 +236,7 @@ fn assigned(text: &str, at: usize) -> Option<Secret> {
     let gap = run(&bytes[next..], blank);
     next += gap;
     let sign = *bytes.get(next)?;
-    // Few words are followed by a sign, so that is asked first.
+    // Few words are followed by a sign, so this cheap test comes first.
     if sign != b'=' && sign != b':' || !is_secret(name) {
         return None;
     }
@@ -256,10 +255,12 @@ fn assigned(text: &str, at: usize) -> Option<Secret> {
         return None;
     }
     let value = text.get(next..next + length)?;
-    // A shape says more than a name.
-    let shaped = shaped(bytes, next).or_else(|| web_token(bytes, next));
-    if let Some(shaped) = shaped.filter(|shaped| shaped.at.end == next + length) {
-        return Some(shaped);
+    // A known format is more specific than a name.
+    let pattern_match = pattern_match(bytes, next).or_else(|| web_token(bytes, next));
+    if let Some(pattern_match) =
+        pattern_match.filter(|pattern_match| pattern_match.at.end == next + length)
+    {
+        return Some(pattern_match);
     }
     // A line of an environment says enough by itself; elsewhere the value has to look the part.
     let capitals = !name.bytes().any(|byte| byte.is_ascii_lowercase());

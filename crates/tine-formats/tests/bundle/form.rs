@@ -2,7 +2,7 @@
 
 use tine_core::{Digest, Kind, Limits};
 use tine_engine::BundleRecord;
-use tine_formats::bundle::{Fault, Reader, Writer};
+use tine_formats::bundle::{BundleReader, BundleWriter, Fault};
 use tine_store::{Content, Detail};
 
 use super::sample::{self, HEADER};
@@ -108,13 +108,13 @@ fn a_damaged_store_fails_on_export_and_the_record_is_named() {
 fn a_line_over_the_limit_is_neither_written_nor_read() {
     let small = Limits { body_bytes: 64, ..Limits::default() };
     let mut out = Vec::new();
-    let mut writer = Writer::new(&mut out, &small).unwrap();
+    let mut writer = BundleWriter::new(&mut out, &small).unwrap();
     let error = writer.record(&sample::records()[0]).unwrap_err();
     assert_eq!(error.kind(), Kind::TooLarge, "{error}");
 
     let bytes = sample::bundle();
     let mut input = bytes.as_slice();
-    let mut reader = Reader::new(&mut input, &small).unwrap();
+    let mut reader = BundleReader::new(&mut input, &small).unwrap();
     let error = reader.next_record().unwrap_err();
     assert_eq!(error.kind(), Kind::TooLarge, "{error}");
     assert!(error.to_string().starts_with("line 2 of the bundle"), "{error}");
@@ -133,7 +133,7 @@ fn a_text_that_grows_when_escaped_comes_back() {
     maker.turn(0, None, tine_core::Role::User, text.into());
     maker.operation("create", "{}", false).operation("append", "{}", false);
     let mut out = Vec::new();
-    let mut writer = Writer::new(&mut out, &limits).unwrap();
+    let mut writer = BundleWriter::new(&mut out, &limits).unwrap();
     for record in &maker.records {
         writer.record(record).unwrap();
     }

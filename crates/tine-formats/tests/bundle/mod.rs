@@ -3,7 +3,7 @@
 
 mod delta;
 mod form;
-mod learned;
+mod knowledge;
 mod page;
 mod random;
 mod refusals;

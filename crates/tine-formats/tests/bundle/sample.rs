@@ -7,8 +7,8 @@ use tine_core::{
     Role, Status, Timestamp, TurnHash, TurnId,
 };
 use tine_engine::BundleRecord;
-use tine_formats::bundle::{BundleError, Reader, Writer, Written, verify_bundle};
-use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Origin, Root};
+use tine_formats::bundle::{BundleError, BundleReader, BundleWriter, Written, verify_bundle};
+use tine_store::{Content, DerivedFrom, Detail, HiddenBy, Idempotency, Root, TurnOrigin};
 
 pub const HEADER: &str = r#"{"format":"tine-bundle","version":1}"#;
 
@@ -83,13 +83,13 @@ impl Maker {
             status: Status::Complete,
             metadata: Metadata::default(),
             operation: 2,
-            origin: Origin::default(),
+            origin: TurnOrigin::default(),
         });
         self
     }
 
     /// Changes what is not hashed of the last turn.
-    pub fn also(&mut self, change: impl FnOnce(&mut Status, &mut Metadata, &mut Origin)) {
+    pub fn also(&mut self, change: impl FnOnce(&mut Status, &mut Metadata, &mut TurnOrigin)) {
         let Some(BundleRecord::Turn { status, metadata, origin, .. }) = self.records.last_mut()
         else {
             panic!("the last record is a turn");
@@ -205,7 +205,7 @@ pub fn records() -> Vec<BundleRecord> {
 
 pub fn write(records: &[BundleRecord]) -> Result<(Vec<u8>, Written), BundleError> {
     let mut out = Vec::new();
-    let mut writer = Writer::new(&mut out, &Limits::default())?;
+    let mut writer = BundleWriter::new(&mut out, &Limits::default())?;
     for record in records {
         writer.record(record)?;
     }
@@ -215,7 +215,7 @@ pub fn write(records: &[BundleRecord]) -> Result<(Vec<u8>, Written), BundleError
 
 pub fn read(bytes: &[u8]) -> Result<Vec<BundleRecord>, BundleError> {
     let mut input = bytes;
-    let mut reader = Reader::new(&mut input, &Limits::default())?;
+    let mut reader = BundleReader::new(&mut input, &Limits::default())?;
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         records.push(record);

@@ -22,7 +22,7 @@ fn check(kind: &str, before: &str, secret: &str, after: &str) {
 #[test]
 fn keys_of_known_shapes_are_replaced_wherever_they_stand() {
     let (hex, capitals) = ("0f1e2d3c4b5a6978".repeat(4), "IOSFODNN7EXAMPL2");
-    let shapes = [
+    let key_patterns = [
         ("anthropic", format!("sk-{}-api03-{}", "ant", random(80))),
         ("openai", format!("sk-{}-{}", "proj", random(60))),
         ("openai", format!("sk-{}", random(48))),
@@ -42,7 +42,7 @@ fn keys_of_known_shapes_are_replaced_wherever_they_stand() {
         ("tine", format!("tine{}{hex}", "_sha256:")),
         ("jwt", format!("ey{}{}.eyJ{}.{}", "J", random(30), random(60), random(43))),
     ];
-    for (kind, secret) in &shapes {
+    for (kind, secret) in &key_patterns {
         check(kind, "", secret, "");
         check(kind, "my key is ", secret, ", keep it");
         check(kind, "curl -H 'X: ", secret, "' https://example.org");

@@ -4,7 +4,7 @@ use tine_core::json::{self, MAX_DEPTH};
 use tine_core::{Body, ConversationId, Json, Limits, Metadata, Role, Status, TurnHash, TurnId};
 use tine_engine::{PathPage, Presence, TurnView};
 use tine_formats::render::{Format, OpenCalls, Options, RenderError, Rendered, Rendering, render};
-use tine_store::{Content, Origin, Root};
+use tine_store::{Content, Root, TurnOrigin};
 
 pub const PROVIDERS: [Format; 3] = [Format::OpenAi, Format::Anthropic, Format::Gemini];
 
@@ -56,7 +56,7 @@ impl Stage {
             created_at: "2024-01-15T10:30:00Z".parse().unwrap(),
             status: Status::Complete,
             metadata: Metadata::default(),
-            origin: Origin::default(),
+            origin: TurnOrigin::default(),
             continues: None,
             presence: Presence::Live,
             outcome: None,

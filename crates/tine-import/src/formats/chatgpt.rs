@@ -15,13 +15,13 @@ use std::path::Path;
 use tine_core::json::{Object, object};
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
-use crate::input::{Archive, Input, Item, items};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
+use crate::input::{Archive, Input, ListItem, items};
 use crate::json::{self, is, text};
-use crate::parts::{self, About, known, maybe};
+use crate::parts::{self, MessageInfo, present_members, text_or_null};
 use crate::tree::numbered;
-use crate::{Attachment, Conversation, Error, Line, Note, Receiver};
+use crate::{Attachment, Error, ImportedConversation, ImportedPath, Note, Receiver};
 
 /// A file that came with a message, at most.
 const ATTACHMENT_BYTES: usize = 64 << 20;
@@ -60,7 +60,7 @@ impl Files {
         Files { names: names.collect(), archive }
     }
 
-    /// The file of an asset: one whose name begins with its id.
+    /// Returns the file of an asset: one whose name begins with its id.
     fn find(&mut self, id: &str) -> Option<Attachment> {
         let (file, name) = self.names.range(id.to_owned()..).next()?;
         if id.is_empty() || !file.starts_with(id) {
@@ -78,7 +78,7 @@ type Find<'f> = &'f mut dyn FnMut(&str) -> Option<Attachment>;
 
 fn conversation(
     path: &Path,
-    item: Item,
+    item: ListItem,
     find: Find<'_>,
     receiver: &mut dyn Receiver,
 ) -> Result<(), Error> {
@@ -87,7 +87,7 @@ fn conversation(
     let named = ["conversations", "items"].iter().find_map(|name| json.get(name)?.as_array());
     if let Some(list) = named {
         for (number, each) in (1..).zip(list) {
-            receiver.conversation(Format::ChatGpt, tree(path, number, each, find))?;
+            receiver.conversation(ImportFormat::ChatGpt, tree(path, number, each, find))?;
         }
         return Ok(());
     }
@@ -95,10 +95,10 @@ fn conversation(
         receiver.note(Note::new(path, Some(number), "no `mapping`, so no conversation; left out"));
         return Ok(());
     }
-    receiver.conversation(Format::ChatGpt, tree(path, number, &json, find))
+    receiver.conversation(ImportFormat::ChatGpt, tree(path, number, &json, find))
 }
 
-fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
+fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> ImportedConversation {
     let line = Some(number);
     let mut draft = Draft::default();
     let nodes = nodes(json);
@@ -107,37 +107,38 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
         let parent = text(node, "parent").map(str::to_owned);
         let message = node.get("message").filter(|message| message.as_object().is_some());
         if let Some(read) = message.and_then(own) {
-            draft.keep((*id).to_owned(), parent, read, line);
+            draft.add_parsed((*id).to_owned(), parent, read, line);
             continue;
         }
         match message {
             Some(message) => {
                 let calling = parent.as_ref().and_then(|parent| calls.get(parent)).cloned();
-                let said = said(id, parent.clone(), message, calling.as_deref(), line, find);
+                let body =
+                    draft_message(id, parent.clone(), message, calling.as_deref(), line, find);
                 // What follows a call and is no result belongs to the call as well.
                 if let Some(call) =
-                    said.as_ref().and_then(calls_for).or(calling
-                        .filter(|_| said.as_ref().is_none_or(|said| said.role == Role::Tool)))
+                    body.as_ref().and_then(calls_for).or(calling
+                        .filter(|_| body.as_ref().is_none_or(|body| body.role == Role::Tool)))
                 {
                     calls.insert((*id).to_owned(), call);
                 }
-                match said {
-                    Some(said) => draft.say(said),
-                    None => draft.bridge((*id).to_owned(), parent, line),
+                match body {
+                    Some(body) => draft.add(body),
+                    None => draft.add_placeholder((*id).to_owned(), parent, line),
                 }
             }
-            None => draft.bridge((*id).to_owned(), parent, line),
+            None => draft.add_placeholder((*id).to_owned(), parent, line),
         }
     }
     let own = text(json, "conversation_id").or_else(|| text(json, "id"));
     let exported = json.get("tine");
-    let base = Conversation {
+    let base = ImportedConversation {
         system_prompt: exported.and_then(|it| text(it, "system_prompt")).map(str::to_owned),
         id: own.map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
         title: text(json, "title").map(str::to_owned),
         created_at: parts::time(json.get("create_time")),
         updated_at: parts::time(json.get("update_time")),
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let Some(branches) = exported.and_then(|it| it.get("branches")?.as_object()) else {
         return draft.finish(path, base, text(json, "current_node"), numbered());
@@ -148,16 +149,16 @@ fn tree(path: &Path, number: u64, json: &Json, find: Find<'_>) -> Conversation {
 }
 
 /// Gives the lines of a tree that Tine exported their names.
-fn name_lines(tree: &mut Conversation, branches: &Object) {
+fn name_lines(tree: &mut ImportedConversation, branches: &Object) {
     let places: HashMap<&str, usize> =
         tree.messages.iter().enumerate().map(|(place, node)| (node.id.as_str(), place)).collect();
     tree.lines.iter_mut().for_each(|line| line.branch = None);
     for (name, tip) in branches.iter() {
         let Some(tip) = tip.as_str().and_then(|tip| places.get(tip).copied()) else { continue };
-        let free = |line: &&mut Line| line.tip == tip && line.branch.is_none();
+        let free = |line: &&mut ImportedPath| line.tip == tip && line.branch.is_none();
         match tree.lines.iter_mut().find(free) {
             Some(line) => line.branch = Some(name.to_owned()),
-            None => tree.lines.push(Line { tip, branch: Some(name.to_owned()) }),
+            None => tree.lines.push(ImportedPath { tip, branch: Some(name.to_owned()) }),
         }
     }
 }
@@ -174,7 +175,7 @@ fn own(message: &Json) -> Option<Result<tine_core::Message, String>> {
     Some(read.map_err(|error| error.to_string()))
 }
 
-/// The nodes, so that parents come before children and siblings in their order.
+/// Returns the nodes, so that parents come before children and siblings in their order.
 fn nodes(json: &Json) -> Vec<(&str, &Json)> {
     let Some(mapping) = json.get("mapping").and_then(Json::as_object) else { return Vec::new() };
     let mut below: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -212,19 +213,19 @@ fn nodes(json: &Json) -> Vec<(&str, &Json)> {
     ordered
 }
 
-fn calls_for(said: &Said) -> Option<String> {
-    let call = said.blocks.iter().find(|block| text(block, "type") == Some("tool-use"))?;
+fn calls_for(body: &DraftMessage) -> Option<String> {
+    let call = body.blocks.iter().find(|block| text(block, "type") == Some("tool-use"))?;
     text(call, "id").map(str::to_owned)
 }
 
-fn said(
+fn draft_message(
     id: &str,
     parent: Option<String>,
     message: &Json,
     call: Option<&str>,
     line: Option<u64>,
     find: Find<'_>,
-) -> Option<Said> {
+) -> Option<DraftMessage> {
     let author = message.get("author");
     let role = author.and_then(|author| text(author, "role")).unwrap_or("assistant");
     let name = author.and_then(|author| text(author, "name"));
@@ -242,11 +243,14 @@ fn said(
                 blocks.iter().any(|block| text(block, "uri").is_some_and(|uri| uri.ends_with(id)));
             attachments.extend(find(id).filter(|_| !already));
             if !already {
-                blocks.push(known([
+                blocks.push(present_members([
                     ("type", "resource".into()),
                     ("uri", format!("chatgpt-file:{id}").into()),
-                    ("name", maybe(text(file, "name"))),
-                    ("mimeType", maybe(text(file, "mime_type").or_else(|| text(file, "mimeType")))),
+                    ("name", text_or_null(text(file, "name"))),
+                    (
+                        "mimeType",
+                        text_or_null(text(file, "mime_type").or_else(|| text(file, "mimeType"))),
+                    ),
                 ]));
             }
         }
@@ -262,24 +266,24 @@ fn said(
         return None;
     }
     if role == Role::Assistant && recipient != "all" && recipient != "assistant" {
-        let said: Vec<&str> = blocks.iter().filter_map(|block| text(block, "text")).collect();
-        let parameters = match json::read(said.join("").as_bytes()) {
+        let body: Vec<&str> = blocks.iter().filter_map(|block| text(block, "text")).collect();
+        let parameters = match json::read(body.join("").as_bytes()) {
             Ok((json @ Json::Object(_), _)) => json,
-            _ => object([("input", said.join("").into())]),
+            _ => object([("input", body.join("").into())]),
         };
         blocks = vec![parts::call(id, recipient, parameters)];
     }
     let model = text(&metadata, "model_slug").filter(|_| role == Role::Assistant);
-    let info = known([
-        ("client", known([("name", "chatgpt".into())])),
-        ("provider", maybe(model.map(|_| "openai"))),
-        ("model", maybe(model)),
-        ("tool", maybe(name.filter(|_| role == Role::Tool))),
+    let info = present_members([
+        ("client", present_members([("name", "chatgpt".into())])),
+        ("provider", text_or_null(model.map(|_| "openai"))),
+        ("model", text_or_null(model)),
+        ("tool", text_or_null(name.filter(|_| role == Role::Tool))),
     ]);
     let partial = text(message, "status") == Some("in_progress");
     let at = parts::time(message.get("create_time"));
-    let about = About { at, source_info: Some(info), tags: Vec::new(), partial };
-    Some(Said { id: id.to_owned(), parent, role, call, blocks, about, attachments, line })
+    let about = MessageInfo { at, source_info: Some(info), tags: Vec::new(), partial };
+    Some(DraftMessage { id: id.to_owned(), parent, role, call, blocks, about, attachments, line })
 }
 
 fn blocks(content: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> Vec<Json> {
@@ -287,7 +291,7 @@ fn blocks(content: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> 
     match kind {
         "text" | "multimodal_text" => {
             let part = |part: &Json| match part {
-                Json::String(said) => Some(parts::text(said.as_str())),
+                Json::String(body) => Some(parts::text(body.as_str())),
                 Json::Object(_) => Some(asset(part, attachments, find)),
                 _ => None,
             };
@@ -295,19 +299,19 @@ fn blocks(content: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> 
         }
         "thoughts" => {
             let thought = |thought: &Json| {
-                let said = [text(thought, "summary"), text(thought, "content")];
-                let said: Vec<&str> = said.into_iter().flatten().collect();
-                (!said.is_empty()).then(|| parts::thinking(&said.join("\n\n"), None))
+                let body = [text(thought, "summary"), text(thought, "content")];
+                let body: Vec<&str> = body.into_iter().flatten().collect();
+                (!body.is_empty()).then(|| parts::thinking(&body.join("\n\n"), None))
             };
             json::items(content, "thoughts").iter().filter_map(thought).collect()
         }
         "reasoning_recap" => {
-            text(content, "content").map(|said| parts::thinking(said, None)).into_iter().collect()
+            text(content, "content").map(|body| parts::thinking(body, None)).into_iter().collect()
         }
         _ => {
-            let said = ["text", "result", "content"].iter().find_map(|name| text(content, name));
-            match said {
-                Some(said) => vec![parts::text(said)],
+            let body = ["text", "result", "content"].iter().find_map(|name| text(content, name));
+            match body {
+                Some(body) => vec![parts::text(body)],
                 None => {
                     let mut block = content.as_object().cloned().unwrap_or_default();
                     block.remove("content_type");
@@ -320,7 +324,7 @@ fn blocks(content: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> 
     }
 }
 
-/// A picture, a sound or a transcript.
+/// Returns a picture, a sound or a transcript.
 fn asset(part: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> Json {
     let kind = text(part, "content_type").unwrap_or("asset");
     if kind == "audio_transcription" {
@@ -338,10 +342,10 @@ fn asset(part: &Json, attachments: &mut Vec<Attachment>, find: Find<'_>) -> Json
     let mime = file.as_ref().map(|file| file.mime_type.clone());
     let name = file.as_ref().and_then(|file| file.name.clone());
     attachments.extend(file);
-    known([
+    present_members([
         ("type", "resource".into()),
         ("uri", format!("chatgpt-file:{id}").into()),
-        ("name", maybe(name.as_deref())),
-        ("mimeType", maybe(mime.as_deref())),
+        ("name", text_or_null(name.as_deref())),
+        ("mimeType", text_or_null(mime.as_deref())),
     ])
 }

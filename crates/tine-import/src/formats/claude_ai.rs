@@ -7,13 +7,13 @@ use std::path::Path;
 
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
-use crate::input::{Input, Item, items};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
+use crate::input::{Input, ListItem, items};
 use crate::json::{self, text};
-use crate::parts::{self, About, known, maybe};
+use crate::parts::{self, MessageInfo, present_members, text_or_null};
 use crate::tree::numbered;
-use crate::{Attachment, Conversation, Error, Note, Receiver};
+use crate::{Attachment, Error, ImportedConversation, Note, Receiver};
 
 /// The parent of a first message.
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
@@ -32,17 +32,17 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     Ok(())
 }
 
-fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<(), Error> {
+fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
     if json.get("chat_messages").is_none() {
         let what = "no `chat_messages`, so no conversation; left out";
         receiver.note(Note::new(path, Some(number), what));
         return Ok(());
     }
-    receiver.conversation(Format::ClaudeAi, tree(path, number, &json))
+    receiver.conversation(ImportFormat::ClaudeAi, tree(path, number, &json))
 }
 
-fn tree(path: &Path, number: u64, json: &Json) -> Conversation {
+fn tree(path: &Path, number: u64, json: &Json) -> ImportedConversation {
     let line = Some(number);
     let mut draft = Draft::default();
     let messages = json::items(json, "chat_messages");
@@ -58,19 +58,19 @@ fn tree(path: &Path, number: u64, json: &Json) -> Conversation {
         add(&mut draft, &id, parent, message, line);
         before = Some(id);
     }
-    let base = Conversation {
+    let base = ImportedConversation {
         id: text(json, "uuid")
             .map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
         title: text(json, "name").map(str::to_owned),
         created_at: parts::time(json.get("created_at")),
         updated_at: parts::time(json.get("updated_at")),
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let active = text(json, "current_leaf_message_uuid").map(str::to_owned).or(before);
     draft.finish(path, base, active.as_deref(), numbered())
 }
 
-/// One message: what the person said, or the answer with the calls and results in it.
+/// Adds one message: a person's, or an answer with its tool calls and results.
 fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line: Option<u64>) {
     let role = match text(message, "sender") {
         Some("human") => Role::User,
@@ -83,17 +83,20 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
     let at = parts::time(message.get("created_at"));
     let info = || {
         let provider = if role == Role::Assistant { "anthropic".into() } else { Json::Null };
-        known([("client", known([("name", "claude.ai".into())])), ("provider", provider)])
+        present_members([
+            ("client", present_members([("name", "claude.ai".into())])),
+            ("provider", provider),
+        ])
     };
     let mut attachments = Vec::new();
     let mut extra = Vec::new();
     for file in json::items(message, "attachments").iter().chain(json::items(message, "files")) {
         let name = text(file, "file_name");
-        extra.push(known([
+        extra.push(present_members([
             ("type", "resource".into()),
             ("uri", format!("claude-file:{}", name.unwrap_or("unnamed")).into()),
-            ("name", maybe(name)),
-            ("mimeType", maybe(text(file, "file_type"))),
+            ("name", text_or_null(name)),
+            ("mimeType", text_or_null(text(file, "file_type"))),
         ]));
         if let Some(content) = text(file, "extracted_content") {
             attachments.push(Attachment {
@@ -107,16 +110,16 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
     let mut runs: Vec<(Vec<Json>, Vec<parts::ToolResult>)> = vec![Default::default()];
     let blocks = match content {
         Json::Array(blocks) => blocks,
-        other => parts::from_anthropic(other).said,
+        other => parts::from_anthropic(other).blocks,
     };
     for block in blocks {
         let read = parts::from_anthropic(Json::Array(vec![block]));
         read.faults.into_iter().for_each(|fault| draft.fault(line, fault));
-        if !read.said.is_empty() && runs.last().is_some_and(|(_, results)| !results.is_empty()) {
+        if !read.blocks.is_empty() && runs.last().is_some_and(|(_, results)| !results.is_empty()) {
             runs.push(Default::default());
         }
-        if let Some((said, results)) = runs.last_mut() {
-            said.extend(read.said);
+        if let Some((body, results)) = runs.last_mut() {
+            body.extend(read.blocks);
             results.extend(read.results);
         }
     }
@@ -128,8 +131,8 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
         }
         let ends = nth == last && results.is_empty();
         let own = if ends { id.to_owned() } else { format!("{id}/{nth}") };
-        let about = About { at, source_info: Some(info()), ..About::default() };
-        draft.say(Said {
+        let about = MessageInfo { at, source_info: Some(info()), ..MessageInfo::default() };
+        draft.add(DraftMessage {
             id: own.clone(),
             parent: parent.take(),
             role,
@@ -145,15 +148,17 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
             let ends = nth == last && place + 1 == count;
             let own = if ends { id.to_owned() } else { format!("{id}/{nth}/{place}") };
             let failed = if result.failed { true.into() } else { Json::Null };
-            let info =
-                known([("client", known([("name", "claude.ai".into())])), ("is_error", failed)]);
-            let about = About { at, source_info: Some(info), ..About::default() };
-            draft.say(Said {
+            let info = present_members([
+                ("client", present_members([("name", "claude.ai".into())])),
+                ("is_error", failed),
+            ]);
+            let about = MessageInfo { at, source_info: Some(info), ..MessageInfo::default() };
+            draft.add(DraftMessage {
                 id: own.clone(),
                 parent: parent.take(),
                 role: Role::Tool,
                 call: Some(result.call),
-                blocks: result.said,
+                blocks: result.blocks,
                 about,
                 attachments: Vec::new(),
                 line,
@@ -163,11 +168,12 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
     }
 }
 
-/// A block without the members that the export adds to every one, so that plain text stays plain.
+/// Returns a block without the members that the export adds to every one, so that plain text stays
+/// plain.
 fn plain(block: &Json) -> Json {
     match (text(block, "type"), text(block, "text")) {
-        (Some("text"), Some(said)) if json::items(block, "citations").is_empty() => {
-            parts::text(said)
+        (Some("text"), Some(body)) if json::items(block, "citations").is_empty() => {
+            parts::text(body)
         }
         _ => block.clone(),
     }

@@ -16,12 +16,12 @@ use std::path::Path;
 
 use tine_core::{Json, Role, Timestamp};
 
-use super::Format;
+use super::ImportFormat;
 use crate::input::{Input, LogLine, lines};
 use crate::json::{is, text};
-use crate::parts::{self, About, known, maybe, member};
-use crate::tree::{Sprout, grow};
-use crate::{Conversation, Error, Note, Receiver, Started};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
+use crate::tree::{PendingMessage, build_tree};
+use crate::{Error, ImportedConversation, Note, Receiver, SpawnedConversation};
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let mut log = Log::default();
@@ -35,7 +35,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
         log.hold_back();
     }
     for conversation in log.finish(path, super::stem(path), notes, receiver) {
-        receiver.conversation(Format::ClaudeCode, conversation)?;
+        receiver.conversation(ImportFormat::ClaudeCode, conversation)?;
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ struct Event {
     line: u64,
     uuid: String,
     parent: Option<String>,
-    kind: Kind,
+    kind: EventKind,
     sidechain: bool,
     at: Option<Timestamp>,
     about: Json,
@@ -55,7 +55,7 @@ struct Event {
     agent: Option<String>,
 }
 
-enum Kind {
+enum EventKind {
     /// Something a person, a hook or a tool says.
     User(Json),
     /// One piece of an answer.
@@ -114,16 +114,19 @@ impl Log {
         let agent = event.get("toolUseResult").and_then(|result| text(result, "agentId"));
         let agent = agent.map(str::to_owned);
         let parent = own("parentUuid").or_else(|| own("logicalParentUuid"));
-        let about = known([
+        let about = present_members([
             (
                 "client",
-                known([("name", "claude-code".into()), ("version", member(&event, "version"))]),
+                present_members([
+                    ("name", "claude-code".into()),
+                    ("version", member(&event, "version")),
+                ]),
             ),
             (
                 "workspace",
-                known([
+                present_members([
                     ("cwd", member(&event, "cwd")),
-                    ("git_branch", maybe(text(&event, "gitBranch"))),
+                    ("git_branch", text_or_null(text(&event, "gitBranch"))),
                 ]),
             ),
         ]);
@@ -134,17 +137,17 @@ impl Log {
             _ => Json::Null,
         };
         let kind = match kind {
-            "user" => Kind::User(content(message)),
-            "assistant" => Kind::Answer {
+            "user" => EventKind::User(content(message)),
+            "assistant" => EventKind::Answer {
                 id: text(&message, "id").map(str::to_owned),
-                model: maybe(text(&message, "model")),
+                model: text_or_null(text(&message, "model")),
                 usage: member(&message, "usage"),
                 content: content(message),
             },
-            _ => Kind::Bridge,
+            _ => EventKind::Bridge,
         };
         let new = self.seen.insert(uuid.clone());
-        if new && !matches!(kind, Kind::Bridge) && !sidechain {
+        if new && !matches!(kind, EventKind::Bridge) && !sidechain {
             self.last = Some(uuid.clone());
         }
         self.events.push(Event {
@@ -164,26 +167,27 @@ impl Log {
     /// Leaves out the answer that the log ends on.
     fn hold_back(&mut self) {
         let id_of = |event: Option<&Event>| match event.map(|event| &event.kind) {
-            Some(Kind::Answer { id, .. }) => id.clone(),
+            Some(EventKind::Answer { id, .. }) => id.clone(),
             _ => None,
         };
         if let Some(open) = id_of(self.events.last()) {
             while id_of(self.events.last()).as_ref() == Some(&open) {
                 self.events.pop();
             }
-            let said = |event: &&Event| !matches!(event.kind, Kind::Bridge) && !event.sidechain;
-            self.last = self.events.iter().rev().find(said).map(|event| event.uuid.clone());
+            let body =
+                |event: &&Event| !matches!(event.kind, EventKind::Bridge) && !event.sidechain;
+            self.last = self.events.iter().rev().find(body).map(|event| event.uuid.clone());
         }
     }
 
-    /// The session and, of older logs, the subagents in it.
+    /// Returns the session and, of older logs, the subagents in it.
     fn finish(
         self,
         path: &Path,
         stem: &str,
         mut notes: Vec<Note>,
         receiver: &mut dyn Receiver,
-    ) -> Vec<Conversation> {
+    ) -> Vec<ImportedConversation> {
         for (kind, count) in &self.skipped {
             if !QUIET.contains(&kind.as_str()) {
                 let what = format!("{count} lines of type `{kind}`, which is not known; left out");
@@ -226,7 +230,7 @@ impl Log {
     }
 }
 
-/// Lines that hold nothing that was said.
+/// Types of lines that hold no messages.
 const QUIET: &[&str] = &[
     "",
     "agent-name",
@@ -248,7 +252,7 @@ fn content(message: Json) -> Json {
     }
 }
 
-/// The subagents of an older log: each begins with a line that follows none.
+/// Returns the subagents of an older log: each begins with a line that follows none.
 fn chains(session: &str, side: Vec<Event>) -> Vec<(String, String, Vec<Event>)> {
     let mut of: HashMap<String, usize> = HashMap::new();
     let mut chains: Vec<(String, String, Vec<Event>)> = Vec::new();
@@ -256,7 +260,7 @@ fn chains(session: &str, side: Vec<Event>) -> Vec<(String, String, Vec<Event>)> 
         let known = event.parent.as_ref().and_then(|parent| of.get(parent)).copied();
         let place = known.unwrap_or_else(|| {
             let prompt = match &event.kind {
-                Kind::User(Json::String(prompt)) => prompt.clone(),
+                EventKind::User(Json::String(prompt)) => prompt.clone(),
                 _ => String::new(),
             };
             let id = format!("{session}/side-{}", event.uuid);
@@ -277,7 +281,7 @@ fn gather(events: Vec<Event>) -> (Vec<Event>, HashMap<String, String>) {
     let mut gathered: Vec<Event> = Vec::new();
     for event in events {
         let id = match &event.kind {
-            Kind::Answer { id: Some(id), .. } => id.clone(),
+            EventKind::Answer { id: Some(id), .. } => id.clone(),
             _ => {
                 gathered.push(event);
                 continue;
@@ -302,8 +306,8 @@ fn gather(events: Vec<Event>) -> (Vec<Event>, HashMap<String, String>) {
                 alias.insert(event.uuid, gathered[place].uuid.clone());
                 let more = event.kind;
                 if let (
-                    Kind::Answer { content: Json::Array(blocks), usage, .. },
-                    Kind::Answer { content: Json::Array(more), usage: last, .. },
+                    EventKind::Answer { content: Json::Array(blocks), usage, .. },
+                    EventKind::Answer { content: Json::Array(more), usage: last, .. },
                 ) = (&mut gathered[place].kind, more)
                 {
                     blocks.extend(more);
@@ -321,28 +325,34 @@ fn conversation(
     events: Vec<Event>,
     last: Option<&str>,
     started: &mut Vec<(String, String)>,
-) -> Conversation {
+) -> ImportedConversation {
     let (events, alias) = gather(events);
     let named = |uuid: &str| alias.get(uuid).cloned().unwrap_or_else(|| uuid.to_owned());
     let mut faults: Vec<(Option<u64>, String)> = Vec::new();
-    let mut sprouts = Vec::new();
+    let mut pending = Vec::new();
     // Results of one answer's calls, by answer: the last one, and the calls that are answered.
     let mut answered: HashMap<String, (String, HashSet<String>)> = HashMap::new();
     let mut result_of: HashMap<String, String> = HashMap::new();
     let answers: HashSet<String> = events
         .iter()
-        .filter(|event| matches!(event.kind, Kind::Answer { .. }))
+        .filter(|event| matches!(event.kind, EventKind::Answer { .. }))
         .map(|event| event.uuid.clone())
         .collect();
     for event in events {
         let line = Some(event.line);
         let mut parent = event.parent.as_deref().map(named);
         match event.kind {
-            Kind::Bridge => {
+            EventKind::Bridge => {
                 let attachments = Vec::new();
-                sprouts.push(Sprout { id: event.uuid, parent, said: None, attachments, line });
+                pending.push(PendingMessage {
+                    id: event.uuid,
+                    parent,
+                    message: None,
+                    attachments,
+                    line,
+                });
             }
-            Kind::Answer { content, model, usage, .. } => {
+            EventKind::Answer { content, model, usage, .. } => {
                 if let Some(end) = parent.as_ref().and_then(|it| result_of.get(it)) {
                     parent = answered.get(end).map(|(last, _)| last.clone());
                 }
@@ -351,25 +361,32 @@ fn conversation(
                 let provider = if model.is_null() { Json::Null } else { "anthropic".into() };
                 let info =
                     with(event.about, [("provider", provider), ("model", model), ("usage", usage)]);
-                let about = About { at: event.at, source_info: Some(info), ..About::default() };
-                let said = keep(
-                    parts::message(Role::Assistant, None, read.said, about),
+                let about =
+                    MessageInfo { at: event.at, source_info: Some(info), ..MessageInfo::default() };
+                let body = keep(
+                    parts::message(Role::Assistant, None, read.blocks, about),
                     line,
                     &mut faults,
                 );
                 let attachments = Vec::new();
-                sprouts.push(Sprout { id: event.uuid, parent, said, attachments, line });
+                pending.push(PendingMessage {
+                    id: event.uuid,
+                    parent,
+                    message: body,
+                    attachments,
+                    line,
+                });
             }
-            Kind::User(content) => {
+            EventKind::User(content) => {
                 let mut read = parts::from_anthropic(content);
                 faults.extend(read.faults.into_iter().map(|fault| (line, fault)));
                 let count = read.results.len();
-                let more = !read.said.is_empty();
+                let more = !read.blocks.is_empty();
                 for (nth, result) in read.results.into_iter().enumerate() {
                     if let Some(agent) = &event.agent {
                         started.push((agent.clone(), result.call.clone()));
                     }
-                    // Side by side with other results of the same answer: behind the last of them.
+                    // Other results of the same answer precede it: append it to the last of them.
                     let answer = parent.clone().map(|it| result_of.get(&it).cloned().unwrap_or(it));
                     if let Some(answer) = answer.filter(|it| answers.contains(it)) {
                         let entry = answered.entry(answer.clone()).or_default();
@@ -393,42 +410,68 @@ fn conversation(
                     };
                     let failed = if result.failed { true.into() } else { Json::Null };
                     let info = with(event.about.clone(), [("is_error", failed)]);
-                    let about = About { at: event.at, source_info: Some(info), ..About::default() };
-                    let said = parts::message(Role::Tool, Some(&result.call), result.said, about);
-                    let said = keep(said, line, &mut faults);
+                    let about = MessageInfo {
+                        at: event.at,
+                        source_info: Some(info),
+                        ..MessageInfo::default()
+                    };
+                    let body = parts::message(Role::Tool, Some(&result.call), result.blocks, about);
+                    let body = keep(body, line, &mut faults);
                     let attachments = Vec::new();
-                    sprouts.push(Sprout { id: id.clone(), parent, said, attachments, line });
+                    pending.push(PendingMessage {
+                        id: id.clone(),
+                        parent,
+                        message: body,
+                        attachments,
+                        line,
+                    });
                     parent = Some(id);
                 }
                 if count > 0 && !more {
                     continue;
                 }
                 if event.compacted
-                    && let [block] = read.said.as_slice()
-                    && let Some(said) = text(block, "text")
+                    && let [block] = read.blocks.as_slice()
+                    && let Some(body) = text(block, "text")
                 {
-                    read.said = vec![parts::summary(said)];
+                    read.blocks = vec![parts::summary(body)];
                 }
                 if let Some(end) = parent.as_ref().and_then(|it| result_of.get(it)) {
                     parent = answered.get(end).map(|(last, _)| last.clone());
                 }
                 let tags = if event.hidden { vec!["hidden"] } else { Vec::new() };
-                let about =
-                    About { at: event.at, source_info: Some(event.about), tags, partial: false };
-                let said =
-                    keep(parts::message(Role::User, None, read.said, about), line, &mut faults);
+                let about = MessageInfo {
+                    at: event.at,
+                    source_info: Some(event.about),
+                    tags,
+                    partial: false,
+                };
+                let body =
+                    keep(parts::message(Role::User, None, read.blocks, about), line, &mut faults);
                 let attachments = Vec::new();
-                sprouts.push(Sprout { id: event.uuid, parent, said, attachments, line });
+                pending.push(PendingMessage {
+                    id: event.uuid,
+                    parent,
+                    message: body,
+                    attachments,
+                    line,
+                });
             }
         }
     }
-    let mut grown = grow(sprouts);
-    grown.fill_times(None);
-    faults.append(&mut grown.faults);
-    let active = last.and_then(|uuid| grown.places.get(&named(uuid)).copied().flatten());
-    let lines = grown.lines(active, |_| None);
+    let mut tree = build_tree(pending);
+    tree.fill_times(None);
+    faults.append(&mut tree.faults);
+    let active = last.and_then(|uuid| tree.places.get(&named(uuid)).copied().flatten());
+    let lines = tree.lines(active, |_| None);
     let notes = faults.into_iter().map(|(line, what)| Note::new(path, line, what)).collect();
-    Conversation { id, messages: grown.nodes, lines, notes, ..Conversation::default() }
+    ImportedConversation {
+        id,
+        messages: tree.nodes,
+        lines,
+        notes,
+        ..ImportedConversation::default()
+    }
 }
 
 fn with<const N: usize>(info: Json, more: [(&str, Json); N]) -> Json {
@@ -456,8 +499,8 @@ fn keep(
 /// Says which messages started which subagents: by the call that brought their result, or, in
 /// older logs, by the call that asked for what the subagent was asked.
 fn link(
-    whole: &mut Conversation,
-    side: &[Conversation],
+    whole: &mut ImportedConversation,
+    side: &[ImportedConversation],
     session: &str,
     started: &[(String, String)],
 ) {
@@ -479,12 +522,12 @@ fn link(
     for (agent, call) in started {
         if let Some(by) = calls.get(call) {
             let conversation = format!("{session}/agent-{agent}");
-            whole.started.push(Started { conversation, by: *by });
+            whole.started.push(SpawnedConversation { conversation, by: *by });
         }
     }
     for chain in side {
         if let Some(by) = chain.title.as_ref().and_then(|prompt| prompts.get(prompt)) {
-            whole.started.push(Started { conversation: chain.id.clone(), by: *by });
+            whole.started.push(SpawnedConversation { conversation: chain.id.clone(), by: *by });
         }
     }
 }

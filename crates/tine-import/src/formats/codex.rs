@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use tine_core::json::object;
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, lines};
 use crate::json::{self, text};
-use crate::parts::{self, About, known, maybe, member};
-use crate::{Conversation, Error, Note, Receiver};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
+use crate::{Error, ImportedConversation, Note, Receiver};
 
 /// How many files a history may lead through.
 const BASES: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     let mut notes = Vec::new();
     rollout.read(input, path, None, BASES, &mut notes)?;
     let own = rollout.own.unwrap_or_default();
-    let base = Conversation {
+    let base = ImportedConversation {
         id: own.id.unwrap_or_else(|| super::stem(path).to_owned()),
         forked_from: own.forked_from,
         timeless: rollout.copied,
@@ -37,10 +37,10 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
         system_prompt: own.instructions,
         title: rollout.title,
         notes,
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let tree = rollout.draft.finish(path, base, rollout.tip.as_deref(), |_| None);
-    receiver.conversation(Format::Codex, tree)
+    receiver.conversation(ImportFormat::Codex, tree)
 }
 
 /// What the header of a file says.
@@ -60,7 +60,7 @@ struct Rollout {
     /// The file repeats the lines of another.
     copied: bool,
     tip: Option<String>,
-    /// What the model said last.
+    /// The model's last message.
     answer: Option<String>,
     /// For each turn of the user on the line the message before it.
     turns: Vec<Option<String>>,
@@ -142,14 +142,15 @@ impl Rollout {
                 }
             }
         }
-        self.workspace = known([
+        self.workspace = present_members([
             ("cwd", member(meta, "cwd")),
-            ("git_branch", maybe(text(&git, "branch"))),
-            ("git_commit", maybe(text(&git, "commit_hash"))),
-            ("repository", maybe(text(&git, "repository_url"))),
+            ("git_branch", text_or_null(text(&git, "branch"))),
+            ("git_commit", text_or_null(text(&git, "commit_hash"))),
+            ("repository", text_or_null(text(&git, "repository_url"))),
         ]);
-        self.client = known([("name", "codex".into()), ("version", member(meta, "cli_version"))]);
-        self.provider = maybe(text(meta, "model_provider").or(Some("openai")));
+        self.client =
+            present_members([("name", "codex".into()), ("version", member(meta, "cli_version"))]);
+        self.provider = text_or_null(text(meta, "model_provider").or(Some("openai")));
         Ok(())
     }
 
@@ -157,7 +158,7 @@ impl Rollout {
         let kind = text(payload, "type").unwrap_or_default();
         match text(json, "type").unwrap_or_default() {
             "turn_context" => {
-                self.model = maybe(text(payload, "model"));
+                self.model = text_or_null(text(payload, "model"));
                 if let (Json::Object(workspace), Some(cwd)) =
                     (&mut self.workspace, text(payload, "cwd"))
                 {
@@ -181,7 +182,7 @@ impl Rollout {
                 "token_count" => {
                     let usage = payload.get("info").and_then(|info| info.get("last_token_usage"));
                     if let (Some(usage), Some(id)) = (usage, &self.answer) {
-                        self.draft.tell(id, "usage", usage.clone());
+                        self.draft.set_source_info(id, "usage", usage.clone());
                     }
                 }
                 "thread_name_updated" => {
@@ -190,8 +191,8 @@ impl Rollout {
                 _ => {}
             },
             "compacted" => {
-                let said = text(payload, "message").unwrap_or("The conversation was compacted.");
-                self.say(json, line, Role::User, None, vec![parts::summary(said)], Vec::new());
+                let body = text(payload, "message").unwrap_or("The conversation was compacted.");
+                self.say(json, line, Role::User, None, vec![parts::summary(body)], Vec::new());
             }
             "response_item" => self.item(json, payload, kind, line),
             // The oldest files have items without an envelope.
@@ -210,8 +211,8 @@ impl Rollout {
         match kind {
             "message" => {
                 let blocks: Vec<Json> = json::items(payload, "content").iter().map(part).collect();
-                let said = blocks.first().and_then(|block| text(block, "text")).unwrap_or_default();
-                let hidden = MADE_UP.iter().any(|start| said.trim_start().starts_with(start));
+                let body = blocks.first().and_then(|block| text(block, "text")).unwrap_or_default();
+                let hidden = MADE_UP.iter().any(|start| body.trim_start().starts_with(start));
                 let tags = if hidden { vec!["hidden"] } else { Vec::new() };
                 let role = match text(payload, "role") {
                     Some("user") => Role::User,
@@ -226,10 +227,10 @@ impl Rollout {
             "reasoning" => {
                 let parts =
                     json::items(payload, "summary").iter().chain(json::items(payload, "content"));
-                let said: Vec<&str> = parts.filter_map(|part| text(part, "text")).collect();
+                let body: Vec<&str> = parts.filter_map(|part| text(part, "text")).collect();
                 let seal = text(payload, "encrypted_content");
-                if !said.is_empty() || seal.is_some() {
-                    let block = parts::thinking(&said.join("\n\n"), seal);
+                if !body.is_empty() || seal.is_some() {
+                    let block = parts::thinking(&body.join("\n\n"), seal);
                     self.say(json, line, Role::Assistant, None, vec![block], Vec::new());
                 }
             }
@@ -262,12 +263,12 @@ impl Rollout {
                     Some(content) => content.clone(),
                     None => output,
                 };
-                let said = match output {
+                let body = match output {
                     Json::Array(parts) => parts.iter().map(part).collect(),
                     other => parts::result(other),
                 };
                 let call = call().to_owned();
-                self.say(json, line, Role::Tool, Some(call), said, Vec::new());
+                self.say(json, line, Role::Tool, Some(call), body, Vec::new());
             }
             "ghost_snapshot" | "compaction" | "" => {}
             other => {
@@ -293,7 +294,7 @@ impl Rollout {
             Role::Assistant => (self.provider.clone(), self.model.clone()),
             _ => (Json::Null, Json::Null),
         };
-        let info = known([
+        let info = present_members([
             ("client", self.client.clone()),
             ("workspace", self.workspace.clone()),
             ("provider", provider),
@@ -303,10 +304,10 @@ impl Rollout {
             self.answer = Some(id.clone());
         }
         let at = parts::time(json.get("timestamp"));
-        let about = About { at, source_info: Some(info), tags, partial: false };
+        let about = MessageInfo { at, source_info: Some(info), tags, partial: false };
         let parent = self.tip.replace(id.clone());
         let attachments = Vec::new();
-        self.draft.say(Said {
+        self.draft.add(DraftMessage {
             id,
             parent,
             role,
@@ -333,12 +334,14 @@ fn part(part: &Json) -> Json {
         "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
             parts::text(text(part, "text").unwrap_or_default())
         }
-        "input_image" => known([("type", "image".into()), ("url", member(part, "image_url"))]),
+        "input_image" => {
+            present_members([("type", "image".into()), ("url", member(part, "image_url"))])
+        }
         _ => part.clone(),
     }
 }
 
-/// The file of a rollout, beside another: somewhere in the same tree of folders by day.
+/// Returns the file of a rollout, beside another: somewhere in the same tree of folders by day.
 fn rollout_of(path: &Path, id: &str) -> Option<PathBuf> {
     let top = path.ancestors().find(|folder| {
         folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 use tine_core::{Json, Limits, Message, Metadata};
 
-use super::Format;
-use crate::input::{Input, Item};
+use super::ImportFormat;
+use crate::input::{Input, ListItem};
 use crate::json::{self, is, text};
-use crate::parts::{self, known, member};
-use crate::tree::{Sprout, grow, numbered};
-use crate::{Conversation, Error, Note, Receiver};
+use crate::parts::{self, member, present_members};
+use crate::tree::{PendingMessage, build_tree, numbered};
+use crate::{Error, ImportedConversation, Note, Receiver};
 
 /// Reads the folder that a `roots.json` lies in.
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let bytes = input.document(path)?;
-    let item = Item { number: 1, bytes, cut: false };
+    let item = ListItem { number: 1, bytes, cut: false };
     let listed = super::item(path, item, receiver).map(|(json, _)| json);
     let listed = listed.as_ref().and_then(Json::as_array).unwrap_or_default();
     let mut known_roots: HashMap<String, &Json> = HashMap::new();
@@ -50,12 +50,12 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
             continue;
         }
         let tree = tree(input, &folder, &id, root.unwrap_or(&Json::Null));
-        receiver.conversation(Format::Forest, tree)?;
+        receiver.conversation(ImportFormat::Forest, tree)?;
     }
     Ok(())
 }
 
-/// A name that leads nowhere but into the folder.
+/// Returns a name that leads nowhere but into the folder.
 fn is_plain(id: &str) -> bool {
     !id.is_empty() && !id.contains(['/', '\\']) && id != ".." && id != "."
 }
@@ -66,7 +66,7 @@ fn folders(folder: &Path) -> Vec<String> {
     named.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// The files of a tree in the order of their numbers.
+/// Returns the files of a tree in the order of their numbers.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -79,9 +79,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn tree(input: &Input, folder: &Path, id: &str, root: &Json) -> Conversation {
+fn tree(input: &Input, folder: &Path, id: &str, root: &Json) -> ImportedConversation {
     let mut notes = Vec::new();
-    let mut sprouts = Vec::new();
+    let mut pending = Vec::new();
     let created_at = parts::time(root.get("createdAt"));
     for path in files(&folder.join(id).join("nodes")) {
         let node = match input.document(&path).map_err(|error| error.to_string()) {
@@ -101,29 +101,35 @@ fn tree(input: &Input, folder: &Path, id: &str, root: &Json) -> Conversation {
         let own =
             text(&node, "id").map_or_else(|| format!("{id}/{}", super::stem(&path)), str::to_owned);
         let parent = text(&node, "parent_id").filter(|parent| *parent != id).map(str::to_owned);
-        let said = match message(&node) {
+        let body = match message(&node) {
             Ok(message) => Some(message),
             Err(why) => {
                 notes.push(Note::new(&path, None, format!("{why}; bridged")));
                 None
             }
         };
-        sprouts.push(Sprout { id: own, parent, said, attachments: Vec::new(), line: None });
+        pending.push(PendingMessage {
+            id: own,
+            parent,
+            message: body,
+            attachments: Vec::new(),
+            line: None,
+        });
     }
-    let mut grown = grow(sprouts);
-    grown.fill_times(created_at);
+    let mut tree = build_tree(pending);
+    tree.fill_times(created_at);
     let place = folder.join(id);
-    notes.extend(grown.faults.drain(..).map(|(line, what)| Note::new(&place, line, what)));
+    notes.extend(tree.faults.drain(..).map(|(line, what)| Note::new(&place, line, what)));
     let config = root.get("config").cloned().unwrap_or(Json::Null);
-    let lines = grown.lines(None, numbered());
-    Conversation {
+    let lines = tree.lines(None, numbered());
+    ImportedConversation {
         id: id.to_owned(),
         system_prompt: text(&config, "systemPrompt").map(str::to_owned),
         created_at,
-        messages: grown.nodes,
+        messages: tree.nodes,
         lines,
         notes,
-        ..Conversation::default()
+        ..ImportedConversation::default()
     }
 }
 
@@ -141,8 +147,11 @@ fn message(node: &Json) -> Result<Message, String> {
     }
     let custom = member(&about, "custom_data");
     message.metadata = Metadata {
-        source_info: Some(known([("client", known([("name", "forest".into())]))]))
-            .map(|base| merged(base, info)),
+        source_info: Some(present_members([(
+            "client",
+            present_members([("name", "forest".into())]),
+        )]))
+        .map(|base| merged(base, info)),
         title: text(&about, "title").map(str::to_owned),
         auto_title: text(&about, "auto_title").map(str::to_owned),
         tags: json::items(&about, "tags")

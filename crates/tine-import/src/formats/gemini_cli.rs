@@ -9,19 +9,19 @@ use std::path::Path;
 
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, lines};
 use crate::json::{self, text};
-use crate::parts::{self, About, known, maybe, member};
-use crate::{Conversation, Error, Receiver};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
+use crate::{Error, ImportedConversation, Receiver};
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let mut chat = Chat::default();
     let mut notes = Vec::new();
     if path.extension().is_some_and(|it| it == "json") {
         let bytes = input.document(path)?;
-        let item = crate::input::Item { number: 1, bytes, cut: false };
+        let item = crate::input::ListItem { number: 1, bytes, cut: false };
         let Some((json, _)) = super::item(path, item, receiver) else { return Ok(()) };
         chat.about(&json);
         for message in json::items(&json, "messages") {
@@ -36,19 +36,19 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
             Ok(())
         })?;
     }
-    let base = Conversation {
+    let base = ImportedConversation {
         id: chat.id.clone().unwrap_or_else(|| super::stem(path).to_owned()),
         title: chat.title.clone(),
         folder: chat.folder.clone(),
         created_at: chat.created_at,
         notes,
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
-    receiver.conversation(Format::GeminiCli, chat.finish(path, base))
+    receiver.conversation(ImportFormat::GeminiCli, chat.finish(path, base))
 }
 
 /// A message and what it follows.
-struct Entry {
+struct GeminiEntry {
     message: Json,
     parent: Option<String>,
     line: Option<u64>,
@@ -60,7 +60,7 @@ struct Chat {
     title: Option<String>,
     folder: Option<String>,
     created_at: Option<tine_core::Timestamp>,
-    entries: Vec<Entry>,
+    entries: Vec<GeminiEntry>,
     places: HashMap<String, usize>,
     tip: Option<String>,
     faults: Vec<(Option<u64>, String)>,
@@ -114,13 +114,13 @@ impl Chat {
             None => {
                 let parent = self.tip.clone();
                 self.places.insert(id.clone(), self.entries.len());
-                self.entries.push(Entry { message: message.clone(), parent, line });
+                self.entries.push(GeminiEntry { message: message.clone(), parent, line });
             }
         }
         self.tip = Some(id);
     }
 
-    fn finish(self, path: &Path, base: Conversation) -> Conversation {
+    fn finish(self, path: &Path, base: ImportedConversation) -> ImportedConversation {
         let mut draft = Draft::default();
         draft.faults = self.faults;
         for (place, entry) in self.entries.iter().enumerate() {
@@ -132,22 +132,22 @@ impl Chat {
     }
 }
 
-fn add(draft: &mut Draft, id: String, Entry { message, parent, line }: &Entry) {
+fn add(draft: &mut Draft, id: String, GeminiEntry { message, parent, line }: &GeminiEntry) {
     let role = match text(message, "type") {
         Some("user") => Role::User,
         Some("gemini") => Role::Assistant,
-        // What the program tells the person: no part of the conversation.
-        _ => return draft.bridge(id, parent.clone(), *line),
+        // Messages of the program to its user are not part of the conversation.
+        _ => return draft.add_placeholder(id, parent.clone(), *line),
     };
     let mut blocks = Vec::new();
     for thought in json::items(message, "thoughts") {
-        let said: Vec<&str> =
+        let body: Vec<&str> =
             ["subject", "description"].iter().filter_map(|name| text(thought, name)).collect();
-        blocks.push(parts::thinking(&said.join("\n\n"), None));
+        blocks.push(parts::thinking(&body.join("\n\n"), None));
     }
     match message.get("content") {
-        Some(Json::String(said)) => blocks.push(parts::text(said.as_str())),
-        Some(Json::Array(said)) => blocks.extend(said.iter().map(part)),
+        Some(Json::String(body)) => blocks.push(parts::text(body.as_str())),
+        Some(Json::Array(body)) => blocks.extend(body.iter().map(part)),
         Some(part_ @ Json::Object(_)) => blocks.push(part(part_)),
         _ => {}
     }
@@ -162,10 +162,10 @@ fn add(draft: &mut Draft, id: String, Entry { message, parent, line }: &Entry) {
     }
     let model = text(message, "model").filter(|_| role == Role::Assistant);
     let info = |more: (&str, Json)| {
-        known([
-            ("client", known([("name", "gemini-cli".into())])),
-            ("provider", maybe(model.map(|_| "google"))),
-            ("model", maybe(model)),
+        present_members([
+            ("client", present_members([("name", "gemini-cli".into())])),
+            ("provider", text_or_null(model.map(|_| "google"))),
+            ("model", text_or_null(model)),
             ("usage", member(message, "tokens")),
             more,
         ])
@@ -174,13 +174,17 @@ fn add(draft: &mut Draft, id: String, Entry { message, parent, line }: &Entry) {
         calls.iter().filter(|call| call.get("result").is_some_and(|it| !it.is_null())).collect();
     let at = parts::time(message.get("timestamp"));
     let own = if results.is_empty() { id.clone() } else { format!("{id}/call") };
-    draft.say(Said {
+    draft.add(DraftMessage {
         id: own.clone(),
         parent: parent.clone(),
         role,
         call: None,
         blocks,
-        about: About { at, source_info: Some(info(("tool", Json::Null))), ..About::default() },
+        about: MessageInfo {
+            at,
+            source_info: Some(info(("tool", Json::Null))),
+            ..MessageInfo::default()
+        },
         attachments: Vec::new(),
         line: *line,
     });
@@ -189,21 +193,21 @@ fn add(draft: &mut Draft, id: String, Entry { message, parent, line }: &Entry) {
     for (place, call) in results.into_iter().enumerate() {
         let own = if place + 1 == count { id.clone() } else { format!("{id}/{place}") };
         let failed = if text(call, "status") == Some("error") { true.into() } else { Json::Null };
-        let info = known([
-            ("client", known([("name", "gemini-cli".into())])),
-            ("tool", maybe(text(call, "name"))),
+        let info = present_members([
+            ("client", present_members([("name", "gemini-cli".into())])),
+            ("tool", text_or_null(text(call, "name"))),
             ("is_error", failed),
         ]);
-        draft.say(Said {
+        draft.add(DraftMessage {
             id: own.clone(),
             parent: Some(std::mem::replace(&mut above, own)),
             role: Role::Tool,
             call: Some(text(call, "id").unwrap_or("?").to_owned()),
             blocks: result(member(call, "result")),
-            about: About {
+            about: MessageInfo {
                 at: parts::time(call.get("timestamp")).or(at),
                 source_info: Some(info),
-                ..About::default()
+                ..MessageInfo::default()
             },
             attachments: Vec::new(),
             line: *line,
@@ -212,16 +216,16 @@ fn add(draft: &mut Draft, id: String, Entry { message, parent, line }: &Entry) {
 }
 
 fn part(part: &Json) -> Json {
-    if let Some(said) = part.as_str().or_else(|| text(part, "text")) {
-        return parts::text(said);
+    if let Some(body) = part.as_str().or_else(|| text(part, "text")) {
+        return parts::text(body);
     }
     match part.get("inlineData") {
-        Some(data) => known([
+        Some(data) => present_members([
             ("type", "image".into()),
             ("data", member(data, "data")),
             ("mimeType", member(data, "mimeType")),
         ]),
-        None => known([("type", "gemini-part".into()), ("part", part.clone())]),
+        None => present_members([("type", "gemini-part".into()), ("part", part.clone())]),
     }
 }
 
@@ -231,9 +235,9 @@ fn result(result: Json) -> Vec<Json> {
     let output = |item: &Json| -> Json {
         let response = item.get("functionResponse").and_then(|it| it.get("response"));
         match response.and_then(|it| text(it, "output").or_else(|| text(it, "error"))) {
-            Some(said) => parts::text(said),
+            Some(body) => parts::text(body),
             None => match item.as_str().or_else(|| text(item, "text")) {
-                Some(said) => parts::text(said),
+                Some(body) => parts::text(body),
                 None => parts::text(item.to_canonical()),
             },
         }

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
-use crate::input::{Input, Item, items};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
+use crate::input::{Input, ListItem, items};
 use crate::json::{self, is, text};
-use crate::parts::{self, About, known, maybe, member};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
 use crate::tree::numbered;
-use crate::{Conversation, Error, Note, Receiver};
+use crate::{Error, ImportedConversation, Note, Receiver};
 
 /// The parent of a first message.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
@@ -23,7 +23,7 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     items(input, path, &mut reader, &mut |item| conversation(path, item, receiver))
 }
 
-fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<(), Error> {
+fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
     let listed = ["messagesTree", "messages"].iter().find_map(|name| json.get(name));
     let Some(messages) = listed.and_then(Json::as_array) else {
@@ -46,31 +46,31 @@ fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<
     }
     let own = text(&json, "conversationId");
     let options = json.get("options").cloned().unwrap_or(Json::Null);
-    let base = Conversation {
+    let base = ImportedConversation {
         id: own.map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
         title: text(&json, "title").map(str::to_owned),
         system_prompt: text(&options, "promptPrefix").map(str::to_owned),
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let tree = draft.finish(path, base, last.as_deref(), numbered());
-    receiver.conversation(Format::LibreChat, tree)
+    receiver.conversation(ImportFormat::LibreChat, tree)
 }
 
 fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line: Option<u64>) {
     let role = if is(message, "isCreatedByUser") { Role::User } else { Role::Assistant };
     let at = parts::time(message.get("createdAt"));
-    let info = known([
-        ("client", known([("name", "librechat".into())])),
-        ("provider", maybe(text(message, "endpoint").filter(|_| role == Role::Assistant))),
-        ("model", maybe(text(message, "model").filter(|_| role == Role::Assistant))),
+    let info = present_members([
+        ("client", present_members([("name", "librechat".into())])),
+        ("provider", text_or_null(text(message, "endpoint").filter(|_| role == Role::Assistant))),
+        ("model", text_or_null(text(message, "model").filter(|_| role == Role::Assistant))),
     ]);
-    let say = |id: String, parent, role, call: Option<String>, blocks| Said {
+    let say = |id: String, parent, role, call: Option<String>, blocks| DraftMessage {
         id,
         parent,
         role,
         call,
         blocks,
-        about: About {
+        about: MessageInfo {
             at,
             source_info: Some(info.clone()),
             tags: Vec::new(),
@@ -83,16 +83,16 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
     let mut blocks = Vec::new();
     let mut nth = 0;
     for part in json::items(message, "content") {
-        let said = |name: &str| {
+        let body = |name: &str| {
             let inner = part.get(name);
             let value =
                 inner.and_then(|it| text(it, "value")).or_else(|| inner.and_then(Json::as_str));
             value.unwrap_or_default().to_owned()
         };
         match text(part, "type").unwrap_or_default() {
-            "text" => blocks.push(parts::text(said("text"))),
-            "think" => blocks.push(parts::thinking(&said("think"), None)),
-            "error" => blocks.push(parts::text(said("error"))),
+            "text" => blocks.push(parts::text(body("text"))),
+            "think" => blocks.push(parts::thinking(&body("think"), None)),
+            "error" => blocks.push(parts::text(body("error"))),
             "tool_call" => {
                 let call = part.get("tool_call").cloned().unwrap_or(Json::Null);
                 let (key, name) =
@@ -105,7 +105,7 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
                 blocks.push(parts::call(key, name, parameters));
                 if call.get("output").is_some_and(|output| !output.is_null()) {
                     let own = format!("{id}/{nth}");
-                    draft.say(say(
+                    draft.add(say(
                         own.clone(),
                         parent.take(),
                         role,
@@ -113,13 +113,13 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
                         std::mem::take(&mut blocks),
                     ));
                     let result = format!("{id}/{nth}/result");
-                    let said = parts::result(member(&call, "output"));
-                    draft.say(say(
+                    let body = parts::result(member(&call, "output"));
+                    draft.add(say(
                         result.clone(),
                         Some(own),
                         Role::Tool,
                         Some(key.to_owned()),
-                        said,
+                        body,
                     ));
                     parent = Some(result);
                     nth += 1;
@@ -133,12 +133,12 @@ fn add(draft: &mut Draft, id: &str, parent: Option<String>, message: &Json, line
         blocks.push(parts::text(text(message, "text").unwrap_or_default()));
     }
     for file in json::items(message, "files") {
-        blocks.push(known([
+        blocks.push(present_members([
             ("type", "resource".into()),
             ("uri", format!("librechat-file:{}", text(file, "file_id").unwrap_or("?")).into()),
-            ("name", maybe(text(file, "filename"))),
-            ("mimeType", maybe(text(file, "type"))),
+            ("name", text_or_null(text(file, "filename"))),
+            ("mimeType", text_or_null(text(file, "type"))),
         ]));
     }
-    draft.say(say(id.to_owned(), parent, role, None, blocks));
+    draft.add(say(id.to_owned(), parent, role, None, blocks));
 }

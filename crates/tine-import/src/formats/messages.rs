@@ -7,12 +7,12 @@ use std::path::Path;
 
 use tine_core::{Digest, Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, items, lines};
 use crate::json::{self, text};
-use crate::parts::{self, About, known, maybe, member};
-use crate::{Conversation, Error, Note, Receiver};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
+use crate::{Error, ImportedConversation, Note, Receiver};
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let mut loose = Vec::new();
@@ -47,8 +47,8 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
     }
     if !loose.is_empty() {
         let all = Json::Array(loose);
-        let list = known([("messages", all)]);
-        receiver.conversation(Format::Messages, tree(path, 1, &list))?;
+        let list = present_members([("messages", all)]);
+        receiver.conversation(ImportFormat::Messages, tree(path, 1, &list))?;
     }
     Ok(())
 }
@@ -67,11 +67,11 @@ fn take(
         _ => json,
     };
     if let Json::Array(messages) = json {
-        let list = known([("messages", Json::Array(messages))]);
-        return receiver.conversation(Format::Messages, tree(path, number, &list));
+        let list = present_members([("messages", Json::Array(messages))]);
+        return receiver.conversation(ImportFormat::Messages, tree(path, number, &list));
     }
     if json.get("messages").and_then(Json::as_array).is_some() {
-        return receiver.conversation(Format::Messages, tree(path, number, &json));
+        return receiver.conversation(ImportFormat::Messages, tree(path, number, &json));
     }
     if text(&json, "role").is_some() {
         loose.push(json);
@@ -82,15 +82,15 @@ fn take(
     Ok(())
 }
 
-fn tree(path: &Path, number: u64, json: &Json) -> Conversation {
+fn tree(path: &Path, number: u64, json: &Json) -> ImportedConversation {
     let line = Some(number);
     let mut draft = Draft::default();
     let model = text(json, "model");
     let mut prompt = match json.get("system") {
         Some(Json::String(prompt)) => Some(prompt.clone()),
         Some(Json::Array(blocks)) => {
-            let said: Vec<&str> = blocks.iter().filter_map(|block| text(block, "text")).collect();
-            Some(said.join("\n\n"))
+            let body: Vec<&str> = blocks.iter().filter_map(|block| text(block, "text")).collect();
+            Some(body.join("\n\n"))
         }
         _ => None,
     };
@@ -100,9 +100,9 @@ fn tree(path: &Path, number: u64, json: &Json) -> Conversation {
     for (nth, message) in messages.iter().enumerate() {
         let role = text(message, "role").unwrap_or_default();
         if nth == 0 && matches!(role, "system" | "developer") && prompt.is_none() {
-            let said = parts::result(member(message, "content"));
-            let said: Vec<&str> = said.iter().filter_map(|block| text(block, "text")).collect();
-            prompt = Some(said.join("\n\n"));
+            let body = parts::result(member(message, "content"));
+            let body: Vec<&str> = body.iter().filter_map(|block| text(block, "text")).collect();
+            prompt = Some(body.join("\n\n"));
             continue;
         }
         if seed.is_empty() {
@@ -113,11 +113,11 @@ fn tree(path: &Path, number: u64, json: &Json) -> Conversation {
     }
     let begun = format!("{}\n{seed}", prompt.as_deref().unwrap_or_default());
     let digest = Digest::of(begun.as_bytes()).to_hex();
-    let base = Conversation {
+    let base = ImportedConversation {
         id: text(json, "id").map_or_else(|| digest[..16].to_owned(), str::to_owned),
         title: text(json, "title").map(str::to_owned),
         system_prompt: prompt.filter(|prompt| !prompt.is_empty()),
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     draft.finish(path, base, before.as_deref(), |_| None)
 }
@@ -144,10 +144,13 @@ fn add(
         }
     };
     let model = model.filter(|_| role == Role::Assistant);
-    let about = || About {
+    let about = || MessageInfo {
         at: parts::time(message.get("created_at").or_else(|| message.get("timestamp"))),
-        source_info: Some(known([("model", maybe(model)), ("name", maybe(text(message, "name")))])),
-        ..About::default()
+        source_info: Some(present_members([
+            ("model", text_or_null(model)),
+            ("name", text_or_null(text(message, "name"))),
+        ])),
+        ..MessageInfo::default()
     };
     let mut read = parts::from_anthropic(member(message, "content"));
     read.faults.into_iter().for_each(|fault| draft.fault(line, fault));
@@ -159,17 +162,17 @@ fn add(
             _ => parts::arguments(""),
         };
         let name = text(function, "name").unwrap_or("?");
-        read.said.push(parts::call(text(call, "id").unwrap_or("?"), name, arguments));
+        read.blocks.push(parts::call(text(call, "id").unwrap_or("?"), name, arguments));
     }
     let mut parent = parent;
     for (place, result) in read.results.into_iter().enumerate() {
         let id = format!("{nth}/{place}");
-        draft.say(Said {
+        draft.add(DraftMessage {
             id: id.clone(),
             parent: parent.replace(id),
             role: Role::Tool,
             call: Some(result.call),
-            blocks: result.said,
+            blocks: result.blocks,
             about: about(),
             attachments: Vec::new(),
             line,
@@ -177,14 +180,14 @@ fn add(
     }
     let call = text(message, "tool_call_id").or_else(|| text(message, "name"));
     let call = (role == Role::Tool).then(|| call.unwrap_or("?").to_owned());
-    if !read.said.is_empty() || role == Role::Tool {
+    if !read.blocks.is_empty() || role == Role::Tool {
         let id = nth.to_string();
-        draft.say(Said {
+        draft.add(DraftMessage {
             id: id.clone(),
             parent: parent.replace(id),
             role,
             call,
-            blocks: read.said,
+            blocks: read.blocks,
             about: about(),
             attachments: Vec::new(),
             line,

@@ -18,12 +18,12 @@ use std::path::Path;
 
 use tine_core::Json;
 
-use crate::input::{Archive, Input, Item, LogLine};
+use crate::input::{Archive, Input, ListItem, LogLine};
 use crate::{Error, Note, Receiver, json};
 
 /// Whose files they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Format {
+pub enum ImportFormat {
     /// Bundles of Tine itself, also those within an exported page.
     Bundle,
     /// The export of ChatGPT.
@@ -50,85 +50,91 @@ pub enum Format {
     Pi,
 }
 
-impl Format {
-    const NAMES: &[(Format, &str, &str)] = &[
-        (Format::Bundle, "tine", "Tine bundle"),
-        (Format::ChatGpt, "chatgpt", "ChatGPT export"),
-        (Format::ClaudeAi, "claude-ai", "Claude.ai export"),
-        (Format::ClaudeCode, "claude-code", "Claude Code"),
-        (Format::Codex, "codex", "Codex"),
-        (Format::Forest, "forest", "FileSystemStore folder"),
-        (Format::GeminiCli, "gemini-cli", "Gemini CLI"),
-        (Format::LibreChat, "librechat", "LibreChat"),
-        (Format::Messages, "messages", "OpenAI or Anthropic messages"),
-        (Format::OpenWebUi, "open-webui", "Open WebUI"),
-        (Format::OpenCode, "opencode", "OpenCode"),
-        (Format::Pi, "pi", "pi, oh-my-pi"),
+impl ImportFormat {
+    const NAMES: &[(ImportFormat, &str, &str)] = &[
+        (ImportFormat::Bundle, "tine", "Tine bundle"),
+        (ImportFormat::ChatGpt, "chatgpt", "ChatGPT export"),
+        (ImportFormat::ClaudeAi, "claude-ai", "Claude.ai export"),
+        (ImportFormat::ClaudeCode, "claude-code", "Claude Code"),
+        (ImportFormat::Codex, "codex", "Codex"),
+        (ImportFormat::Forest, "forest", "FileSystemStore folder"),
+        (ImportFormat::GeminiCli, "gemini-cli", "Gemini CLI"),
+        (ImportFormat::LibreChat, "librechat", "LibreChat"),
+        (ImportFormat::Messages, "messages", "OpenAI or Anthropic messages"),
+        (ImportFormat::OpenWebUi, "open-webui", "Open WebUI"),
+        (ImportFormat::OpenCode, "opencode", "OpenCode"),
+        (ImportFormat::Pi, "pi", "pi, oh-my-pi"),
     ];
 
-    /// Every format.
-    pub fn all() -> impl Iterator<Item = Format> {
-        Format::NAMES.iter().map(|(format, ..)| *format)
+    /// Returns every format.
+    pub fn all() -> impl Iterator<Item = ImportFormat> {
+        ImportFormat::NAMES.iter().map(|(format, ..)| *format)
     }
 
     fn names(self) -> (&'static str, &'static str) {
-        let found = Format::NAMES.iter().find(|(format, ..)| *format == self);
+        let found = ImportFormat::NAMES.iter().find(|(format, ..)| *format == self);
         found.map_or(("", ""), |(_, name, title)| (name, title))
     }
 
-    /// Its name, which also begins the ids of its conversations.
+    /// Returns the name, which is also the prefix of conversation ids.
     pub fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// What it is, for people.
+    /// Returns the name for display.
     pub fn title(self) -> &'static str {
         self.names().1
     }
 
-    /// The format of that name.
-    pub fn named(name: &str) -> Option<Format> {
-        Format::all().find(|format| format.name() == name)
+    /// Returns the format of that name.
+    pub fn named(name: &str) -> Option<ImportFormat> {
+        ImportFormat::all().find(|format| format.name() == name)
     }
 
-    /// Whether a file holds one conversation, which only ever grows: what was read of it need not
-    /// be read again as long as the file is as it was.
+    /// Returns whether a file holds one conversation, which only ever grows: what was read of it
+    /// need not be read again as long as the file is as it was.
     pub(crate) fn is_log(self) -> bool {
-        matches!(self, Format::ClaudeCode | Format::Codex | Format::GeminiCli | Format::Pi)
+        matches!(
+            self,
+            ImportFormat::ClaudeCode
+                | ImportFormat::Codex
+                | ImportFormat::GeminiCli
+                | ImportFormat::Pi
+        )
     }
 }
 
 /// Reads a file of a known format.
 pub(crate) fn read(
-    format: Format,
+    format: ImportFormat,
     input: &Input,
     path: &Path,
     receiver: &mut dyn Receiver,
 ) -> Result<(), Error> {
     let read = match format {
-        Format::Bundle => return Err(Error::Unknown { file: path.to_owned() }),
-        Format::ChatGpt => chatgpt::read,
-        Format::ClaudeAi => claude_ai::read,
-        Format::ClaudeCode => claude_code::read,
-        Format::Codex => codex::read,
-        Format::Forest => forest::read,
-        Format::GeminiCli => gemini_cli::read,
-        Format::LibreChat => librechat::read,
-        Format::Messages => messages::read,
-        Format::OpenWebUi => open_webui::read,
-        Format::OpenCode => opencode::read,
-        Format::Pi => pi::read,
+        ImportFormat::Bundle => return Err(Error::Unknown { file: path.to_owned() }),
+        ImportFormat::ChatGpt => chatgpt::read,
+        ImportFormat::ClaudeAi => claude_ai::read,
+        ImportFormat::ClaudeCode => claude_code::read,
+        ImportFormat::Codex => codex::read,
+        ImportFormat::Forest => forest::read,
+        ImportFormat::GeminiCli => gemini_cli::read,
+        ImportFormat::LibreChat => librechat::read,
+        ImportFormat::Messages => messages::read,
+        ImportFormat::OpenWebUi => open_webui::read,
+        ImportFormat::OpenCode => opencode::read,
+        ImportFormat::Pi => pi::read,
     };
     read(input, path, receiver)
 }
 
-/// Whether a file is a ZIP archive.
+/// Returns whether a file is a ZIP archive.
 fn is_zip(path: &Path) -> bool {
     let mut magic = [0; 2];
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"PK"
 }
 
-/// The members of an export that hold conversations.
+/// Returns the members of an export that hold conversations.
 pub(crate) fn shards(archive: &Archive) -> Vec<String> {
     let is_shard = |name: &String| {
         let file = name.rsplit('/').next().unwrap_or(name);
@@ -137,8 +143,8 @@ pub(crate) fn shards(archive: &Archive) -> Vec<String> {
     archive.names().into_iter().filter(is_shard).collect()
 }
 
-/// One item of a list as JSON and its number; a broken one is noted.
-fn item(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Option<(Json, u64)> {
+/// Returns one item of a list as JSON and its number; a broken one is noted.
+fn item(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Option<(Json, u64)> {
     let mut note = |what: String| receiver.note(Note::new(path, Some(item.number), what));
     if item.cut {
         note("the file is cut off here; left out".to_owned());
@@ -156,7 +162,7 @@ fn item(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Option<(Json, u
     }
 }
 
-/// One line of a log as JSON; a broken one is noted.
+/// Returns one line of a log as JSON; a broken one is noted.
 fn line(path: &Path, line: &LogLine, notes: &mut Vec<Note>) -> Option<Json> {
     let mut note = |what: String| notes.push(Note::new(path, Some(line.number), what));
     match json::read(&line.bytes) {
@@ -175,13 +181,13 @@ fn line(path: &Path, line: &LogLine, notes: &mut Vec<Note>) -> Option<Json> {
     }
 }
 
-/// The name of a file without what follows its first dot.
+/// Returns the name of a file without what follows its first dot.
 fn stem(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("conversation");
     name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
 
-/// What a file is by its name.
+/// Returns the MIME type of a file, judging by its name.
 fn mime_type(name: &str) -> &'static str {
     match name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
         "png" => "image/png",

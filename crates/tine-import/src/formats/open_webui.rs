@@ -7,20 +7,20 @@ use std::path::Path;
 
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
-use crate::input::{Input, Item, items};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
+use crate::input::{Input, ListItem, items};
 use crate::json::{self, text};
-use crate::parts::{self, About, known, maybe, member};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
 use crate::tree::numbered;
-use crate::{Conversation, Error, Note, Receiver};
+use crate::{Error, ImportedConversation, Note, Receiver};
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let mut reader = input.open(path)?;
     items(input, path, &mut reader, &mut |item| conversation(path, item, receiver))
 }
 
-fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<(), Error> {
+fn conversation(path: &Path, item: ListItem, receiver: &mut dyn Receiver) -> Result<(), Error> {
     let Some((json, number)) = super::item(path, item, receiver) else { return Ok(()) };
     let chat = json.get("chat").unwrap_or(&json);
     let Some(history) = chat.get("history") else {
@@ -34,17 +34,17 @@ fn conversation(path: &Path, item: Item, receiver: &mut dyn Receiver) -> Result<
         add(&mut draft, id, message, Some(number));
     }
     let own = text(&json, "id").or_else(|| text(chat, "id"));
-    let base = Conversation {
+    let base = ImportedConversation {
         id: own.map_or_else(|| format!("{}-{number}", super::stem(path)), str::to_owned),
         title: text(&json, "title").or_else(|| text(chat, "title")).map(str::to_owned),
         folder: text(&json, "folder_id").map(str::to_owned),
         system_prompt: text(chat, "system").map(str::to_owned),
         created_at: parts::time(json.get("created_at")),
         updated_at: parts::time(json.get("updated_at")),
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let tree = draft.finish(path, base, text(history, "currentId"), numbered());
-    receiver.conversation(Format::OpenWebUi, tree)
+    receiver.conversation(ImportFormat::OpenWebUi, tree)
 }
 
 fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
@@ -55,18 +55,18 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
         _ => Role::Assistant,
     };
     let at = parts::time(message.get("timestamp"));
-    let info = known([
-        ("client", known([("name", "open-webui".into())])),
-        ("model", maybe(text(message, "model").filter(|_| role == Role::Assistant))),
+    let info = present_members([
+        ("client", present_members([("name", "open-webui".into())])),
+        ("model", text_or_null(text(message, "model").filter(|_| role == Role::Assistant))),
         ("usage", member(message, "usage")),
     ]);
-    let say = |id: String, parent, role, call: Option<String>, blocks| Said {
+    let say = |id: String, parent, role, call: Option<String>, blocks| DraftMessage {
         id,
         parent,
         role,
         call,
         blocks,
-        about: About { at, source_info: Some(info.clone()), ..About::default() },
+        about: MessageInfo { at, source_info: Some(info.clone()), ..MessageInfo::default() },
         attachments: Vec::new(),
         line,
     };
@@ -76,23 +76,23 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
         for file in json::items(message, "files") {
             let url = text(file, "url").filter(|_| text(file, "type") == Some("image"));
             blocks.push(match url {
-                Some(url) => known([("type", "image".into()), ("url", url.into())]),
-                None => known([
+                Some(url) => present_members([("type", "image".into()), ("url", url.into())]),
+                None => present_members([
                     ("type", "resource".into()),
                     ("uri", format!("open-webui-file:{}", text(file, "id").unwrap_or("?")).into()),
-                    ("name", maybe(text(file, "name"))),
+                    ("name", text_or_null(text(file, "name"))),
                 ]),
             });
         }
-        return draft.say(say(id.to_owned(), parent, role, None, blocks));
+        return draft.add(say(id.to_owned(), parent, role, None, blocks));
     }
     let mut parent = parent;
     let mut blocks = Vec::new();
     let mut nth = 0;
     for item in output {
         let joined = || {
-            let said = json::items(item, "content").iter().chain(json::items(item, "summary"));
-            said.filter_map(|part| text(part, "text")).collect::<Vec<_>>().join("")
+            let body = json::items(item, "content").iter().chain(json::items(item, "summary"));
+            body.filter_map(|part| text(part, "text")).collect::<Vec<_>>().join("")
         };
         match text(item, "type").unwrap_or_default() {
             "message" => blocks.push(parts::text(joined())),
@@ -106,7 +106,7 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
                 let call = text(item, "call_id").unwrap_or("?").to_owned();
                 if !blocks.is_empty() {
                     let own = format!("{id}/{nth}");
-                    draft.say(say(
+                    draft.add(say(
                         own.clone(),
                         parent.take(),
                         role,
@@ -116,7 +116,7 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
                     parent = Some(own);
                 }
                 let own = format!("{id}/{nth}/result");
-                let said = match member(item, "output") {
+                let body = match member(item, "output") {
                     Json::Array(parts) => parts
                         .iter()
                         .filter_map(|part| text(part, "text"))
@@ -124,12 +124,12 @@ fn add(draft: &mut Draft, id: &str, message: &Json, line: Option<u64>) {
                         .collect(),
                     other => parts::result(other),
                 };
-                draft.say(say(own.clone(), parent.take(), Role::Tool, Some(call), said));
+                draft.add(say(own.clone(), parent.take(), Role::Tool, Some(call), body));
                 parent = Some(own);
                 nth += 1;
             }
             _ => blocks.push(item.clone()),
         }
     }
-    draft.say(say(id.to_owned(), parent, role, None, blocks));
+    draft.add(say(id.to_owned(), parent, role, None, blocks));
 }

@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
 use crate::input::Input;
 use crate::json::{self, is, text};
-use crate::parts::{self, About, known, maybe, member};
-use crate::{Conversation, Error, Note, Receiver, Started};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
+use crate::{Error, ImportedConversation, Note, Receiver, SpawnedConversation};
 
 /// One message and its parts, in order.
-struct Entry {
+struct OpenCodeEntry {
     id: String,
     message: Json,
     parts: Vec<(String, Json)>,
 }
 
 /// A session before it is a tree.
-struct Session {
+struct OpenCodeSession {
     id: String,
     about: Json,
-    entries: Vec<Entry>,
+    entries: Vec<OpenCodeEntry>,
     notes: Vec<Note>,
 }
 
@@ -80,9 +80,12 @@ fn read_tree(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<
             let part = document(&file, &mut notes);
             found.extend(part.map(|part| (super::stem(&file).to_owned(), part)));
         }
-        entries.push(Entry { id: own, message, parts: found });
+        entries.push(OpenCodeEntry { id: own, message, parts: found });
     }
-    receiver.conversation(Format::OpenCode, tree(path, Session { id, about, entries, notes }))
+    receiver.conversation(
+        ImportFormat::OpenCode,
+        tree(path, OpenCodeSession { id, about, entries, notes }),
+    )
 }
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {
@@ -123,8 +126,10 @@ fn read_database(path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> 
         let Some(id) = text(&about, "id").map(str::to_owned) else { continue };
         let mut notes = Vec::new();
         let entries = entries(&database, path, &id, &mut notes).map_err(broken)?;
-        receiver
-            .conversation(Format::OpenCode, tree(path, Session { id, about, entries, notes }))?;
+        receiver.conversation(
+            ImportFormat::OpenCode,
+            tree(path, OpenCodeSession { id, about, entries, notes }),
+        )?;
     }
     Ok(())
 }
@@ -134,7 +139,7 @@ fn entries(
     path: &Path,
     session: &str,
     notes: &mut Vec<Note>,
-) -> rusqlite::Result<Vec<Entry>> {
+) -> rusqlite::Result<Vec<OpenCodeEntry>> {
     let mut parse = |id: &str, data: &str| match json::read(data.as_bytes()) {
         Ok((json, _)) => Some(json),
         Err(why) => {
@@ -160,14 +165,14 @@ fn entries(
         let (id, data): (String, String) = (row.get(0)?, row.get(1)?);
         if let Some(message) = parse(&id, &data) {
             let parts = found.remove(&id).unwrap_or_default();
-            entries.push(Entry { id, message, parts });
+            entries.push(OpenCodeEntry { id, message, parts });
         }
     }
     Ok(entries)
 }
 
-fn tree(path: &Path, session: Session) -> Conversation {
-    let Session { id, about, entries, notes } = session;
+fn tree(path: &Path, session: OpenCodeSession) -> ImportedConversation {
+    let OpenCodeSession { id, about, entries, notes } = session;
     let time = about.get("time").cloned().unwrap_or(Json::Null);
     let at = |new: &str, old: &str| parts::time(about.get(new).or_else(|| time.get(old)));
     let directory = text(&about, "directory");
@@ -185,32 +190,32 @@ fn tree(path: &Path, session: Session) -> Conversation {
         before = add(&mut draft, before, entry, directory, &mut started);
     }
     let active = if reverted.is_some() { active } else { before };
-    let base = Conversation {
+    let base = ImportedConversation {
         id,
         title: text(&about, "title").map(str::to_owned),
         folder: directory.map(str::to_owned),
         created_at: at("time_created", "created"),
         notes,
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let mut tree = draft.finish(path, base, active.as_deref(), |_| None);
     for (message, child) in started {
         if let Some(by) = tree.messages.iter().position(|node| node.id == message) {
-            tree.started.push(Started { conversation: child, by });
+            tree.started.push(SpawnedConversation { conversation: child, by });
         }
     }
     tree
 }
 
-/// Adds a message: what is said up to a tool's result is one turn, the result another.
+/// Adds a message: the blocks up to a tool result are one turn, the result is another.
 fn add(
     draft: &mut Draft,
     parent: Option<String>,
-    entry: &Entry,
+    entry: &OpenCodeEntry,
     directory: Option<&str>,
     started: &mut Vec<(String, String)>,
 ) -> Option<String> {
-    let Entry { id, message, parts: found } = entry;
+    let OpenCodeEntry { id, message, parts: found } = entry;
     let role = match text(message, "role") {
         Some("user") => Role::User,
         _ => Role::Assistant,
@@ -228,11 +233,11 @@ fn add(
         _ => Json::Null,
     };
     let info = |usage: Json, failed: bool| {
-        known([
-            ("client", known([("name", "opencode".into())])),
-            ("workspace", known([("cwd", maybe(cwd))])),
-            ("provider", maybe(text(message, "providerID"))),
-            ("model", maybe(text(message, "modelID"))),
+        present_members([
+            ("client", present_members([("name", "opencode".into())])),
+            ("workspace", present_members([("cwd", text_or_null(cwd))])),
+            ("provider", text_or_null(text(message, "providerID"))),
+            ("model", text_or_null(text(message, "modelID"))),
             ("usage", usage),
             ("is_error", if failed { true.into() } else { Json::Null }),
         ])
@@ -251,32 +256,32 @@ fn add(
             return;
         }
         let own = if *nth == 0 { id.clone() } else { format!("{id}/{nth}") };
-        draft.say(Said {
+        draft.add(DraftMessage {
             id: own.clone(),
             parent: parent.replace(own),
             role,
             call: None,
             blocks: std::mem::take(blocks),
-            about: About {
+            about: MessageInfo {
                 at,
                 source_info: Some(info(usage.take().unwrap_or(Json::Null), false)),
-                ..About::default()
+                ..MessageInfo::default()
             },
             attachments: Vec::new(),
             line: None,
         });
-        for (call, said, failed) in results.drain(..) {
+        for (call, body, failed) in results.drain(..) {
             let own = format!("{id}/{nth}/{call}");
-            draft.say(Said {
+            draft.add(DraftMessage {
                 id: own.clone(),
                 parent: parent.replace(own),
                 role: Role::Tool,
                 call: Some(call),
-                blocks: vec![parts::text(said)],
-                about: About {
+                blocks: vec![parts::text(body)],
+                about: MessageInfo {
                     at,
                     source_info: Some(info(Json::Null, failed)),
-                    ..About::default()
+                    ..MessageInfo::default()
                 },
                 attachments: Vec::new(),
                 line: None,
@@ -299,11 +304,11 @@ fn add(
             "reasoning" => {
                 blocks.push(parts::thinking(text(part, "text").unwrap_or_default(), None));
             }
-            "file" => blocks.push(known([
+            "file" => blocks.push(present_members([
                 ("type", "file".into()),
                 ("url", member(part, "url")),
-                ("mimeType", maybe(text(part, "mime"))),
-                ("name", maybe(text(part, "filename"))),
+                ("mimeType", text_or_null(text(part, "mime"))),
+                ("name", text_or_null(text(part, "filename"))),
             ])),
             "tool" => {
                 let state = member(part, "state");
@@ -318,10 +323,10 @@ fn add(
                     started.push((own, child.to_owned()));
                 }
                 let failed = text(&state, "status") == Some("error");
-                let said = if failed { text(&state, "error") } else { text(&state, "output") };
+                let body = if failed { text(&state, "error") } else { text(&state, "output") };
                 let ended = matches!(text(&state, "status"), Some("completed" | "error"));
                 if ended {
-                    results.push((call.to_owned(), said.unwrap_or_default().to_owned(), failed));
+                    results.push((call.to_owned(), body.unwrap_or_default().to_owned(), failed));
                 }
             }
             _ => {}

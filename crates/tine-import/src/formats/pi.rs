@@ -8,15 +8,15 @@ use std::path::Path;
 
 use tine_core::{Json, Role};
 
-use super::Format;
-use crate::draft::{Draft, Said};
+use super::ImportFormat;
+use crate::draft::{Draft, DraftMessage};
 use crate::input::{Input, lines};
 use crate::json::{is, text};
-use crate::parts::{self, About, known, maybe, member};
-use crate::{Conversation, Error, Receiver};
+use crate::parts::{self, MessageInfo, member, present_members, text_or_null};
+use crate::{Error, ImportedConversation, Receiver};
 
 pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> Result<(), Error> {
-    let mut session = Session::default();
+    let mut session = PiSession::default();
     let mut notes = Vec::new();
     let mut reader = input.open(path)?;
     lines(input, path, &mut reader, &mut notes, &mut |line, notes| {
@@ -26,23 +26,23 @@ pub(crate) fn read(input: &Input, path: &Path, receiver: &mut dyn Receiver) -> R
         Ok(())
     })?;
     let own = session.id.unwrap_or_else(|| super::stem(path).to_owned());
-    let base = Conversation {
+    let base = ImportedConversation {
         id: own,
         forked_from: session.parent,
         title: session.title,
         folder: session.cwd,
         notes,
-        ..Conversation::default()
+        ..ImportedConversation::default()
     };
     let mut tree = session.draft.finish(path, base, session.last.as_deref(), |_| None);
     for node in &mut tree.messages {
         node.message.metadata.title = session.labels.remove(&node.id);
     }
-    receiver.conversation(Format::Pi, tree)
+    receiver.conversation(ImportFormat::Pi, tree)
 }
 
 #[derive(Default)]
-struct Session {
+struct PiSession {
     draft: Draft,
     id: Option<String>,
     parent: Option<String>,
@@ -53,13 +53,13 @@ struct Session {
     labels: HashMap<String, String>,
 }
 
-impl Session {
+impl PiSession {
     fn entry(&mut self, entry: &Json, line: u64) {
         let kind = text(entry, "type").unwrap_or_default();
         if kind == "session" {
             let own = |name: &str| text(entry, name).map(str::to_owned);
             (self.id, self.cwd) = (own("id"), own("cwd"));
-            // The parent is told as a path; its id is the last part of the name.
+            // The parent is given as a path; its id is the last part of the name.
             self.parent = text(entry, "parentSession").map(|path| {
                 let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
                 let name = name.trim_end_matches(".jsonl");
@@ -73,18 +73,18 @@ impl Session {
             None => self.last.clone(),
         };
         let at = parts::time(entry.get("timestamp"));
-        let client = || known([("name", "pi".into())]);
-        let plain = |blocks, role, tags| Said {
+        let client = || present_members([("name", "pi".into())]);
+        let plain = |blocks, role, tags| DraftMessage {
             id: id.clone(),
             parent: parent.clone(),
             role,
             call: None,
             blocks,
-            about: About {
+            about: MessageInfo {
                 at,
-                source_info: Some(known([
+                source_info: Some(present_members([
                     ("client", client()),
-                    ("workspace", known([("cwd", maybe(self.cwd.as_deref()))])),
+                    ("workspace", present_members([("cwd", text_or_null(self.cwd.as_deref()))])),
                 ])),
                 tags,
                 partial: false,
@@ -95,32 +95,32 @@ impl Session {
         match kind {
             "message" => {
                 let message = entry.get("message").cloned().unwrap_or(Json::Null);
-                let said = self.message(&id, parent, &message, at, line);
-                self.draft.say(said);
+                let body = self.message(&id, parent, &message, at, line);
+                self.draft.add(body);
             }
             "compaction" | "branch_summary" => {
                 let summary = text(entry, "summary").unwrap_or_default();
-                let said = plain(vec![parts::summary(summary)], Role::User, Vec::new());
-                self.draft.say(said);
+                let body = plain(vec![parts::summary(summary)], Role::User, Vec::new());
+                self.draft.add(body);
             }
             "custom_message" => {
                 let blocks = parts::result(member(entry, "content"));
                 let shown = entry.get("display").and_then(Json::as_bool) != Some(false);
-                let said = plain(blocks, Role::User, if shown { vec![] } else { vec!["hidden"] });
-                self.draft.say(said);
+                let body = plain(blocks, Role::User, if shown { vec![] } else { vec!["hidden"] });
+                self.draft.add(body);
             }
             "label" => {
                 if let (Some(target), Some(label)) = (text(entry, "targetId"), text(entry, "label"))
                 {
                     self.labels.insert(target.to_owned(), label.to_owned());
                 }
-                self.draft.bridge(id.clone(), parent, Some(line));
+                self.draft.add_placeholder(id.clone(), parent, Some(line));
             }
             "session_info" => {
                 self.title = text(entry, "name").map(str::to_owned);
-                self.draft.bridge(id.clone(), parent, Some(line));
+                self.draft.add_placeholder(id.clone(), parent, Some(line));
             }
-            _ => self.draft.bridge(id.clone(), parent, Some(line)),
+            _ => self.draft.add_placeholder(id.clone(), parent, Some(line)),
         }
         self.last = Some(id);
     }
@@ -132,7 +132,7 @@ impl Session {
         message: &Json,
         at: Option<tine_core::Timestamp>,
         line: u64,
-    ) -> Said {
+    ) -> DraftMessage {
         let role = match text(message, "role") {
             Some("assistant") => Role::Assistant,
             Some("toolResult" | "tool") => Role::Tool,
@@ -141,7 +141,7 @@ impl Session {
         };
         let blocks = match message.get("content") {
             Some(Json::Array(parts)) => parts.iter().map(block).collect(),
-            Some(Json::String(said)) => vec![parts::text(said.as_str())],
+            Some(Json::String(body)) => vec![parts::text(body.as_str())],
             _ => match (text(message, "command"), text(message, "output")) {
                 (Some(command), output) => {
                     vec![parts::text(format!("$ {command}\n{}", output.unwrap_or_default()))]
@@ -150,24 +150,24 @@ impl Session {
             },
         };
         let failed = if is(message, "isError") { true.into() } else { Json::Null };
-        let info = known([
-            ("client", known([("name", "pi".into())])),
-            ("workspace", known([("cwd", maybe(self.cwd.as_deref()))])),
-            ("provider", maybe(text(message, "provider"))),
-            ("model", maybe(text(message, "model"))),
+        let info = present_members([
+            ("client", present_members([("name", "pi".into())])),
+            ("workspace", present_members([("cwd", text_or_null(self.cwd.as_deref()))])),
+            ("provider", text_or_null(text(message, "provider"))),
+            ("model", text_or_null(text(message, "model"))),
             ("usage", member(message, "usage")),
-            ("tool", maybe(text(message, "toolName"))),
+            ("tool", text_or_null(text(message, "toolName"))),
             ("is_error", failed),
         ]);
         let partial = matches!(text(message, "stopReason"), Some("aborted" | "error"));
         let call = text(message, "toolCallId").unwrap_or("?").to_owned();
-        Said {
+        DraftMessage {
             id: id.to_owned(),
             parent,
             role,
             call: (role == Role::Tool).then_some(call),
             blocks,
-            about: About {
+            about: MessageInfo {
                 at: parts::time(message.get("timestamp")).or(at),
                 source_info: Some(info),
                 tags: Vec::new(),
@@ -183,8 +183,8 @@ fn block(part: &Json) -> Json {
     match text(part, "type").unwrap_or_default() {
         "text" => parts::text(text(part, "text").unwrap_or_default()),
         "thinking" => {
-            let said = text(part, "thinking").unwrap_or_default();
-            parts::thinking(said, text(part, "thinkingSignature"))
+            let body = text(part, "thinking").unwrap_or_default();
+            parts::thinking(body, text(part, "thinkingSignature"))
         }
         "toolCall" => {
             let arguments = match part.get("arguments") {

@@ -1,8 +1,7 @@
-//! Findings out of a model's answer.
+//! Parses findings from a model's answer.
 //!
-//! What a text says is in the text: a finding whose quote is not there was invented, and is left
-//! out. So is everything else that cannot be used, each with a note that says what and why; the
-//! rest of the answer stays.
+//! A finding whose quote does not occur in the text was invented and is dropped, as is everything
+//! else that cannot be used, each with a note that says why. The rest of the answer is kept.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -31,7 +30,7 @@ const LOOSE_BYTES: usize = 512;
 /// Characters of an answer that a note repeats.
 const REPEATED: usize = 80;
 
-/// Reads an answer. What is wrong with all of it is an error, what is wrong with a part a note.
+/// Parses an answer. An unusable answer is an error, an unusable part of it a note.
 pub(super) fn read(
     answer: &str,
     text: &str,
@@ -42,7 +41,7 @@ pub(super) fn read(
         .map_err(|error| format!("it is not the JSON that was asked for: {error}"))?;
     let items = root.as_array().or_else(|| root.get("findings")?.as_array());
     let items = items.ok_or("it has no list of `findings`")?;
-    let mut reader = Reader { text, types, used: HashMap::new(), notes: Notes::default() };
+    let mut reader = FindingsReader { text, types, used: HashMap::new(), notes: Notes::default() };
     let mut findings = Vec::new();
     for (index, item) in items.iter().enumerate() {
         if findings.len() == MOST_FINDINGS {
@@ -58,7 +57,7 @@ pub(super) fn read(
     Ok(findings)
 }
 
-/// The JSON in an answer: without thoughts before it or a fence around it.
+/// Returns the JSON in an answer: without thoughts before it or a fence around it.
 fn payload(answer: &str) -> &str {
     let answer = answer.trim();
     let answer = match answer.strip_prefix("<think>").and_then(|rest| rest.split_once("</think>")) {
@@ -94,7 +93,7 @@ impl Notes {
     }
 }
 
-struct Reader<'a> {
+struct FindingsReader<'a> {
     text: &'a str,
     types: &'a [EntityType],
     /// Where to look next for a quote of a type.
@@ -102,19 +101,20 @@ struct Reader<'a> {
     notes: Notes,
 }
 
-impl Reader<'_> {
+impl FindingsReader<'_> {
     fn finding(&mut self, item: &Json) -> Result<Finding, String> {
-        let told = item.get("entity_type").and_then(Json::as_str);
-        let told = told.ok_or("it has no `entity_type`")?.trim().to_ascii_lowercase();
-        let known = self.types.iter().find(|it| it.name == told);
-        let entity_type = known.ok_or_else(|| format!("nobody asked for a {}", shown(&told)))?;
+        let name = item.get("entity_type").and_then(Json::as_str);
+        let name = name.ok_or("it has no `entity_type`")?.trim().to_ascii_lowercase();
+        let requested = self.types.iter().find(|it| it.name == name);
+        let entity_type =
+            requested.ok_or_else(|| format!("the type {} was not requested", shown(&name)))?;
         let entity_type = entity_type.name.clone();
         let span = self.span(item, &entity_type)?;
         let fields = self.fields(item.get("fields"), &entity_type)?;
         Ok(Finding { entity_type, fields, span: Some(span) })
     }
 
-    /// The bytes that say so: those of the quote, or those that the answer counts.
+    /// Returns the bytes that say so: those of the quote, or those that the answer counts.
     fn span(&mut self, item: &Json, entity_type: &str) -> Result<Range<usize>, String> {
         if let Some(quote) = item.get("quote").and_then(Json::as_str) {
             let span = self.find(entity_type, quote.trim());
@@ -127,7 +127,8 @@ impl Reader<'_> {
         span.ok_or_else(|| "its `span` is no stretch of the text".to_owned())
     }
 
-    /// The first place of a quote that no finding of the type has; the first of all otherwise.
+    /// Returns the first place of a quote that no finding of the type has; the first of all
+    /// otherwise.
     fn find(&mut self, entity_type: &str, quote: &str) -> Option<Range<usize>> {
         if quote.is_empty() {
             return None;
@@ -138,8 +139,8 @@ impl Reader<'_> {
         Some(span)
     }
 
-    fn fields(&mut self, told: Option<&Json>, entity_type: &str) -> Result<Object, String> {
-        let pairs: Vec<(&str, &Json)> = match told {
+    fn fields(&mut self, given: Option<&Json>, entity_type: &str) -> Result<Object, String> {
+        let pairs: Vec<(&str, &Json)> = match given {
             Some(Json::Object(object)) => object.iter().collect(),
             Some(Json::Array(items)) => {
                 let pairs = items.iter();
@@ -196,7 +197,7 @@ fn usable(value: &Json) -> Usable {
     }
 }
 
-/// Where a quote stands, from there on: letter by letter, or else with other spaces.
+/// Returns where a quote stands, from there on: letter by letter, or else with other spaces.
 fn locate(text: &str, quote: &str, from: usize) -> Option<Range<usize>> {
     if let Some(at) = text[from..].find(quote) {
         return Some(from + at..from + at + quote.len());
@@ -218,7 +219,7 @@ fn locate(text: &str, quote: &str, from: usize) -> Option<Range<usize>> {
     })
 }
 
-/// A part of an answer, short and in quotes.
+/// Returns a part of an answer, short and in quotes.
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(REPEATED).collect();
     let more = if short.len() < text.len() { "…" } else { "" };

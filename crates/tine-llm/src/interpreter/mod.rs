@@ -1,33 +1,35 @@
-//! Reads facts out of texts by asking a model.
+//! Extracts facts from texts with a model.
 //!
-//! The account of a run is written before it can fail, and holds the bytes of the answer, from
-//! which the findings can be read again without asking anybody. It never holds a key.
+//! The account of a run is filled even if the run fails. It holds the bytes of the answer, from
+//! which the findings can be parsed again without calling the model. It never holds a key.
 
 mod findings;
 mod prompt;
 
-use tine_analysis::{About, Account, Failure, Finding, Interpreter, Kind, Material};
+use tine_analysis::{
+    Account, Finding, Interpreter, InterpreterFailure, InterpreterInfo, InterpreterKind, Material,
+};
 use tine_core::Json;
 use tine_core::json::{Number, Object};
 
 pub use prompt::EntityType;
 
-use crate::chat::{self, Chat, Trail};
+use crate::chat::{self, CallTrace, Chat};
 use crate::error::ModelError;
 use crate::model::Model;
-use crate::wire::{self, Fault};
+use crate::wire::{self, AnswerFault};
 
-/// The name of the interpreter, unless it gets another.
+/// The default name of the interpreter.
 const NAME: &str = "model";
 
-/// Another version may find other things: raise it with the prompts, the schema or the reading.
+/// Increment when the prompts, the schema or the parsing change, since findings may then differ.
 const VERSION: &str = "1";
 
-/// The longest text that is read in one piece.
+/// The longest text that is sent in one request.
 const TEXT_BYTES: usize = 256 << 10;
 
-/// The name of the schema.
-const FORM: &str = "findings";
+/// The name of the response schema.
+const SCHEMA_NAME: &str = "findings";
 
 /// An interpreter that asks a model.
 #[derive(Clone, Debug)]
@@ -38,23 +40,23 @@ pub struct ModelInterpreter {
 }
 
 impl ModelInterpreter {
-    /// An interpreter named `model`.
+    /// Returns an interpreter named `model`.
     pub fn new(model: Model) -> ModelInterpreter {
         ModelInterpreter { model, name: NAME.to_owned(), types: prompt::built_in() }
     }
 
-    /// The same under another name: where there are several, that of the provider.
+    /// Sets the name; where there are several interpreters, that of the provider.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> ModelInterpreter {
         ModelInterpreter { name: name.into(), ..self }
     }
 
-    /// The same with more types to find. One with a name that is built in replaces it.
+    /// Adds entity types to find. A type with the name of a built-in one replaces it.
     #[must_use]
     pub fn with_types(mut self, types: impl IntoIterator<Item = EntityType>) -> ModelInterpreter {
         for more in types {
             match self.types.iter_mut().find(|it| it.name == more.name) {
-                Some(known) => *known = more,
+                Some(existing) => *existing = more,
                 None => self.types.push(more),
             }
         }
@@ -79,13 +81,13 @@ impl ModelInterpreter {
         text: &str,
         account: &mut Account,
     ) -> Result<Vec<Finding>, ModelError> {
-        let mut trail = Trail::default();
-        let completion = self.model.complete_traced(chat, &mut trail);
-        account.request = Some(trail.request);
-        account.response = Some(trail.response).filter(|bytes| !bytes.is_empty());
-        account.model_answered = trail.model_answered;
-        account.usage.add(&trail.usage);
-        account.tries = trail.tries;
+        let mut trace = CallTrace::default();
+        let completion = self.model.complete_traced(chat, &mut trace);
+        account.request = Some(trace.request);
+        account.response = Some(trace.response).filter(|bytes| !bytes.is_empty());
+        account.model_answered = trace.model_answered;
+        account.usage.add(&trace.usage);
+        account.tries = trace.tries;
         let completion = completion?;
         let answer = completion.whole()?;
         self.findings(answer, text, &mut account.notes)
@@ -93,7 +95,7 @@ impl ModelInterpreter {
 }
 
 impl Interpreter for ModelInterpreter {
-    fn about(&self) -> About {
+    fn about(&self) -> InterpreterInfo {
         let provider = self.model.provider();
         let mut parameters = Object::new();
         let mut set = |name: &str, value: Option<Json>| {
@@ -107,10 +109,10 @@ impl Interpreter for ModelInterpreter {
         let temperature = provider.temperature.and_then(|it| Number::try_from(it).ok());
         set("temperature", temperature.map(Json::Number));
         set("entity_types", Some(Json::from(types)));
-        About {
+        InterpreterInfo {
             name: self.name.clone(),
             version: VERSION.to_owned(),
-            kind: Kind::Model,
+            kind: InterpreterKind::Model,
             provider: Some(provider.name.clone()),
             model: Some(provider.model.clone()),
             parameters: Json::Object(parameters),
@@ -122,7 +124,7 @@ impl Interpreter for ModelInterpreter {
         &self,
         material: &Material<'_>,
         account: &mut Account,
-    ) -> Result<Vec<Finding>, Failure> {
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
         let prompt = prompt::prompt(material.subject, &self.types);
         account.prompt = Some(prompt.clone());
         if material.text.trim().is_empty() {
@@ -137,7 +139,7 @@ impl Interpreter for ModelInterpreter {
         }
         let chat = Chat::ask(prompt::message(material))
             .with_system(prompt)
-            .with_schema(FORM, prompt::schema(&self.types));
+            .with_schema(SCHEMA_NAME, prompt::schema(&self.types));
         self.ask(&chat, material.text, account).map_err(failure)
     }
 
@@ -145,23 +147,23 @@ impl Interpreter for ModelInterpreter {
         &self,
         material: &Material<'_>,
         response: Option<&[u8]>,
-    ) -> Result<Vec<Finding>, Failure> {
-        // A text without words is not sent to anybody.
+    ) -> Result<Vec<Finding>, InterpreterFailure> {
+        // A blank text is not sent to the model.
         if response.is_none() && material.text.trim().is_empty() {
             return Ok(Vec::new());
         }
         let bytes = response.ok_or_else(|| {
-            lasting("the run kept no response that could be read again; run it anew".to_owned())
+            lasting("the run kept no response that could be read again; run it again".to_owned())
         })?;
         let provider = self.model.provider();
         let kind = wire::kind_of(bytes).unwrap_or(provider.kind);
         let answer = wire::answer(kind, bytes, false).map_err(|fault| {
             let why = match fault {
-                Fault::Cut => "it breaks off".to_owned(),
-                Fault::Malformed(what) => what,
-                Fault::Told { status, .. } => format!("it tells the error {status}"),
+                AnswerFault::Cut => "it breaks off".to_owned(),
+                AnswerFault::Malformed(what) => what,
+                AnswerFault::Reported { status, .. } => format!("it tells the error {status}"),
             };
-            lasting(format!("the stored response holds no answer: {why}; run it anew"))
+            lasting(format!("the stored response holds no answer: {why}; run it again"))
         })?;
         let refusal = answer.refusal.as_deref();
         let text = chat::whole(&provider.name, &answer.text, &answer.finish, refusal);
@@ -170,10 +172,10 @@ impl Interpreter for ModelInterpreter {
     }
 }
 
-fn failure(error: ModelError) -> Failure {
-    Failure { message: error.to_string(), transient: error.transient() }
+fn failure(error: ModelError) -> InterpreterFailure {
+    InterpreterFailure { message: error.to_string(), transient: error.transient() }
 }
 
-fn lasting(message: String) -> Failure {
-    Failure { message, transient: false }
+fn lasting(message: String) -> InterpreterFailure {
+    InterpreterFailure { message, transient: false }
 }

@@ -1,7 +1,7 @@
-//! What a model is told, and what it is given to read.
+//! Builds the prompts of the interpreter.
 //!
-//! The prompt is the same for every text of one kind, so that it is stored once. The text comes in
-//! a message of its own, between lines that it cannot hold itself: they carry its digest.
+//! The system prompt is the same for every text of one kind, so that it is stored once. The text is
+//! in a message of its own, between marker lines that it cannot contain: they carry its digest.
 
 use serde_json::{Value, json};
 use tine_analysis::{Material, Subject};
@@ -26,14 +26,14 @@ pub struct EntityType {
 }
 
 impl EntityType {
-    /// A type with its fields.
+    /// Returns a type with its fields.
     pub fn new(name: &str, fields: &[&str]) -> EntityType {
         let fields = fields.iter().map(|&field| field.to_owned()).collect();
         EntityType { name: name.to_owned(), fields }
     }
 }
 
-/// The types that every prompt names.
+/// Returns the types that every prompt names.
 pub(super) fn built_in() -> Vec<EntityType> {
     vec![
         EntityType::new("person", &["name", "email", "role"]),
@@ -50,7 +50,7 @@ pub(super) fn built_in() -> Vec<EntityType> {
     ]
 }
 
-/// What the model is told.
+/// Builds the system prompt.
 pub(super) fn prompt(subject: Subject, types: &[EntityType]) -> String {
     let template = match subject {
         Subject::Turn(_) => TURN,
@@ -61,14 +61,14 @@ pub(super) fn prompt(subject: Subject, types: &[EntityType]) -> String {
     template.replace(TYPES, &types.join("\n"))
 }
 
-/// What it is given to read.
+/// Builds the message that contains the text.
 pub(super) fn message(material: &Material<'_>) -> String {
     let mark = &Digest::of(material.text.as_bytes()).to_hex()[..MARK];
     let mut message = String::with_capacity(material.text.len() + 256);
     if let Subject::Turn(role) = material.subject {
         message.push_str(&format!("Said by: {}\n", role.as_str()));
     }
-    if let Some(time) = material.said_at {
+    if let Some(time) = material.authored_at {
         message.push_str(&format!("Said or written at: {time}\n"));
     }
     message.push_str(&format!("===== text {mark} =====\n"));
@@ -77,8 +77,8 @@ pub(super) fn message(material: &Material<'_>) -> String {
     message
 }
 
-/// The form of the answer. Closed objects with every property required, as strict endpoints want
-/// them; hence fields as pairs.
+/// Returns the form of the answer. Closed objects with every property required, as strict endpoints
+/// want them; hence fields as pairs.
 pub(super) fn schema(types: &[EntityType]) -> Value {
     let names: Vec<&str> = types.iter().map(|it| it.name.as_str()).collect();
     let closed = |properties: Value| {

@@ -1,4 +1,4 @@
-//! A reply, from the question to the record.
+//! Replies: prompts a model with a path and records its answer.
 
 use std::ops::ControlFlow;
 
@@ -7,62 +7,66 @@ use tine_core::json::{Json, Number};
 use tine_core::{Body, Message, Metadata, Reference, Role, Status, TurnId, Usage};
 use tine_engine::{Append, Appended, BranchView, Call, Engine, Error, OnConflict, Result};
 
-use super::model::{Ended, Model};
-use super::spoken::Spoken;
-use super::transcript::{self, Asked};
+use super::content::ReplyContent;
+use super::responder::{ReplyEnd, Responder};
+use super::transcript::{self, ReplyPrompt};
 
-/// What is given each piece of an answer as it comes, with the number of the block that it belongs
-/// to, and can end the answer. A piece at which it ends counts as not said.
+/// Receives each piece of an answer with the index of its block, and can stop the answer. The piece
+/// at which it stops is not recorded.
 pub type Listener<'a> = &'a mut dyn FnMut(Delta<'_>, usize) -> ControlFlow<()>;
 
-/// A reply that is asked for.
+/// A request for a reply.
 pub struct Reply<'a> {
-    /// Where the conversation is.
+    /// The engine that holds the conversation.
     pub engine: &'a Engine,
-    /// Who asks.
+    /// Project and actor.
     pub call: &'a Call,
-    /// Who answers.
-    pub model: &'a Model,
-    /// What else is to be told of how the answer came about.
+    /// What answers.
+    pub model: &'a Responder,
+    /// Additional members of the answer's `source_info`.
     pub about: Vec<(&'static str, Json)>,
 }
 
 impl Reply<'_> {
-    /// Asks with the path to a turn, the question. What is said is kept in `spoken`, also when the
-    /// model fails in the middle.
+    /// Prompts the model with the path to a turn, the question. The answer is collected in
+    /// `content`, also when the model fails midway.
     pub fn ask(
         &self,
         question: TurnId,
-        spoken: &mut Spoken,
+        content: &mut ReplyContent,
         each: Listener<'_>,
-    ) -> Result<std::result::Result<Ended, ModelError>> {
-        Ok(self.ask_with(&self.asked(question)?, spoken, each))
+    ) -> Result<std::result::Result<ReplyEnd, ModelError>> {
+        Ok(self.ask_with(&self.prompt(question)?, content, each))
     }
 
-    /// What is asked: the path to a turn. Tools may be added, and what comes of calling them.
-    pub fn asked(&self, question: TurnId) -> Result<Asked> {
-        transcript::of(self.engine, self.call, question)
+    /// Builds the prompt from the path to a turn. Callers may add tools and tool results.
+    pub fn prompt(&self, question: TurnId) -> Result<ReplyPrompt> {
+        transcript::build(self.engine, self.call, question)
     }
 
-    /// The same as [`ask`](Reply::ask), with what is asked.
+    /// Does the same as [`ask`](Reply::ask) with a given prompt.
     pub fn ask_with(
         &self,
-        asked: &Asked,
-        spoken: &mut Spoken,
+        prompt: &ReplyPrompt,
+        content: &mut ReplyContent,
         each: Listener<'_>,
-    ) -> std::result::Result<Ended, ModelError> {
-        self.model.answer(asked, &mut |piece| {
-            each(piece, spoken.block_of(piece))?;
-            spoken.add(piece);
+    ) -> std::result::Result<ReplyEnd, ModelError> {
+        self.model.answer(prompt, &mut |piece| {
+            each(piece, content.block_of(piece))?;
+            content.add(piece);
             ControlFlow::Continue(())
         })
     }
 
-    /// What was said and called, as a message; nothing if nothing was. `ended` is missing where the model
+    /// Builds the message of the answer; `None` if it is empty. `ended` is `None` when the model
     /// failed.
-    pub fn message(&self, spoken: Spoken, ended: Option<&Ended>) -> Result<Option<Message>> {
+    pub fn message(
+        &self,
+        content: ReplyContent,
+        ended: Option<&ReplyEnd>,
+    ) -> Result<Option<Message>> {
         let calls = ended.map(|ended| ended.calls.as_slice()).unwrap_or_default();
-        let Some(content) = spoken.into_content(calls) else { return Ok(None) };
+        let Some(content) = content.into_content(calls) else { return Ok(None) };
         let body = Body::from_content(content, Role::Assistant, self.engine.limits())
             .map_err(|source| Error::Message { index: 0, source })?;
         let status = match ended.map(|ended| &ended.finish) {
@@ -70,16 +74,16 @@ impl Reply<'_> {
             Some(_) => Status::Complete,
         };
         let model = ended.and_then(|ended| ended.model_answered.as_deref());
-        let mut known = self.about.clone();
-        known.push(("provider", self.model.provider().into()));
-        known.push(("model", model.unwrap_or(self.model.name()).into()));
-        known.push(("usage", ended.map_or(Json::Null, |ended| usage(&ended.usage))));
-        let metadata = Metadata { source_info: Some(told(known)), ..Metadata::default() };
+        let mut info = self.about.clone();
+        info.push(("provider", self.model.provider().into()));
+        info.push(("model", model.unwrap_or(self.model.name()).into()));
+        info.push(("usage", ended.map_or(Json::Null, |ended| usage(&ended.usage))));
+        let metadata = Metadata { source_info: Some(source_info(info)), ..Metadata::default() };
         let role = Role::Assistant;
         Ok(Some(Message { role, body, tool_call_id: None, created_at: None, status, metadata }))
     }
 
-    /// Records an answer behind its question, under an id that was promised.
+    /// Appends an answer to its question, under an id that was announced before.
     pub fn record(
         &self,
         branch: &BranchView,
@@ -97,19 +101,19 @@ impl Reply<'_> {
     }
 }
 
-/// What is known of how a turn came about, as its `source_info`.
-pub fn told(known: Vec<(&'static str, Json)>) -> Json {
-    let known = known.into_iter().filter(|(_, value)| !value.is_null());
-    Json::Object(known.map(|(name, value)| (name.to_owned(), value)).collect())
+/// Builds a turn's `source_info` from its members, leaving out nulls.
+pub fn source_info(members: Vec<(&'static str, Json)>) -> Json {
+    let present = members.into_iter().filter(|(_, value)| !value.is_null());
+    Json::Object(present.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// What an answer cost, as turns tell it.
+/// Returns the `usage` member of `source_info`.
 fn usage(usage: &Usage) -> Json {
     if *usage == Usage::default() {
         return Json::Null;
     }
     let cost = usage.cost_usd().and_then(|cost| Number::try_from(cost).ok());
-    told(vec![
+    source_info(vec![
         ("input_tokens", usage.input.into()),
         ("output_tokens", usage.output.into()),
         ("total_tokens", usage.total.into()),

@@ -1,26 +1,26 @@
-//! A path as what a model is asked.
+//! Builds a prompt from the path to a turn.
 //!
-//! Models are asked in plain text, so whatever else was said is told in words: calls and results,
-//! linked and embedded files. Neighbours of one speaker become one message, with a blank line
-//! between them, since not every provider takes two.
+//! Prompts are plain text, so other blocks are described: tool calls and results, linked and
+//! embedded files. Adjacent turns of one speaker become one message, separated by a blank line,
+//! since not every provider accepts two in a row.
 
-use crate::{Chat, Said, Speaker};
+use crate::{Chat, ChatMessage, Speaker};
 use tine_core::{Json, Role, TurnId};
 use tine_engine::{Call, Engine, PathQuery, Result, TurnView};
 use tine_store::Content;
 
-/// What a model is asked.
+/// The prompt of a reply.
 #[derive(Default)]
-pub struct Asked {
+pub struct ReplyPrompt {
     /// The conversation up to the question.
     pub chat: Chat,
-    /// The question alone, in words.
+    /// The text of the question alone.
     pub question: String,
 }
 
-/// The conversation up to a turn, which is the question.
-pub(crate) fn of(engine: &Engine, call: &Call, to: TurnId) -> Result<Asked> {
-    let Asked { mut chat, mut question } = Asked::default();
+/// Returns the conversation up to a turn, which is the question.
+pub(crate) fn build(engine: &Engine, call: &Call, to: TurnId) -> Result<ReplyPrompt> {
+    let ReplyPrompt { mut chat, mut question } = ReplyPrompt::default();
     let mut query = PathQuery {
         conversation: None,
         to: Some(to.into()),
@@ -31,29 +31,29 @@ pub(crate) fn of(engine: &Engine, call: &Call, to: TurnId) -> Result<Asked> {
     loop {
         let page = engine.path(call, query.clone())?;
         for turn in &page.turns {
-            question = words(turn);
+            question = turn_text(turn);
             add(&mut chat.messages, turn, &question);
         }
         chat.system = page.root.and_then(|root| root.system_prompt);
         if page.next.is_none() {
-            return Ok(Asked { chat, question });
+            return Ok(ReplyPrompt { chat, question });
         }
         query.cursor = page.next;
     }
 }
 
-/// What a turn says, in words; nothing of it where it was erased.
-fn words(turn: &TurnView) -> String {
+/// Returns the text of a turn; empty if it was purged.
+fn turn_text(turn: &TurnView) -> String {
     let Content::Kept(body) = &turn.content else { return String::new() };
     let blocks = body.blocks().unwrap_or_default();
-    let text = blocks.iter().filter_map(told).collect::<Vec<String>>().join("\n\n");
+    let text = blocks.iter().filter_map(block_text).collect::<Vec<String>>().join("\n\n");
     match &turn.tool_call_id {
         Some(call) => format!("[result of {call}]\n{text}"),
         None => text,
     }
 }
 
-fn add(messages: &mut Vec<Said>, turn: &TurnView, text: &str) {
+fn add(messages: &mut Vec<ChatMessage>, turn: &TurnView, text: &str) {
     if text.is_empty() {
         return;
     }
@@ -63,18 +63,18 @@ fn add(messages: &mut Vec<Said>, turn: &TurnView, text: &str) {
     };
     match messages.last_mut() {
         Some(last) if last.speaker == speaker => {
-            // Halves of a text that was split belong together as they are.
+            // The halves of a split turn are joined without a separator.
             if turn.continues.is_none() {
                 last.text.push_str("\n\n");
             }
             last.text.push_str(text);
         }
-        _ => messages.push(Said::by(speaker, text)),
+        _ => messages.push(ChatMessage::text(speaker, text)),
     }
 }
 
-/// A block in words; thoughts are nobody's business.
-fn told(block: &Json) -> Option<String> {
+/// Returns a block in words; thoughts are nobody's business.
+fn block_text(block: &Json) -> Option<String> {
     let member = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
     match member("type") {
         "text" | "summary" => Some(member("text").to_owned()),

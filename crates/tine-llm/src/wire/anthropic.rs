@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Assembly, Dialect, Fault, Listener, text_of, usage};
-use crate::chat::{Chat, Finish, Said, Speaker, Tool, ToolCall};
+use super::{AnswerFault, Dialect, Listener, ParsedAnswer, StreamAssembly, text_of, usage};
+use crate::chat::{Chat, ChatMessage, Finish, Speaker, Tool, ToolCall};
 use crate::provider::Provider;
 
 /// The API wants a bound on every answer.
@@ -55,7 +55,7 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body
 }
 
-/// The messages; results that follow each other are one message of the user.
+/// Returns the messages; results that follow each other are one message of the user.
 fn messages(chat: &Chat) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     let mut behind_result = false;
@@ -70,7 +70,7 @@ fn messages(chat: &Chat) -> Vec<Value> {
     messages
 }
 
-fn message(said: &Said) -> Value {
+fn message(said: &ChatMessage) -> Value {
     match said.speaker {
         Speaker::Tool => json!({ "role": "user", "content": [result(said)] }),
         _ if said.calls.is_empty() => {
@@ -89,14 +89,14 @@ fn message(said: &Said) -> Value {
     }
 }
 
-fn result(said: &Said) -> Value {
+fn result(said: &ChatMessage) -> Value {
     let call = said.answers.as_ref().map(|call| call.id.as_str()).unwrap_or_default();
     json!({ "type": "tool_result", "tool_use_id": call, "content": said.text })
 }
 
-pub(super) fn answer(json: &Value, tools: bool) -> Result<Answer, Fault> {
+pub(super) fn answer(json: &Value, tools: bool) -> Result<ParsedAnswer, AnswerFault> {
     let Some(blocks) = json.get("content").and_then(Value::as_array) else {
-        return Err(Fault::Malformed("it has no `content`".to_owned()));
+        return Err(AnswerFault::Malformed("it has no `content`".to_owned()));
     };
     let kind = |block: &Value, kind: &str| block.get("type").and_then(Value::as_str) == Some(kind);
     let called = || blocks.iter().filter(|block| kind(block, "tool_use"));
@@ -115,7 +115,7 @@ pub(super) fn answer(json: &Value, tools: bool) -> Result<Answer, Fault> {
     };
     let calls = called().filter(|_| tools).filter_map(call).collect();
     let finish = finish(json.get("stop_reason").and_then(Value::as_str));
-    Ok(Answer {
+    Ok(ParsedAnswer {
         text,
         calls,
         model: text_of(json, "model"),
@@ -126,10 +126,10 @@ pub(super) fn answer(json: &Value, tools: bool) -> Result<Answer, Fault> {
 }
 
 pub(super) fn event(
-    assembly: &mut Assembly,
+    assembly: &mut StreamAssembly,
     json: &Value,
     each: Listener<'_>,
-) -> Result<ControlFlow<()>, Fault> {
+) -> Result<ControlFlow<()>, AnswerFault> {
     let delta = json.get("delta").unwrap_or(&Value::Null);
     let part = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
     match json.get("type").and_then(Value::as_str).unwrap_or_default() {
@@ -154,7 +154,7 @@ pub(super) fn event(
                     ControlFlow::Continue(())
                 }
                 "input_json_delta" => assembly.say(part("partial_json"), each),
-                "thinking_delta" => Assembly::think(part("thinking"), each),
+                "thinking_delta" => StreamAssembly::think(part("thinking"), each),
                 _ => ControlFlow::Continue(()),
             };
             return Ok(flow);
@@ -172,7 +172,7 @@ pub(super) fn event(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The place of the block that an event is about.
+/// Returns the place of the block that an event is about.
 fn place(json: &Value) -> u64 {
     json.get("index").and_then(Value::as_u64).unwrap_or_default()
 }

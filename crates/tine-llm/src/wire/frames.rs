@@ -5,7 +5,7 @@
 
 use tine_net::sse::{Decoder, TooLarge};
 
-use crate::provider::Kind;
+use crate::provider::Protocol;
 
 /// Cuts a stream into events.
 pub(crate) enum Frames {
@@ -15,14 +15,14 @@ pub(crate) enum Frames {
 }
 
 impl Frames {
-    pub(crate) fn new(kind: Kind, limit_bytes: usize) -> Frames {
+    pub(crate) fn new(kind: Protocol, limit_bytes: usize) -> Frames {
         match kind {
-            Kind::Ollama => Frames::Lines(Vec::new(), limit_bytes),
-            Kind::OpenAi | Kind::Anthropic => Frames::ServerSent(Decoder::new(limit_bytes)),
+            Protocol::Ollama => Frames::Lines(Vec::new(), limit_bytes),
+            Protocol::OpenAi | Protocol::Anthropic => Frames::ServerSent(Decoder::new(limit_bytes)),
         }
     }
 
-    /// The events that these bytes complete.
+    /// Returns the events that these bytes complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
         let mut events = Vec::new();
         match self {
@@ -46,8 +46,8 @@ impl Frames {
         Ok(events)
     }
 
-    /// The event that the end of the stream completes. A stream may end without its last newline,
-    /// but not in the middle of an event.
+    /// Returns the event that the end of the stream completes. A stream may end without its last
+    /// newline, but not in the middle of an event.
     pub(crate) fn end(&mut self) -> Option<Vec<u8>> {
         let last = match self {
             Frames::ServerSent(decoder) => decoder.finish().ok()??.data,
@@ -60,25 +60,25 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
-    use super::{Frames, Kind};
+    use super::{Frames, Protocol};
 
     #[test]
     fn lines_are_the_same_however_the_bytes_are_cut_and_have_a_bound() {
         let stream = b"{\"x\":\r1}\r\n\n{}\n";
         let expected: Vec<Vec<u8>> = vec![b"{\"x\":\r1}".to_vec(), b"{}".to_vec()];
         for size in 1..=stream.len() {
-            let mut frames = Frames::new(Kind::Ollama, 16);
+            let mut frames = Frames::new(Protocol::Ollama, 16);
             let pieces = stream.chunks(size);
             let events: Vec<_> = pieces.flat_map(|it| frames.push(it).unwrap()).collect();
             assert_eq!(events, expected, "in pieces of {size}");
         }
-        assert!(Frames::new(Kind::Ollama, 16).push(&[b'1'; 17]).is_err());
-        assert!(Frames::new(Kind::OpenAi, 16).push(&[b'1'; 17]).is_err());
+        assert!(Frames::new(Protocol::Ollama, 16).push(&[b'1'; 17]).is_err());
+        assert!(Frames::new(Protocol::OpenAi, 16).push(&[b'1'; 17]).is_err());
     }
 
     #[test]
     fn an_end_completes_a_line_and_never_half_an_event() {
-        let mut frames = Frames::new(Kind::Ollama, 64);
+        let mut frames = Frames::new(Protocol::Ollama, 64);
         assert_eq!(frames.push(b"{\"done\":true}"), Ok(Vec::new()));
         assert_eq!(frames.end(), Some(b"{\"done\":true}".to_vec()));
         assert_eq!(frames.push(b"{\"done\":tr"), Ok(Vec::new()));

@@ -1,7 +1,7 @@
-//! The three protocols: requests out of questions, answers out of bytes.
+//! The three protocols: building requests and parsing responses.
 //!
-//! Everything here is a function of its arguments; nothing here knows the network, a key or a
-//! clock. So an answer can be read again from its stored bytes.
+//! Everything here is a pure function: no network, no key, no clock. So an answer can be parsed
+//! again from its stored bytes.
 
 mod anthropic;
 mod frames;
@@ -15,28 +15,28 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 use tine_core::{Usage, json};
 
-use crate::chat::{Chat, Delta, Finish, Said, Tool, ToolCall};
+use crate::chat::{Chat, ChatMessage, Delta, Finish, Tool, ToolCall};
 use crate::error::excerpt;
-use crate::provider::{Kind, Provider};
+use crate::provider::{Protocol, Provider};
 
 pub(crate) use frames::Frames;
 
-/// Nesting of an endpoint's account of tokens.
+/// Nesting limit of the usage that an endpoint reports.
 const USAGE_DEPTH: usize = 8;
 
-/// Who gets the pieces of an answer.
+/// Receives the pieces of an answer, and can stop it.
 pub(crate) type Listener<'a> = &'a mut dyn FnMut(Delta<'_>) -> ControlFlow<()>;
 
-/// What an endpoint is known to take; endpoints of one protocol differ in the details.
+/// What an endpoint is known to accept; endpoints of one protocol differ in details.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dialect {
-    /// The second way to ask for JSON instead of the first.
+    /// Use the alternative way to request JSON.
     pub(crate) other_schema: bool,
-    /// The other name of the bound on tokens.
+    /// Use the alternative name of the token limit.
     pub(crate) other_limit: bool,
-    /// Streams cannot be asked for usage.
+    /// Do not request usage for streams.
     pub(crate) bare_stream: bool,
-    /// The model calls no tools.
+    /// Do not offer tools.
     pub(crate) no_tools: bool,
 }
 
@@ -54,7 +54,7 @@ impl Dialect {
             return None;
         }
         let body = String::from_utf8_lossy(body);
-        let openai = provider.kind == Kind::OpenAi;
+        let openai = provider.kind == Protocol::OpenAi;
         let names_limit = body.contains("max_tokens") || body.contains("max_completion_tokens");
         if openai && provider.max_tokens.is_some() && names_limit && !self.other_limit {
             return Some(Dialect { other_limit: true, ..self });
@@ -65,27 +65,27 @@ impl Dialect {
         if !chat.offered().is_empty() && body.contains("tool") && !self.no_tools {
             return Some(Dialect { no_tools: true, ..self });
         }
-        let asks = chat.json_schema.is_some() && provider.kind != Kind::Ollama;
+        let asks = chat.json_schema.is_some() && provider.kind != Protocol::Ollama;
         (asks && !self.other_schema).then_some(Dialect { other_schema: true, ..self })
     }
 }
 
-/// What an answer says.
+/// An answer, parsed from a response.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct ParsedAnswer {
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) model: Option<String>,
-    /// What it cost, if that was told.
+    /// The reported usage.
     pub(crate) usage: Option<Usage>,
     pub(crate) finish: Finish,
     pub(crate) refusal: Option<String>,
 }
 
-impl Answer {
-    /// Nothing yet.
-    fn none() -> Answer {
-        Answer {
+impl ParsedAnswer {
+    /// Returns an empty answer.
+    fn none() -> ParsedAnswer {
+        ParsedAnswer {
             text: String::new(),
             calls: Vec::new(),
             model: None,
@@ -95,34 +95,34 @@ impl Answer {
         }
     }
 
-    /// What there is when nobody wanted any of it.
-    pub(crate) fn cancelled() -> Answer {
-        Answer { finish: Finish::Cancelled, ..Answer::none() }
+    /// Returns the answer of a call that was cancelled before anything arrived.
+    pub(crate) fn cancelled() -> ParsedAnswer {
+        ParsedAnswer { finish: Finish::Cancelled, ..ParsedAnswer::none() }
     }
 }
 
-/// Why bytes are no answer.
+/// Why a response is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// They end too early.
+pub(crate) enum AnswerFault {
+    /// It is cut off.
     Cut,
-    /// They are something else.
+    /// It is not of this protocol.
     Malformed(String),
-    /// They tell a fault of the endpoint, although its status was fine.
-    Told { status: u16, body: Vec<u8> },
+    /// The body reports an error although the HTTP status is a success.
+    Reported { status: u16, body: Vec<u8> },
 }
 
-/// Where questions go.
+/// Returns where questions go.
 pub(crate) fn address(provider: &Provider) -> String {
     let base = provider.base_url.as_str();
     match provider.kind {
-        Kind::OpenAi => format!("{base}/chat/completions"),
-        Kind::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
-        Kind::Ollama => format!("{}/api/chat", base.strip_suffix("/api").unwrap_or(base)),
+        Protocol::OpenAi => format!("{base}/chat/completions"),
+        Protocol::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
+        Protocol::Ollama => format!("{}/api/chat", base.strip_suffix("/api").unwrap_or(base)),
     }
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(crate) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Vec<u8> {
     let without_tools;
     let chat = match dialect.no_tools {
@@ -133,71 +133,75 @@ pub(crate) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
         false => chat,
     };
     let body = match provider.kind {
-        Kind::OpenAi => openai::request(provider, chat, dialect, stream),
-        Kind::Anthropic => anthropic::request(provider, chat, dialect, stream),
-        Kind::Ollama => ollama::request(provider, chat, stream),
+        Protocol::OpenAi => openai::request(provider, chat, dialect, stream),
+        Protocol::Anthropic => anthropic::request(provider, chat, dialect, stream),
+        Protocol::Ollama => ollama::request(provider, chat, stream),
     };
     body.to_string().into_bytes()
 }
 
-/// The answer in the bytes of a response that was not streamed, to a question with or without
-/// tools.
-pub(crate) fn answer(kind: Kind, bytes: &[u8], tools: bool) -> Result<Answer, Fault> {
+/// Returns the answer in the bytes of a response that was not streamed, to a question with or
+/// without tools.
+pub(crate) fn answer(
+    kind: Protocol,
+    bytes: &[u8],
+    tools: bool,
+) -> Result<ParsedAnswer, AnswerFault> {
     let json = parse(bytes)?;
-    if let Some(fault) = told(&json) {
+    if let Some(fault) = reported_error(&json) {
         return Err(fault);
     }
     match kind {
-        Kind::OpenAi => openai::answer(&json),
-        Kind::Anthropic => anthropic::answer(&json, tools),
-        Kind::Ollama => ollama::answer(&json),
+        Protocol::OpenAi => openai::answer(&json),
+        Protocol::Anthropic => anthropic::answer(&json, tools),
+        Protocol::Ollama => ollama::answer(&json),
     }
 }
 
-/// The protocol that a stored response is of, whatever is configured today.
-pub(crate) fn kind_of(bytes: &[u8]) -> Option<Kind> {
+/// Returns the protocol that a stored response is of, whatever is configured today.
+pub(crate) fn kind_of(bytes: &[u8]) -> Option<Protocol> {
     let json: Value = serde_json::from_slice(bytes).ok()?;
     let has = |name: &str| json.get(name).is_some();
     match () {
-        () if has("choices") => Some(Kind::OpenAi),
-        () if has("content") && has("role") => Some(Kind::Anthropic),
-        () if has("message") && has("done") => Some(Kind::Ollama),
+        () if has("choices") => Some(Protocol::OpenAi),
+        () if has("content") && has("role") => Some(Protocol::Anthropic),
+        () if has("message") && has("done") => Some(Protocol::Ollama),
         () => None,
     }
 }
 
-/// An answer that is put together from events.
-pub(crate) struct Assembly {
-    kind: Kind,
+/// Assembles an answer from stream events.
+pub(crate) struct StreamAssembly {
+    kind: Protocol,
     /// Whether tools were offered.
     tools: bool,
-    answer: Answer,
-    /// Calls as they come: their place, id, name and the text of their arguments.
-    calls: Vec<Calling>,
-    /// The account of tokens, of which events tell parts.
+    answer: ParsedAnswer,
+    /// Tool calls received so far.
+    calls: Vec<PartialCall>,
+    /// The usage, which is spread over several events.
     usage: Map<String, Value>,
-    /// Whether the model said why it ended.
+    /// Whether a finish reason was received.
     finished: bool,
-    /// Whether the stream said that it is over.
+    /// Whether the end-of-stream event was received.
     done: bool,
     events: u64,
 }
 
-/// A call that is being told.
+/// A tool call that is being received.
 #[derive(Default)]
-struct Calling {
+struct PartialCall {
     place: u64,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl Assembly {
-    pub(crate) fn new(kind: Kind, tools: bool) -> Assembly {
-        Assembly {
+impl StreamAssembly {
+    pub(crate) fn new(kind: Protocol, tools: bool) -> StreamAssembly {
+        StreamAssembly {
             kind,
             tools,
-            answer: Answer::none(),
+            answer: ParsedAnswer::none(),
             calls: Vec::new(),
             usage: Map::new(),
             finished: false,
@@ -206,42 +210,44 @@ impl Assembly {
         }
     }
 
-    /// Takes one event.
+    /// Processes one event.
     pub(crate) fn event(
         &mut self,
         bytes: &[u8],
         each: Listener<'_>,
-    ) -> Result<ControlFlow<()>, Fault> {
+    ) -> Result<ControlFlow<()>, AnswerFault> {
         if bytes == b"[DONE]" {
             self.done = true;
             return Ok(ControlFlow::Continue(()));
         }
         let json = parse(bytes).map_err(|fault| match fault {
-            // An event is whole: only what follows it can be missing.
-            Fault::Cut => Fault::Malformed(format!("an event is no JSON: {}", excerpt(bytes))),
+            // An event is always complete, so invalid JSON is not a cut-off stream.
+            AnswerFault::Cut => {
+                AnswerFault::Malformed(format!("an event is no JSON: {}", excerpt(bytes)))
+            }
             other => other,
         })?;
-        if let Some(fault) = told(&json) {
+        if let Some(fault) = reported_error(&json) {
             return Err(fault);
         }
         self.events += 1;
         match self.kind {
-            Kind::OpenAi => openai::event(self, &json, each),
-            Kind::Anthropic => anthropic::event(self, &json, each),
-            Kind::Ollama => ollama::event(self, &json, each),
+            Protocol::OpenAi => openai::event(self, &json, each),
+            Protocol::Anthropic => anthropic::event(self, &json, each),
+            Protocol::Ollama => ollama::event(self, &json, each),
         }
     }
 
-    /// Whether there is nothing more to wait for.
+    /// Returns whether there is nothing more to wait for.
     pub(crate) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The answer so far.
-    pub(crate) fn so_far(mut self) -> Answer {
+    /// Returns the answer so far.
+    pub(crate) fn so_far(mut self) -> ParsedAnswer {
         self.answer.usage = usage(&Value::Object(self.usage)).or(self.answer.usage);
-        let told = self.calls.into_iter().filter(|call| !call.name.is_empty());
-        let calls = told.map(|call| ToolCall {
+        let named = self.calls.into_iter().filter(|call| !call.name.is_empty());
+        let calls = named.map(|call| ToolCall {
             id: call.id,
             name: call.name,
             arguments: arguments(&call.arguments),
@@ -250,12 +256,12 @@ impl Assembly {
         self.answer
     }
 
-    /// Whether all of it came.
+    /// Returns whether all of it came.
     pub(crate) fn is_whole(&self) -> bool {
         self.done || self.finished
     }
 
-    /// Whether any of it came.
+    /// Returns whether any of it came.
     pub(crate) fn has_begun(&self) -> bool {
         self.events > 0
     }
@@ -272,17 +278,17 @@ impl Assembly {
         if text.is_empty() { ControlFlow::Continue(()) } else { each(Delta::Thought(text)) }
     }
 
-    /// The call at a place, which may have been told of before.
-    fn call(&mut self, place: u64) -> &mut Calling {
-        let known = self.calls.iter().position(|call| call.place == place);
-        let at = known.unwrap_or_else(|| {
-            self.calls.push(Calling { place, ..Calling::default() });
+    /// Returns the call at a place, which may have been told of before.
+    fn call(&mut self, place: u64) -> &mut PartialCall {
+        let existing = self.calls.iter().position(|call| call.place == place);
+        let at = existing.unwrap_or_else(|| {
+            self.calls.push(PartialCall { place, ..PartialCall::default() });
             self.calls.len() - 1
         });
         &mut self.calls[at]
     }
 
-    /// Notes the first of these members that is a name.
+    /// Keeps the first model name that is reported.
     fn model(&mut self, json: &Value) {
         if self.answer.model.is_none() {
             self.answer.model = text_of(json, "model");
@@ -294,24 +300,24 @@ impl Assembly {
         self.finished = true;
     }
 
-    /// Later figures replace earlier ones: they are sums.
+    /// Adds reported usage. Later figures replace earlier ones, because they are totals.
     fn usage(&mut self, json: Option<&Value>) {
-        let told = json.and_then(Value::as_object).into_iter().flatten();
-        for (name, value) in told.filter(|(_, value)| !value.is_null()) {
+        let reported = json.and_then(Value::as_object).into_iter().flatten();
+        for (name, value) in reported.filter(|(_, value)| !value.is_null()) {
             self.usage.insert(name.clone(), value.clone());
         }
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, Fault> {
+fn parse(bytes: &[u8]) -> Result<Value, AnswerFault> {
     serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
-        true => Fault::Cut,
-        false => Fault::Malformed(format!("it is no JSON, but {}", excerpt(bytes))),
+        true => AnswerFault::Cut,
+        false => AnswerFault::Malformed(format!("it is no JSON, but {}", excerpt(bytes))),
     })
 }
 
-/// The fault that an endpoint tells inside an answer.
-fn told(json: &Value) -> Option<Fault> {
+/// Returns the fault that an endpoint tells inside an answer.
+fn reported_error(json: &Value) -> Option<AnswerFault> {
     let error = json.get("error").filter(|error| !error.is_null())?;
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let by_name = |name: &str| match name {
@@ -326,14 +332,14 @@ fn told(json: &Value) -> Option<Fault> {
     };
     let name = error.get("type").and_then(Value::as_str).unwrap_or_default();
     let status = code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| by_name(name));
-    Some(Fault::Told { status, body: json.to_string().into_bytes() })
+    Some(AnswerFault::Reported { status, body: json.to_string().into_bytes() })
 }
 
-/// An endpoint's account of tokens in the one form that everybody here understands.
-fn usage(told: &Value) -> Option<Usage> {
-    let source_info = serde_json::json!({ "usage": told }).to_string();
+/// Returns an endpoint's account of tokens in the one form that everybody here understands.
+fn usage(reported: &Value) -> Option<Usage> {
+    let source_info = serde_json::json!({ "usage": reported }).to_string();
     let source_info = json::parse(source_info.as_bytes(), USAGE_DEPTH).ok()?;
-    Usage::told(&source_info)
+    Usage::from_source_info(&source_info)
 }
 
 fn text_of(json: &Value, name: &str) -> Option<String> {
@@ -363,11 +369,11 @@ fn functions(tools: &[Tool]) -> Vec<Value> {
     tools.iter().map(function).collect()
 }
 
-/// The messages, each as a protocol has it, after one of the system.
+/// Returns the messages, each as a protocol has it, after one of the system.
 fn messages_with_system(
     chat: &Chat,
     more: Option<String>,
-    message: fn(&Said) -> Value,
+    message: fn(&ChatMessage) -> Value,
 ) -> Vec<Value> {
     let parts: Vec<&str> = chat.system.as_deref().into_iter().chain(more.as_deref()).collect();
     let system = (!parts.is_empty())

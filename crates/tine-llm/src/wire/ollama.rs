@@ -8,8 +8,10 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use tine_core::Usage;
 
-use super::{Answer, Assembly, Fault, Listener, functions, messages_with_system, text_of};
-use crate::chat::{Chat, Finish, Said, ToolCall};
+use super::{
+    AnswerFault, Listener, ParsedAnswer, StreamAssembly, functions, messages_with_system, text_of,
+};
+use crate::chat::{Chat, ChatMessage, Finish, ToolCall};
 use crate::provider::Provider;
 
 pub(super) fn request(provider: &Provider, chat: &Chat, stream: bool) -> Value {
@@ -38,7 +40,7 @@ pub(super) fn request(provider: &Provider, chat: &Chat, stream: bool) -> Value {
     body
 }
 
-fn message(said: &Said) -> Value {
+fn message(said: &ChatMessage) -> Value {
     let mut message = json!({ "role": said.speaker.role(), "content": said.text });
     if let Some(call) = &said.answers {
         message["tool_name"] = json!(call.name);
@@ -53,7 +55,7 @@ fn message(said: &Said) -> Value {
     message
 }
 
-/// The calls of a message, which are whole and have no ids.
+/// Returns the calls of a message, which are whole and have no ids.
 fn calls(message: &Value) -> Vec<ToolCall> {
     let told = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
     let call = |call: &Value| {
@@ -67,12 +69,14 @@ fn calls(message: &Value) -> Vec<ToolCall> {
     told.filter_map(call).collect()
 }
 
-pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
+pub(super) fn answer(json: &Value) -> Result<ParsedAnswer, AnswerFault> {
     let content = json.pointer("/message/content").and_then(Value::as_str);
     let (Some(text), Some(true)) = (content, json.get("done").and_then(Value::as_bool)) else {
-        return Err(Fault::Malformed("it has no `message.content`, or is not `done`".to_owned()));
+        return Err(AnswerFault::Malformed(
+            "it has no `message.content`, or is not `done`".to_owned(),
+        ));
     };
-    Ok(Answer {
+    Ok(ParsedAnswer {
         text: text.to_owned(),
         calls: calls(json.get("message").unwrap_or(&Value::Null)),
         model: text_of(json, "model"),
@@ -83,16 +87,16 @@ pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
 }
 
 pub(super) fn event(
-    assembly: &mut Assembly,
+    assembly: &mut StreamAssembly,
     json: &Value,
     each: Listener<'_>,
-) -> Result<ControlFlow<()>, Fault> {
+) -> Result<ControlFlow<()>, AnswerFault> {
     let Some(message) = json.get("message").filter(|message| message.is_object()) else {
-        return Err(Fault::Malformed("a line has no `message`".to_owned()));
+        return Err(AnswerFault::Malformed("a line has no `message`".to_owned()));
     };
     assembly.model(json);
     let part = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
-    let mut flow = Assembly::think(part("thinking"), each);
+    let mut flow = StreamAssembly::think(part("thinking"), each);
     if flow.is_continue() {
         flow = assembly.say(part("content"), each);
     }

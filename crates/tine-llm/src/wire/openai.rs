@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Assembly, Dialect, Fault, Listener, arguments, functions, messages_with_system,
-    text_of, usage,
+    AnswerFault, Dialect, Listener, ParsedAnswer, StreamAssembly, arguments, functions,
+    messages_with_system, text_of, usage,
 };
-use crate::chat::{Chat, Finish, Said, ToolCall};
-use crate::provider::{Kind, Provider};
+use crate::chat::{Chat, ChatMessage, Finish, ToolCall};
+use crate::provider::{Protocol, Provider};
 
 pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream: bool) -> Value {
     let in_words = chat.json_schema.as_ref().filter(|_| dialect.other_schema).map(|form| {
@@ -37,7 +37,7 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     }
     if let Some(limit) = provider.max_tokens {
         // The newer name is the only one that OpenAI's newer models take; others know the older.
-        let newer = (provider.base_url == Kind::OpenAi.base_url()) != dialect.other_limit;
+        let newer = (provider.base_url == Protocol::OpenAi.base_url()) != dialect.other_limit;
         let name = if newer { "max_completion_tokens" } else { "max_tokens" };
         body[name] = json!(limit);
     }
@@ -53,7 +53,7 @@ pub(super) fn request(provider: &Provider, chat: &Chat, dialect: Dialect, stream
     body
 }
 
-fn message(said: &Said) -> Value {
+fn message(said: &ChatMessage) -> Value {
     let mut message = json!({ "role": said.speaker.role(), "content": said.text });
     if let Some(call) = &said.answers {
         message["tool_call_id"] = json!(call.id);
@@ -68,7 +68,7 @@ fn message(said: &Said) -> Value {
     message
 }
 
-/// The calls of a message, whose arguments are a text.
+/// Returns the calls of a message, whose arguments are a text.
 fn calls(message: &Value) -> Vec<ToolCall> {
     let told = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
     let call = |call: &Value| {
@@ -83,15 +83,15 @@ fn calls(message: &Value) -> Vec<ToolCall> {
     told.filter_map(call).collect()
 }
 
-pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
+pub(super) fn answer(json: &Value) -> Result<ParsedAnswer, AnswerFault> {
     let choice = json.pointer("/choices/0");
     let message = choice.and_then(|choice| choice.get("message")).filter(|it| it.is_object());
     let (Some(choice), Some(message)) = (choice, message) else {
-        return Err(Fault::Malformed("it has no `choices[0].message`".to_owned()));
+        return Err(AnswerFault::Malformed("it has no `choices[0].message`".to_owned()));
     };
     let reason = choice.get("finish_reason").and_then(Value::as_str);
     let finish = finish(reason);
-    Ok(Answer {
+    Ok(ParsedAnswer {
         text: content(message.get("content")),
         calls: calls(message),
         model: text_of(json, "model"),
@@ -102,17 +102,17 @@ pub(super) fn answer(json: &Value) -> Result<Answer, Fault> {
 }
 
 pub(super) fn event(
-    assembly: &mut Assembly,
+    assembly: &mut StreamAssembly,
     json: &Value,
     each: Listener<'_>,
-) -> Result<ControlFlow<()>, Fault> {
+) -> Result<ControlFlow<()>, AnswerFault> {
     assembly.model(json);
     assembly.usage(json.get("usage"));
     let Some(choice) = json.pointer("/choices/0") else { return Ok(ControlFlow::Continue(())) };
     let mut flow = ControlFlow::Continue(());
     if let Some(delta) = choice.get("delta") {
         let thought = text_of(delta, "reasoning_content").or_else(|| text_of(delta, "reasoning"));
-        flow = Assembly::think(thought.as_deref().unwrap_or_default(), each);
+        flow = StreamAssembly::think(thought.as_deref().unwrap_or_default(), each);
         if flow.is_continue() {
             flow = assembly.say(&content(delta.get("content")), each);
         }
@@ -140,7 +140,7 @@ pub(super) fn event(
     Ok(flow)
 }
 
-/// A text, or the texts among parts.
+/// Returns a text, or the texts among parts.
 fn content(json: Option<&Value>) -> String {
     match json {
         Some(Value::String(text)) => text.clone(),

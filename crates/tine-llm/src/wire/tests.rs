@@ -2,31 +2,31 @@
 
 use std::ops::ControlFlow;
 
-use super::{Assembly, Frames};
+use super::{Frames, StreamAssembly};
 use crate::chat::Delta;
-use crate::provider::Kind;
+use crate::provider::Protocol;
 
-const STREAMS: [(Kind, &str); 3] = [
+const STREAMS: [(Protocol, &str); 3] = [
     (
-        Kind::OpenAi,
+        Protocol::OpenAi,
         "data: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"Zü\"}}]}\n\n\
          data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     ),
     (
-        Kind::Anthropic,
+        Protocol::Anthropic,
         "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3}}}\n\n\
          data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"Zü\"}}\n\n\
          data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
     ),
     (
-        Kind::Ollama,
+        Protocol::Ollama,
         "{\"message\":{\"content\":\"Zü\"},\"done\":false}\n{\"message\":{},\"done\":true}\n",
     ),
 ];
 
 /// What was said, if the stream was whole and without fault.
-fn heard(kind: Kind, stream: &[u8]) -> Option<String> {
-    let (mut frames, mut assembly) = (Frames::new(kind, 1 << 20), Assembly::new(kind, false));
+fn heard(kind: Protocol, stream: &[u8]) -> Option<String> {
+    let (mut frames, mut assembly) = (Frames::new(kind, 1 << 20), StreamAssembly::new(kind, false));
     let mut said = String::new();
     let mut each = |delta: Delta<'_>| {
         if let Delta::Text(text) = delta {

@@ -446,7 +446,7 @@ fn edit_turn(asked: &Asked, arguments: EditArguments) -> Result<Answer, Refusal>
     let turn = turn_ref(asked, arguments.conversation_id.as_deref(), &arguments.turn)?;
     let role = asked.engine.turn(&asked.call, turn.clone())?.role;
     let said = strict(&content(arguments.content, arguments.content_blocks)?, asked.limits())?;
-    let body = Body::received(said, role, asked.limits());
+    let body = Body::from_request(said, role, asked.limits());
     let mut body = body.map_err(|source| Error::Message { index: 0, source })?;
     let mut call = asked.call.clone();
     if asked.options.redact {

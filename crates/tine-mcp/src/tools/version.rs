@@ -1,7 +1,7 @@
 //! Tools about commits: sealing turns, comparing.
 
 use serde_json::{Value, json};
-use tine_core::commit::{Held, Seen};
+use tine_core::commit::{FacetTerm, FieldState};
 use tine_engine::{
     Diff, DiffQuery, DiffSide, DiffTurn, FieldChange, NewCommit, SeenDiff, TurnChange, WindowRef,
     WordChange,
@@ -82,7 +82,7 @@ fn commit_turns(asked: &Asked, arguments: CommitArguments) -> Result<Answer, Ref
     let mut message = arguments.message;
     let mut call = asked.call.clone();
     if asked.options.redact {
-        call = call.with_redacted(redact::words(&mut message));
+        call = call.with_redacted(redact::string(&mut message));
     }
     let request = NewCommit {
         conversation: conversation_of(asked, &arguments.conversation_id)?,
@@ -116,8 +116,8 @@ fn commit_turns(asked: &Asked, arguments: CommitArguments) -> Result<Answer, Ref
 }
 
 /// The words that most turns say. What is longer is hardly a word.
-fn most<'s>(seen: impl Iterator<Item = &'s Seen>) -> Value {
-    let mut seen: Vec<&Seen> = seen.filter(|one| one.text.len() <= WORD_BYTES).collect();
+fn most<'s>(seen: impl Iterator<Item = &'s FacetTerm>) -> Value {
+    let mut seen: Vec<&FacetTerm> = seen.filter(|one| one.text.len() <= WORD_BYTES).collect();
     seen.sort_by(|a, b| b.turns.cmp(&a.turns).then_with(|| a.text.cmp(&b.text)));
     list_or_null(seen.into_iter().take(WORDS_SHOWN).map(|one| one.text.clone()).collect())
 }
@@ -245,13 +245,13 @@ fn words(diff: &SeenDiff) -> Value {
 
 fn field(change: FieldChange, cuts: &mut Cuts) -> Value {
     let whole = format!("tine://entity/{}", change.entity);
-    let mut held = |held: Option<Held>| match held {
+    let mut held = |held: Option<FieldState>| match held {
         None => Value::Null,
-        Some(Held::Value(value)) => {
+        Some(FieldState::Value(value)) => {
             let value = value.json.as_ref().map_or(Value::Null, forms::value);
             cuts.value(value, &whole)
         }
-        Some(Held::Conflict(conflict)) => {
+        Some(FieldState::Conflict(conflict)) => {
             let sides = conflict.sides.iter();
             let sides = sides.map(|side| side.json.as_ref().map_or(Value::Null, forms::value));
             json!({ "undecided": cuts.value(sides.collect(), &whole) })

@@ -175,7 +175,7 @@ fn without_secrets<'a>(
     let mut redacted = Redacted::new();
     if asked.app.options.redact {
         for text in texts {
-            add(&mut redacted, redact::words(text));
+            add(&mut redacted, redact::string(text));
         }
         for value in values {
             let (clean, found) = redact::value(value.clone());

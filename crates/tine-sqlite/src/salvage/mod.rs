@@ -36,7 +36,7 @@ use self::row_format::TableSchema;
 use super::access_lock::{self, ExclusiveAccess};
 use super::files::WAL_FILE;
 use super::{DATABASE_FILE, OpenOptions, SqliteStore, connect, io, rows, schema, wal};
-use tine_store::{Family, LostRecord, Problem, Result, StoreError};
+use tine_store::{DamagedRecord, Family, LostRecord, Result, StoreError};
 
 /// Tables that are derived from others. They are not needed to read whole conversations in order.
 const DERIVED_TABLES: [&str; 7] = [
@@ -61,7 +61,7 @@ const RENUMBERABLE_TABLES: [&str; 2] = ["operation", "fresh"];
 #[derive(Clone, Debug, Default)]
 pub struct Salvaged {
     /// The damage found in the files.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DamagedRecord>,
     /// Records that existed and could not be read.
     pub lost: Vec<LostRecord>,
     /// Rows that could be read.
@@ -117,7 +117,7 @@ fn open_pages(
         let last_commit = wal.last_commit().map_err(reading)?;
         let mut up_to = last_commit;
         if let Some(why) = wal.lost_commits(last_commit, &mut file).map_err(reading)? {
-            salvaged.problems.push(Problem { record: WAL_FILE.to_owned(), why });
+            salvaged.problems.push(DamagedRecord { record: WAL_FILE.to_owned(), why });
             up_to = u64::MAX;
         }
         let images = wal.images(up_to).map_err(reading)?;
@@ -126,7 +126,9 @@ fn open_pages(
                 stale.insert(page);
             }
             let why = format!("it does not fit its checksum; it is about page {page}");
-            salvaged.problems.push(Problem { record: format!("frame {frame} of {WAL_FILE}"), why });
+            salvaged
+                .problems
+                .push(DamagedRecord { record: format!("frame {frame} of {WAL_FILE}"), why });
         }
         size = images.size;
         overlay = Some((wal, images.pages));
@@ -190,7 +192,7 @@ impl<'s> TableReader<'s> {
     }
 
     fn problem(&mut self, record: String, why: impl Into<String>) {
-        self.salvaged.problems.push(Problem { record, why: why.into() });
+        self.salvaged.problems.push(DamagedRecord { record, why: why.into() });
     }
 
     /// Returns the root page of each table and index, as far as the schema table can be read.
@@ -446,7 +448,7 @@ fn finish(connection: &Connection, salvaged: &mut Salvaged) -> Result<()> {
         let sql = "INSERT INTO project (no, id, created_at) VALUES (?1, ?2, 0)";
         connection.execute(sql, rusqlite::params![no, name]).store_err()?;
         let why = format!("its name is lost; its conversations are in the project `{name}`");
-        salvaged.problems.push(Problem { record: format!("project {no}"), why });
+        salvaged.problems.push(DamagedRecord { record: format!("project {no}"), why });
     }
     Ok(())
 }

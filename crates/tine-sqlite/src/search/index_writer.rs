@@ -5,7 +5,7 @@
 //! written once, at the end.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use tine_core::{Digest, words};
+use tine_core::{Digest, tokenizer};
 
 use super::{SqlResult, progress};
 use crate::rows;
@@ -123,7 +123,7 @@ impl Index for IndexWriter<'_> {
                 text.push_str(PIECE_SEPARATOR);
                 text.push(' ');
             }
-            words::visit(piece, &mut |term, _, _| {
+            tokenizer::for_each_term(piece, &mut |term, _, _| {
                 text.push_str(term);
                 text.push(' ');
             });

@@ -1,7 +1,7 @@
 //! Checks of record families and their indexes.
 
 use tine_core::facts::RunStatus;
-use tine_core::facts::{Observation, Origin, Slot};
+use tine_core::facts::{Observation, ObservationOrigin, Slot};
 use tine_core::json::{self, Json};
 use tine_core::{
     ConversationId, Digest, EntityId, InterpretationId, ObservationId, Role, SourceId, Timestamp,
@@ -173,7 +173,7 @@ pub fn an_index_lists_each_date_and_each_run_that_is_due(store: &dyn Store) {
         stored_at: at(),
         priority: 0,
         specificity: 0,
-        origin: Origin::Rules,
+        origin: ObservationOrigin::Rules,
         correction: false,
         retracts: None,
         schema_version: 1,

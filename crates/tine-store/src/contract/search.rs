@@ -38,7 +38,7 @@ fn put_all(store: &dyn Store, turns: &[Owned], mark: IndexMark) {
                     project: &project(owner),
                     role: turn.role,
                     at: turn.created_at,
-                    pieces: &tine_core::said::pieces(body, &turn.metadata),
+                    pieces: &tine_core::search_text::pieces(body, &turn.metadata),
                     tags: &turn.metadata.tags,
                 })?;
             }

@@ -1,7 +1,7 @@
 //! Commits and what belongs to them, and two families that are found by hash or turn alone:
 //! prompts and rings.
 
-use tine_core::json::members::{optional, parsed, text};
+use tine_core::json::text_fields::{optional, parsed, text};
 use tine_core::json::{Json, object};
 use tine_core::{BranchId, Commit, CommitHash, ConversationId, Digest, Timestamp, TurnId};
 

@@ -1,6 +1,6 @@
 //! Notes beside a conversation's log that never travel.
 
-use tine_core::json::members::{parsed, text};
+use tine_core::json::text_fields::{parsed, text};
 use tine_core::json::{Json, object};
 use tine_core::{ConversationId, OperationHash};
 

@@ -1,11 +1,12 @@
 //! Model = memory store = embedded store, step by step.
 //!
 //! Both engines get the same clock and the same seeds, so their answers must be identical, ids
-//! and hashes included. The model's answers must be the same but for the ids, which it learns.
+//! and hashes included. The model's answers must be the same except for ids, which it takes from
+//! the engine.
 
-mod judge;
+mod compare;
 mod outline;
-mod readings;
+mod reads;
 mod run;
 mod search;
 
@@ -17,13 +18,13 @@ use tine_core::{Limits, Timestamp, TurnId};
 use tine_engine::{BundleRecord, Call, Clock, Engine, FixedEntropy};
 use tine_store::Store;
 
-use crate::action::{Action, Answer, perform, told_briefly};
-use crate::model::{Ix, Model, Recorded};
-use crate::steps::Step;
+use crate::action::{EngineAction, EngineAnswer, perform, summarize};
+use crate::model::{Ix, Recorded, ReferenceModel};
+use crate::steps::TestStep;
 
-use self::outline::Drawn;
+use self::outline::OutlineReplica;
 
-pub use self::run::{Plan, run_cases, run_steps};
+pub use self::run::{RunPlan, run_cases, run_steps};
 
 /// A clock that stands still until it is set.
 #[derive(Debug)]
@@ -52,23 +53,23 @@ pub fn beginning() -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000)
 }
 
-/// An engine whose answers depend on nothing but its store.
+/// Returns an engine whose answers depend on nothing but its store.
 pub fn engine(store: Arc<dyn Store>, clock: Arc<StepClock>) -> Engine {
     Engine::with(store, clock, Arc::new(FixedEntropy::new(7)), Limits::default())
 }
 
 /// One run of a sequence.
 pub struct Machine {
-    pub(crate) model: Model,
+    pub(crate) model: ReferenceModel,
     pub(crate) memory: Engine,
     pub(crate) embedded: Option<Engine>,
     pub(crate) clock: Arc<StepClock>,
     pub(crate) call: Call,
     pub(crate) steps: i64,
     pub(crate) ids: BTreeSet<TurnId>,
-    pub(crate) drawn: HashMap<Ix, Drawn>,
-    pub(crate) used: Vec<(String, Action)>,
-    pub(crate) answers: BTreeMap<String, Answer>,
+    pub(crate) replicas: HashMap<Ix, OutlineReplica>,
+    pub(crate) used: Vec<(String, EngineAction)>,
+    pub(crate) answers: BTreeMap<String, EngineAnswer>,
     /// How often each sort of call was accepted, refused or left out.
     pub tally: Tally,
     /// Every call that was made, for people to read.
@@ -82,18 +83,19 @@ pub type Tally = BTreeMap<(String, &'static str), u64>;
 pub type Checked = Result<(), String>;
 
 impl Machine {
-    /// A fresh world over a store, with or without another one that must give the same answers.
+    /// Creates a fresh world over a store, with or without another one that must give the same
+    /// answers.
     pub fn new(first: Arc<dyn Store>, second: Option<Arc<dyn Store>>) -> Self {
         let clock = Arc::new(StepClock::at(beginning()));
         Machine {
-            model: Model::default(),
+            model: ReferenceModel::default(),
             memory: engine(first, clock.clone()),
             embedded: second.map(|store| engine(store, clock.clone())),
             clock,
             call: Call::by("tester"),
             steps: 0,
             ids: BTreeSet::new(),
-            drawn: HashMap::new(),
+            replicas: HashMap::new(),
             used: vec![],
             answers: BTreeMap::new(),
             tally: Tally::new(),
@@ -102,8 +104,8 @@ impl Machine {
     }
 
     /// Runs a whole sequence, with one conversation made beforehand.
-    pub fn run(&mut self, steps: &[Step]) -> Checked {
-        self.step(&Step::Create { prompt: 1 })?;
+    pub fn run(&mut self, steps: &[TestStep]) -> Checked {
+        self.step(&TestStep::Create { prompt: 1 })?;
         for step in steps {
             self.step(step).map_err(|why| self.readable(&why))?;
             if self.steps % 8 == 0 {
@@ -116,14 +118,14 @@ impl Machine {
     }
 
     /// Runs one step and checks everything.
-    pub fn step(&mut self, step: &Step) -> Checked {
+    pub fn step(&mut self, step: &TestStep) -> Checked {
         self.steps += 1;
         // Two steps share a millisecond, so that equal siblings meet in time as well.
         let now = Timestamp::from_millis(beginning().as_millis() + self.steps / 2);
         self.clock.set(now);
         match step {
-            Step::UndoRedo { of } => self.undo_redo(*of, now),
-            Step::Replay { nth } => {
+            TestStep::UndoRedo { of } => self.undo_redo(*of, now),
+            TestStep::Replay { nth } => {
                 if self.used.is_empty() {
                     return Ok(());
                 }
@@ -132,7 +134,7 @@ impl Machine {
             }
             step => {
                 let key = match step {
-                    Step::Keyed { key, .. } => Some(format!("key-{key}")),
+                    TestStep::Keyed { key, .. } => Some(format!("key-{key}")),
                     _ => None,
                 };
                 match step.resolve(&self.model, now) {
@@ -145,7 +147,7 @@ impl Machine {
 
     fn act(
         &mut self,
-        action: &Action,
+        action: &EngineAction,
         key: Option<String>,
         now: Timestamp,
     ) -> Result<bool, String> {
@@ -163,7 +165,7 @@ impl Machine {
     /// Makes one call everywhere. Answers whether it was accepted, if it was made at all.
     fn made(
         &mut self,
-        action: &Action,
+        action: &EngineAction,
         key: Option<String>,
         now: Timestamp,
     ) -> Result<Option<bool>, String> {
@@ -173,7 +175,7 @@ impl Machine {
         let call = Call { idempotency_key: key.clone(), ..self.call.clone() };
         let before = self.exports(&self.memory)?;
         let key_told = key.as_ref().map(|key| format!(" with {key}")).unwrap_or_default();
-        self.journal.push(format!("{}{key_told}", self.readable(&told_briefly(action))));
+        self.journal.push(format!("{}{key_told}", self.readable(&summarize(action))));
         let answer = perform(&self.memory, &call, action);
         self.same_elsewhere(&call, action, &answer)?;
         let told = |what: &str| format!("{what}\n  {action:?} (key {key:?})");
@@ -232,8 +234,8 @@ impl Machine {
     fn same_elsewhere(
         &self,
         call: &Call,
-        action: &Action,
-        answer: &tine_engine::Result<Answer>,
+        action: &EngineAction,
+        answer: &tine_engine::Result<EngineAnswer>,
     ) -> Checked {
         let Some(embedded) = &self.embedded else { return Ok(()) };
         let other = perform(embedded, call, action);
@@ -250,15 +252,17 @@ impl Machine {
 
     /// Undo and at once redo: nothing but the log may show it.
     fn undo_redo(&mut self, of: u8, now: Timestamp) -> Checked {
-        let Some(undo) = (Step::Undo { of, back: None }).resolve(&self.model, now) else {
+        let Some(undo) = (TestStep::Undo { of, back: None }).resolve(&self.model, now) else {
             return Ok(());
         };
-        let Action::Undo(id, _) = undo.clone() else { unreachable!("an undo resolves to one") };
+        let EngineAction::Undo(id, _) = undo.clone() else {
+            unreachable!("an undo resolves to one")
+        };
         let before = self.exports(&self.memory)?;
         if !self.act(&undo, None, now)? {
             return Ok(());
         }
-        if !self.act(&Action::Redo(id, None), None, now)? {
+        if !self.act(&EngineAction::Redo(id, None), None, now)? {
             return Err("an undo could not be redone at once".to_owned());
         }
         let after = self.exports(&self.memory)?;

@@ -1,26 +1,26 @@
-//! After any step, whoever asks only for what is new has the same tree as the topology shows.
+//! Checks that a client that only reads outline changes has the same tree as the topology.
 
 use std::collections::{BTreeMap, HashMap};
 
 use tine_core::TurnId;
 use tine_engine::{Engine, Outline, OutlineParent, OutlineQuery, OutlineRow, TopologyRow};
 
-use super::judge::same;
+use super::compare::same;
 use super::{Checked, Machine};
 use crate::model::Ix;
 
-/// What somebody has drawn of a conversation: the children of each turn, and each turn's row.
+/// A client's copy of a conversation: the children of each turn, and each turn's row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Drawn {
+pub(crate) struct OutlineReplica {
     seq: u64,
     children: HashMap<Option<TurnId>, Vec<TurnId>>,
     rows: BTreeMap<TurnId, (Option<TurnId>, OutlineRow)>,
 }
 
-impl Drawn {
+impl OutlineReplica {
     fn take(&mut self, outline: Outline) -> Checked {
         if outline.whole {
-            *self = Drawn::default();
+            *self = OutlineReplica::default();
         }
         self.seq = outline.seq;
         let ids: Vec<TurnId> = outline.rows.iter().map(|row| row.id).collect();
@@ -41,8 +41,8 @@ impl Drawn {
         Ok(())
     }
 
-    /// The turns in order, with what a row shows of each.
-    fn in_order(&self) -> Vec<Shown> {
+    /// Returns the turns in order, with what a row shows of each.
+    fn in_order(&self) -> Vec<OutlineEntry> {
         let first = self.children.get(&None).cloned().unwrap_or_default();
         let mut pending: Vec<TurnId> = first.into_iter().rev().collect();
         let mut shown = vec![];
@@ -58,25 +58,25 @@ impl Drawn {
 }
 
 /// A turn, its parent, its preview, its title and its tags.
-type Shown = (TurnId, Option<TurnId>, String, Option<String>, Vec<String>);
+type OutlineEntry = (TurnId, Option<TurnId>, String, Option<String>, Vec<String>);
 
 impl Machine {
-    /// Brings what was drawn of a conversation up to date and compares it with the topology.
+    /// Updates the copy of a conversation and compares it with the topology.
     pub(crate) fn check_outline(&mut self, ix: Ix, topology: &[TopologyRow]) -> Checked {
-        let mut drawn = self.drawn.remove(&ix);
-        let news = self.outline(&self.memory, ix, drawn.as_ref().map(|drawn| drawn.seq))?;
+        let mut replica = self.replicas.remove(&ix);
+        let news = self.outline(&self.memory, ix, replica.as_ref().map(|replica| replica.seq))?;
         if let Some(embedded) = &self.embedded {
-            let other = self.outline(embedded, ix, drawn.as_ref().map(|drawn| drawn.seq))?;
+            let other = self.outline(embedded, ix, replica.as_ref().map(|replica| replica.seq))?;
             same("the outline of the embedded store", &other, &news)?;
         }
-        let mine = drawn.get_or_insert_default();
+        let mine = replica.get_or_insert_default();
         mine.take(news)?;
         let shown = topology.iter().map(|row| {
             let (title, tags) = (row.title.clone(), row.tags.clone());
             (row.id, row.parent, row.preview.clone(), title, tags)
         });
         same("the tree as it was drawn", &mine.in_order(), &shown.collect())?;
-        self.drawn.extend(drawn.map(|drawn| (ix, drawn)));
+        self.replicas.extend(replica.map(|replica| (ix, replica)));
         Ok(())
     }
 

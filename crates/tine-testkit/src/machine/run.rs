@@ -8,12 +8,12 @@ use tine_sqlite::SqliteStore;
 use tine_store::{MemoryStore, Store};
 
 use super::{Checked, Machine, Tally};
-use crate::steps::{Step, script};
+use crate::steps::{TestStep, script};
 use crate::stores::{AlwaysPacking, TempFolder, Twice};
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// Sequences.
     pub cases: u64,
     /// The seed of the first; each further one has the next.
@@ -30,8 +30,8 @@ pub struct Plan {
     pub packing: bool,
 }
 
-/// Runs the sequences on all cores; the first failure is shrunk and told with its rerun.
-pub fn run_cases(plan: Plan) -> Result<Tally, String> {
+/// Runs the sequences on all cores; the first failure is shrunk and printed with its rerun.
+pub fn run_cases(plan: RunPlan) -> Result<Tally, String> {
     let next = AtomicU64::new(0);
     let total = Mutex::new(Tally::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -55,7 +55,7 @@ pub fn run_cases(plan: Plan) -> Result<Tally, String> {
     Ok(total.into_inner().expect("no case panics"))
 }
 
-fn run_case(plan: Plan, seed: u64, total: &Mutex<Tally>) -> Checked {
+fn run_case(plan: RunPlan, seed: u64, total: &Mutex<Tally>) -> Checked {
     let config = Config {
         cases: 1,
         failure_persistence: None,
@@ -83,7 +83,7 @@ fn run_case(plan: Plan, seed: u64, total: &Mutex<Tally>) -> Checked {
 }
 
 /// Runs one sequence in a fresh world, and counts what came of its calls.
-pub fn run_steps(steps: &[Step], embedded: bool, plan: Plan) -> Result<Tally, String> {
+pub fn run_steps(steps: &[TestStep], embedded: bool, plan: RunPlan) -> Result<Tally, String> {
     let folder = TempFolder::new();
     let store = if embedded {
         let store: Arc<dyn Store> = match plan.other {
@@ -106,7 +106,7 @@ pub fn run_steps(steps: &[Step], embedded: bool, plan: Plan) -> Result<Tally, St
     Ok(machine.tally)
 }
 
-fn told(seed: u64, why: &str, steps: &[Step]) -> String {
+fn told(seed: u64, why: &str, steps: &[TestStep]) -> String {
     let mut text = format!("{why}\n\nshrunk to {} steps\n", steps.len());
     text.push_str(&format!(
         "\nrerun: TINE_STATE_MACHINE_SEED={seed} TINE_STATE_MACHINE_CASES=1 \

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tine_core::words::{self, Sort};
-use tine_core::{TurnId, said};
+use tine_core::tokenizer::{self, TermKind};
+use tine_core::{TurnId, search_text};
 use tine_engine::{Engine, SearchQuery};
 use tine_store::Content;
 
-use super::judge::same;
+use super::compare::same;
 use super::{Checked, Machine};
 
 /// Words that are looked for in one check.
@@ -21,9 +21,9 @@ impl Machine {
             for row in self.model.shown(ix) {
                 let view = self.model.view(row.turn);
                 let Content::Kept(body) = &view.content else { continue };
-                for piece in said::pieces(body, &view.metadata) {
-                    words::visit(&piece, &mut |term, sort, _| {
-                        if sort == Sort::Word {
+                for piece in search_text::pieces(body, &view.metadata) {
+                    tokenizer::for_each_term(&piece, &mut |term, sort, _| {
+                        if sort == TermKind::Word {
                             holders.entry(term.to_owned()).or_default().insert(view.id);
                         }
                     });

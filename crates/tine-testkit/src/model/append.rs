@@ -4,10 +4,10 @@ use tine_core::hash::message_digest;
 use tine_core::{Body, Kind, Limits, Message, Name, Role, Timestamp};
 use tine_engine::{Append, OnConflict, Outcome};
 
-use super::{Expected, Ix, Key, Model, Rule, Stop, Value, refuse};
+use super::{Expected, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, refuse};
 
 /// Where an append starts and which tip follows.
-struct Landing {
+struct AppendPosition {
     start: Option<Ix>,
     branch: Option<Ix>,
     name: Option<Name>,
@@ -22,7 +22,7 @@ pub(crate) fn fault(message: &Message) -> Option<Kind> {
     wrong.then_some(Kind::Invalid)
 }
 
-impl Model {
+impl ReferenceModel {
     pub(crate) fn append(&mut self, request: &Append, now: Timestamp) -> Rule<Expected> {
         let mut faults: Vec<Kind> = request.messages.iter().filter_map(fault).collect();
         if request.messages.is_empty() {
@@ -31,7 +31,7 @@ impl Model {
         let Ok(conversation) = self.conversation(&request.conversation) else {
             return refuse(&[faults, vec![Kind::NotFound]].concat());
         };
-        let landing = match self.land(conversation, request) {
+        let landing = match self.append_position(conversation, request) {
             Err(Stop::Refuse(kinds)) => return refuse(&[faults, kinds].concat()),
             Err(stop) => return Err(stop),
             Ok(_) if !faults.is_empty() => return refuse(&faults),
@@ -49,7 +49,7 @@ impl Model {
                 self.pass(&line);
                 let on_line = last.is_some_and(|last| line.contains(&last));
                 if created || !on_line {
-                    self.set(Key::Tip(branch), Value::Place(last));
+                    self.set(Key::Tip(branch), ModelValue::Place(last));
                 }
                 branch
             }
@@ -99,7 +99,7 @@ impl Model {
         turns
     }
 
-    fn land(&mut self, conversation: Ix, request: &Append) -> Rule<Landing> {
+    fn append_position(&mut self, conversation: Ix, request: &Append) -> Rule<AppendPosition> {
         let text = request.branch.as_deref().unwrap_or("main");
         let branch = self.branch(conversation, text);
         let name = branch.map_or(text.to_owned(), |branch| self.name_of(branch));
@@ -122,7 +122,7 @@ impl Model {
                     (OnConflict::Fork, None) => {
                         let stem = self.name_of(branch);
                         let name = Some(self.free_name(conversation, &stem));
-                        Ok(Landing { start: expected, branch: None, name, forked: true })
+                        Ok(AppendPosition { start: expected, branch: None, name, forked: true })
                     }
                 };
             }
@@ -152,7 +152,7 @@ impl Model {
                 start
             }
         };
-        Ok(Landing { start, branch, name, forked: false })
+        Ok(AppendPosition { start, branch, name, forked: false })
     }
 
     pub(crate) fn name_of(&self, branch: Ix) -> String {
@@ -164,9 +164,9 @@ impl Model {
 
     pub(crate) fn make_branch(&mut self, conversation: Ix, name: &Name, tip: Option<Ix>) -> Ix {
         let branch = self.branches.len();
-        self.branches.push(super::Branch { conversation, id: None });
-        self.set(Key::Name(conversation, name.to_string()), Value::Branch(branch));
-        self.set(Key::Tip(branch), Value::Place(tip));
+        self.branches.push(super::ModelBranch { conversation, id: None });
+        self.set(Key::Name(conversation, name.to_string()), ModelValue::Branch(branch));
+        self.set(Key::Tip(branch), ModelValue::Place(tip));
         branch
     }
 }

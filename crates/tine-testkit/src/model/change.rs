@@ -9,11 +9,11 @@ use tine_core::{
 use tine_engine::{Edit, Fork, ForkPoint, MetadataPatch, MoveBranch, Outcome, SplitTurn, TurnRef};
 
 use super::append::fault;
-use super::{Expected, Half, Ix, Key, Model, Rule, State, Stop, Value, refuse};
+use super::{Expected, Half, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
 
 const ROOT_REFUSED: [Kind; 3] = [Kind::Protected, Kind::Invalid, Kind::Unsupported];
 
-impl Model {
+impl ReferenceModel {
     pub(crate) fn fork(&mut self, request: &Fork) -> Rule<Expected> {
         let named = request.conversation.as_ref().map(|id| self.conversation(id)).transpose()?;
         let (reference, before) = match &request.point {
@@ -31,7 +31,7 @@ impl Model {
             Some(turn) if before => {
                 let first = self.left_most(turn);
                 if !self.is_live(first) {
-                    let whole = matches!(self.state(turn), State::Split { .. });
+                    let whole = matches!(self.state(turn), TurnState::Split { .. });
                     return if whole { Err(Stop::Unspecified) } else { refuse(&[Kind::NotFound]) };
                 }
                 // The branch stands on what comes before; whether it read the turn is left open.
@@ -87,8 +87,8 @@ impl Model {
         }
         // Name and tip may count as one record.
         self.weak_read(Key::Tip(branch));
-        self.set(Key::Name(conversation, old), Value::Nothing);
-        self.set(Key::Name(conversation, name.to_string()), Value::Branch(branch));
+        self.set(Key::Name(conversation, old), ModelValue::Nothing);
+        self.set(Key::Name(conversation, name.to_string()), ModelValue::Branch(branch));
         Ok(Expected::Branch(branch))
     }
 
@@ -99,8 +99,8 @@ impl Model {
         if name == "main" {
             return Err(Stop::Unspecified);
         }
-        self.set(Key::Name(conversation, name), Value::Nothing);
-        self.set(Key::Tip(branch), Value::Nothing);
+        self.set(Key::Name(conversation, name), ModelValue::Nothing);
+        self.set(Key::Tip(branch), ModelValue::Nothing);
         Ok(Expected::Done)
     }
 
@@ -131,7 +131,7 @@ impl Model {
             self.read(Key::Turn(to));
         }
         self.open.revert = (to != tip).then_some((branch, tip, to));
-        self.set(Key::Tip(branch), Value::Place(to));
+        self.set(Key::Tip(branch), ModelValue::Place(to));
         Ok(Expected::Branch(branch))
     }
 
@@ -179,16 +179,16 @@ impl Model {
         if let Some(to) = to {
             self.read(Key::Turn(to));
         }
-        self.set(Key::Tip(branch), Value::Place(to));
+        self.set(Key::Tip(branch), ModelValue::Place(to));
         Ok(Expected::Branch(branch))
     }
 
-    /// A turn by reference, shown, and not the root.
+    /// Returns a turn by reference, shown, and not the root.
     pub(crate) fn turn(&mut self, reference: &TurnRef) -> Rule<Ix> {
         let named = reference.conversation.as_ref().map(|id| self.conversation(id)).transpose()?;
         let turn = self.refer_live(named, &reference.turn)?;
         let turn = turn.ok_or(Stop::Refuse(ROOT_REFUSED.to_vec()))?;
-        if self.get(&Key::Conversation(self.nodes[turn].conversation)) != Value::There {
+        if self.get(&Key::Conversation(self.nodes[turn].conversation)) != ModelValue::There {
             return refuse(&[Kind::NotFound]);
         }
         Ok(turn)
@@ -202,7 +202,7 @@ impl Model {
             created_at: None,
             status: Status::Complete,
             metadata: Metadata::default(),
-            ..self.said(turn)
+            ..self.read_result(turn)
         };
         let branch = match &request.branch {
             Some(text) => Some(self.existing_branch(conversation, text)?),
@@ -234,7 +234,7 @@ impl Model {
         };
         self.read(Key::Turn(made));
         if let Some(branch) = branch {
-            self.set(Key::Tip(branch), Value::Place(Some(made)));
+            self.set(Key::Tip(branch), ModelValue::Place(Some(made)));
         }
         Ok(Expected::Edited { turn: made, outcome, branch })
     }
@@ -269,7 +269,7 @@ impl Model {
         let right = self.make(node.conversation, Some(left), &half(right, for_right), now);
         self.nodes[left].part = Some((Half::Left, whole));
         self.nodes[right].part = Some((Half::Right, whole));
-        self.set(Key::Turn(whole), Value::State(State::Split { left, right }));
+        self.set(Key::Turn(whole), ModelValue::State(TurnState::Split { left, right }));
         self.move_places(&[whole], Some(right), true);
         Ok(Expected::Split { whole, left, right })
     }
@@ -280,21 +280,23 @@ impl Model {
         let key = Key::Mark(name.to_string());
         // A name by which a branch is meant would never be found.
         let shadowed = self.branch(self.nodes[turn].conversation, name.as_str()).is_some();
-        if self.get(&key) != Value::Place(Some(turn)) {
+        if self.get(&key) != ModelValue::Place(Some(turn)) {
             match name.as_str() {
                 "main" => return refuse(&[Kind::Invalid]),
                 _ if shadowed => return refuse(&[Kind::Conflict]),
                 _ => {}
             }
         }
-        self.set(key, Value::Place(Some(turn)));
+        self.set(key, ModelValue::Place(Some(turn)));
         Ok(Expected::Bookmark { name: name.to_string(), turn })
     }
 
     pub(crate) fn drop_bookmark(&mut self, name: &Name) -> Rule<(Ix, Expected)> {
         let key = Key::Mark(name.to_string());
-        let Value::Place(Some(turn)) = self.get(&key) else { return refuse(&[Kind::NotFound]) };
-        self.set(key, Value::Nothing);
+        let ModelValue::Place(Some(turn)) = self.get(&key) else {
+            return refuse(&[Kind::NotFound]);
+        };
+        self.set(key, ModelValue::Nothing);
         Ok((self.nodes[turn].conversation, Expected::Done))
     }
 
@@ -327,6 +329,6 @@ impl Model {
     }
 }
 
-pub(crate) fn json_value(json: Json) -> Value {
-    if json.is_null() { Value::Nothing } else { Value::Json(json) }
+pub(crate) fn json_value(json: Json) -> ModelValue {
+    if json.is_null() { ModelValue::Nothing } else { ModelValue::Json(json) }
 }

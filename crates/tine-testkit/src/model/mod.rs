@@ -1,15 +1,16 @@
-//! The dumbest possible implementation of the tree: what the engine is measured against.
+//! The reference model: the simplest possible implementation of the tree, which the engine is
+//! checked against.
 //!
-//! Everything that can change is one map from [`Key`] to [`Value`]; an operation is a list of
+//! Everything that can change is one map from [`Key`] to [`ModelValue`]; an operation is a list of
 //! what it read and wrote there, so that undo, redo and dependencies need no rules of their own.
 //! Turns are a vector that only grows; every question is answered by walking the whole tree.
 //!
-//! Where the contract leaves two behaviours open, the model says so ([`Model::tolerate`],
+//! Where the contract leaves two behaviours open, the model says so ([`ReferenceModel::tolerate`],
 //! [`Stop::Unspecified`], [`Recorded::Maybe`]) and follows the engine; everything else must be
 //! exactly as the model says.
 //!
 //! Deliberately absent: persistence, segments, any idea of cost, and any line of engine code.
-//! Ids are learned from the engine's answers, because only it can mint them.
+//! Ids are taken from the engine's answers, because only it can generate them.
 
 mod append;
 mod change;
@@ -30,14 +31,14 @@ use tine_core::{
 };
 
 pub use self::predict::{Expected, Prediction};
-pub use self::tree::Shown;
+pub use self::tree::ShownTurn;
 
 /// A position in one of the model's vectors.
 pub type Ix = usize;
 
 /// Whether and why a turn is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TurnState {
     /// Its making was undone.
     Unborn,
     /// Shown.
@@ -64,24 +65,24 @@ pub enum Half {
     Right,
 }
 
-/// What never changes of a turn.
+/// The immutable part of a turn.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct ModelTurn {
     /// Its conversation.
     pub conversation: Ix,
     /// Its raw parent; `None` is the root.
     pub parent: Option<Ix>,
-    /// Who spoke.
+    /// The author's role.
     pub role: Role,
-    /// What was said.
+    /// The content.
     pub body: Body,
     /// The call that a tool turn answers.
     pub call: Option<String>,
-    /// What makes it equal to another.
+    /// The digest that identifies equal messages.
     pub digest: Digest,
-    /// When.
+    /// The time of the turn.
     pub created_at: Timestamp,
-    /// Whether it is whole.
+    /// Whether it is complete.
     pub status: Status,
     /// The turn it is a version of.
     pub edited_from: Option<Ix>,
@@ -93,15 +94,15 @@ pub struct Node {
     pub hash: TurnHash,
     /// Raw distance from the root.
     pub depth: u32,
-    /// Its id, once the engine has told it.
+    /// Its id, once the engine has returned it.
     pub id: Option<TurnId>,
     /// Whether its content was erased.
     pub purged: bool,
 }
 
-/// What never changes of a conversation.
+/// The immutable part of a conversation.
 #[derive(Clone, Debug)]
-pub struct Conversation {
+pub struct ModelConversation {
     /// Its id.
     pub id: ConversationId,
     /// The hash of its root.
@@ -118,12 +119,12 @@ pub struct Conversation {
     pub log: u64,
 }
 
-/// What never changes of a branch.
+/// The immutable part of a branch.
 #[derive(Clone, Debug)]
-pub struct Branch {
+pub struct ModelBranch {
     /// Its conversation.
     pub conversation: Ix,
-    /// Its id, once the engine has told it.
+    /// Its id, once the engine has returned it.
     pub id: Option<BranchId>,
 }
 
@@ -146,16 +147,16 @@ pub enum Key {
     Mark(String),
 }
 
-/// What a record says; absent ones say `Nothing`.
+/// The value of a record; absent records are `Nothing`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Value {
+pub enum ModelValue {
     /// Not there.
     #[default]
     Nothing,
     /// There.
     There,
     /// A turn's state.
-    State(State),
+    State(TurnState),
     /// Titles, metadata.
     Json(Json),
     /// A branch.
@@ -166,13 +167,13 @@ pub enum Value {
 
 /// One change of one record.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ModelChange {
     /// The record.
     pub key: Key,
-    /// What it said.
-    pub before: Value,
-    /// What it says.
-    pub after: Value,
+    /// The old value.
+    pub before: ModelValue,
+    /// The new value.
+    pub after: ModelValue,
     /// Whether the contract leaves open that this counts as a write.
     pub weak: bool,
 }
@@ -186,12 +187,12 @@ pub struct Op {
     pub seq: u64,
     /// What was done.
     pub kind: &'static str,
-    /// What it surely read.
+    /// Records that it read.
     pub reads: BTreeSet<Key>,
-    /// What it may be said to have read.
+    /// Records for which the contract leaves open whether it read them.
     pub weak_reads: BTreeSet<Key>,
     /// What it wrote.
-    pub writes: Vec<Change>,
+    pub writes: Vec<ModelChange>,
     /// When it was undone, counted in undos; `None` while it holds.
     pub undone: Option<u64>,
     /// Where in all logs together it was last undone or redone: what came before that stood on
@@ -202,7 +203,7 @@ pub struct Op {
 }
 
 impl Op {
-    /// Whether it can be undone at all.
+    /// Returns whether it can be undone at all.
     pub fn is_work(&self) -> bool {
         !matches!(self.kind, "undo" | "redo")
     }
@@ -234,17 +235,17 @@ pub(crate) fn refuse<T>(kinds: &[Kind]) -> Rule<T> {
     Err(Stop::Refuse(kinds.to_vec()))
 }
 
-/// The whole world.
+/// The state of the whole store.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub struct ReferenceModel {
     /// Every turn ever made.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ModelTurn>,
     /// Every conversation ever made.
-    pub conversations: Vec<Conversation>,
+    pub conversations: Vec<ModelConversation>,
     /// Every branch ever made.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<ModelBranch>,
     /// Every record that can change.
-    pub values: BTreeMap<Key, Value>,
+    pub values: BTreeMap<Key, ModelValue>,
     /// Every entry of every log, in order.
     pub ops: Vec<Op>,
     /// Idempotency keys: fingerprint, operation.
@@ -254,9 +255,9 @@ pub struct Model {
     pub(crate) undos: u64,
 }
 
-impl Model {
+impl ReferenceModel {
     /// What a record says now.
-    pub fn get(&self, key: &Key) -> Value {
+    pub fn get(&self, key: &Key) -> ModelValue {
         self.values.get(key).cloned().unwrap_or_default()
     }
 
@@ -273,15 +274,15 @@ impl Model {
         self.open.weak_reads.insert(key);
     }
 
-    pub(crate) fn set(&mut self, key: Key, after: Value) {
+    pub(crate) fn set(&mut self, key: Key, after: ModelValue) {
         self.change(key, after, false);
     }
 
-    pub(crate) fn weak_set(&mut self, key: Key, after: Value) {
+    pub(crate) fn weak_set(&mut self, key: Key, after: ModelValue) {
         self.change(key, after, true);
     }
 
-    fn change(&mut self, key: Key, after: Value, weak: bool) {
+    fn change(&mut self, key: Key, after: ModelValue, weak: bool) {
         let before = self.get(&key);
         if before == after {
             return;
@@ -289,7 +290,7 @@ impl Model {
         self.values.insert(key.clone(), after.clone());
         match self.open.writes.iter_mut().find(|change| change.key == key) {
             Some(earlier) => earlier.after = after,
-            None => self.open.writes.push(Change { key, before, after, weak }),
+            None => self.open.writes.push(ModelChange { key, before, after, weak }),
         }
     }
 
@@ -316,10 +317,11 @@ impl Model {
         self.ops.push(Op { conversation, seq: *log, kind: "nothing", reads, ..Op::default() });
     }
 
-    /// A conversation that is there.
+    /// Returns a conversation that is there.
     pub fn conversation(&self, id: &ConversationId) -> Rule<Ix> {
         let found = (0..self.conversations.len()).rev().find(|&ix| {
-            self.conversations[ix].id == *id && self.get(&Key::Conversation(ix)) == Value::There
+            self.conversations[ix].id == *id
+                && self.get(&Key::Conversation(ix)) == ModelValue::There
         });
         found.ok_or(Stop::Refuse(vec![Kind::NotFound]))
     }
@@ -344,7 +346,7 @@ impl Model {
             created_at = created_at.next();
         }
         let ix = self.nodes.len();
-        self.nodes.push(Node {
+        self.nodes.push(ModelTurn {
             conversation,
             parent,
             role: message.role,
@@ -361,11 +363,11 @@ impl Model {
             id: None,
             purged: false,
         });
-        self.set(Key::Turn(ix), Value::State(State::Live));
+        self.set(Key::Turn(ix), ModelValue::State(TurnState::Live));
         for key in MetadataKey::ALL {
             let value = message.metadata.get(key);
             if !value.is_null() {
-                self.set(Key::Meta(ix, key), Value::Json(value));
+                self.set(Key::Meta(ix, key), ModelValue::Json(value));
             }
         }
         ix
@@ -380,7 +382,7 @@ impl Model {
         (node.created_at, node.status, node.hash) = (at, status, hash);
         for key in MetadataKey::ALL {
             let value = metadata.get(key);
-            let value = if value.is_null() { Value::Nothing } else { Value::Json(value) };
+            let value = if value.is_null() { ModelValue::Nothing } else { ModelValue::Json(value) };
             self.values.insert(Key::Meta(turn, key), value);
         }
     }

@@ -3,8 +3,8 @@
 use tine_core::{Kind, Timestamp};
 use tine_engine::Outcome;
 
-use super::{Ix, Model, Recorded, Stop};
-use crate::action::Action;
+use super::{Ix, Recorded, ReferenceModel, Stop};
+use crate::action::EngineAction;
 
 /// What a call that succeeds must answer, in the model's own handles.
 #[derive(Clone, Debug)]
@@ -61,22 +61,22 @@ pub enum Expected {
 pub struct Prediction {
     /// The world after success, what the answer says, and in which log it is recorded; `None`
     /// when it must be refused.
-    pub success: Option<(Model, Expected, Recorded)>,
+    pub success: Option<(ReferenceModel, Expected, Recorded)>,
     /// The kinds with which it may be refused.
     pub refusals: Vec<Kind>,
 }
 
-impl Model {
+impl ReferenceModel {
     /// Says what comes of a call; `None` where the contract says nothing.
     pub fn predict(
         &self,
-        action: &Action,
+        action: &EngineAction,
         key: Option<&str>,
         now: Timestamp,
     ) -> Option<Prediction> {
         let fingerprint = format!("{action:?}");
         // A preview changes nothing, so there is nothing to repeat.
-        let key = key.filter(|_| !matches!(action, Action::Delete(delete) if delete.dry_run));
+        let key = key.filter(|_| !matches!(action, EngineAction::Delete(delete) if delete.dry_run));
         if let Some((used, op)) = key.and_then(|key| self.keys.get(key)) {
             if *used != fingerprint {
                 let mut refusals = vec![Kind::IdempotencyMismatch];
@@ -117,80 +117,80 @@ impl Model {
 
     fn apply(
         &mut self,
-        action: &Action,
+        action: &EngineAction,
         now: Timestamp,
         keyed: bool,
     ) -> Result<(Expected, Recorded), Stop> {
         self.open = super::Op::default();
         self.tolerated.clear();
         let (conversation, expected, kind) = match action {
-            Action::Create(new) => {
+            EngineAction::Create(new) => {
                 let expected = self.create(new, now)?;
                 (self.conversations.len() - 1, expected, "create")
             }
-            Action::Derive(derive) => {
+            EngineAction::Derive(derive) => {
                 let expected = self.derive(derive, now)?;
                 let Expected::Derived { conversation, .. } = expected else {
                     unreachable!("derive answers what was derived")
                 };
                 (conversation, expected, "derive")
             }
-            Action::PatchConversation(id, patch) => {
+            EngineAction::PatchConversation(id, patch) => {
                 (self.conversation(id)?, self.patch_conversation(id, patch)?, "patch")
             }
-            Action::Append(append) => {
+            EngineAction::Append(append) => {
                 let expected = self.append(append, now)?;
                 (self.conversation(&append.conversation)?, expected, "append")
             }
-            Action::Fork(fork) => {
+            EngineAction::Fork(fork) => {
                 let expected = self.fork(fork)?;
                 (self.branches[self.branches.len() - 1].conversation, expected, "fork")
             }
-            Action::Rename(id, branch, name) => {
+            EngineAction::Rename(id, branch, name) => {
                 (self.conversation(id)?, self.rename(id, branch, name)?, "rename")
             }
-            Action::DropBranch(id, branch) => {
+            EngineAction::DropBranch(id, branch) => {
                 (self.conversation(id)?, self.drop_branch(id, branch)?, "drop-branch")
             }
-            Action::Revert(request) => {
+            EngineAction::Revert(request) => {
                 (self.conversation(&request.conversation)?, self.revert(request)?, "revert")
             }
-            Action::Restore(request) => {
+            EngineAction::Restore(request) => {
                 (self.conversation(&request.conversation)?, self.restore(request)?, "restore")
             }
-            Action::Edit(edit) => {
+            EngineAction::Edit(edit) => {
                 let expected = self.edit(edit, now)?;
                 (self.conversation_of(&expected), expected, "edit")
             }
-            Action::Split(split) => {
+            EngineAction::Split(split) => {
                 let expected = self.split(split)?;
                 (self.conversation_of(&expected), expected, "split")
             }
-            Action::Delete(delete) => {
+            EngineAction::Delete(delete) => {
                 let expected = self.delete(delete)?;
                 (self.conversation_of(&expected), expected, "delete")
             }
-            Action::Purge(turn) => {
+            EngineAction::Purge(turn) => {
                 let (conversation, expected) = self.purge(turn)?;
                 (conversation, expected, "purge")
             }
-            Action::SetBookmark(name, turn) => {
+            EngineAction::SetBookmark(name, turn) => {
                 let expected = self.set_bookmark(name, turn)?;
                 (self.conversation_of(&expected), expected, "bookmark")
             }
-            Action::DropBookmark(name) => {
+            EngineAction::DropBookmark(name) => {
                 let (conversation, expected) = self.drop_bookmark(name)?;
                 (conversation, expected, "drop-bookmark")
             }
-            Action::Patch(turn, patch) => {
+            EngineAction::Patch(turn, patch) => {
                 let expected = self.patch(turn, patch)?;
                 (self.conversation_of(&expected), expected, "metadata")
             }
-            Action::Undo(id, seq) => {
+            EngineAction::Undo(id, seq) => {
                 let (conversation, expected) = self.undo(id, *seq)?;
                 (conversation, expected, "undo")
             }
-            Action::Redo(id, seq) => {
+            EngineAction::Redo(id, seq) => {
                 let (conversation, expected) = self.redo(id, *seq)?;
                 (conversation, expected, "redo")
             }

@@ -3,30 +3,35 @@
 use tine_core::Kind;
 use tine_engine::{Delete, DeleteMode, TurnRef};
 
-use super::{Expected, Ix, Key, Model, Rule, State, Stop, Value, refuse};
+use super::{Expected, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
 
 /// Tips and bookmarks that a change carried along.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moved {
+pub(crate) struct MovedReferences {
     pub(crate) branches: Vec<Ix>,
     pub(crate) marks: Vec<String>,
     pub(crate) removed: Vec<String>,
 }
 
-impl Model {
+impl ReferenceModel {
     /// Moves every tip and bookmark from these turns to a place.
-    pub(crate) fn move_places(&mut self, from: &[Ix], to: Option<Ix>, weak: bool) -> Moved {
-        let mut moved = Moved::default();
+    pub(crate) fn move_places(
+        &mut self,
+        from: &[Ix],
+        to: Option<Ix>,
+        weak: bool,
+    ) -> MovedReferences {
+        let mut moved = MovedReferences::default();
         for (key, value) in self.values.clone() {
-            let Value::Place(Some(turn)) = value else { continue };
+            let ModelValue::Place(Some(turn)) = value else { continue };
             if !from.contains(&turn) {
                 continue;
             }
-            let mut after = Value::Place(to);
+            let mut after = ModelValue::Place(to);
             match &key {
                 Key::Tip(branch) => moved.branches.push(*branch),
                 Key::Mark(name) if to.is_none() => {
-                    after = Value::Nothing;
+                    after = ModelValue::Nothing;
                     moved.removed.push(name.clone());
                 }
                 Key::Mark(name) => moved.marks.push(name.clone()),
@@ -50,8 +55,8 @@ impl Model {
         let turn = self.turn(&request.turn)?;
         let parent = self.shown_parent(turn);
         let (gone, state) = match request.mode {
-            DeleteMode::Cascade => (self.subtree(turn), State::Cascade),
-            DeleteMode::Reparent => (vec![turn], State::Reparent),
+            DeleteMode::Cascade => (self.subtree(turn), TurnState::Cascade),
+            DeleteMode::Reparent => (vec![turn], TurnState::Reparent),
         };
         let below = self.subtree(turn);
         self.pass(&below);
@@ -74,7 +79,7 @@ impl Model {
             }
         }
         for &turn in &gone {
-            self.set(Key::Turn(turn), Value::State(state));
+            self.set(Key::Turn(turn), ModelValue::State(state));
         }
         let moved = self.move_places(&gone, parent, false);
         Ok(Expected::Deleted {

@@ -5,9 +5,9 @@ use tine_core::{ConversationId, Json, Kind, Message, Name, Timestamp};
 use tine_engine::{ConversationPatch, Derive, NewConversation, Outcome};
 
 use super::change::json_value;
-use super::{Conversation, Expected, Ix, Key, Model, Rule, Stop, Value, refuse};
+use super::{Expected, Ix, Key, ModelConversation, ModelValue, ReferenceModel, Rule, Stop, refuse};
 
-impl Model {
+impl ReferenceModel {
     pub(crate) fn create(&mut self, new: &NewConversation, now: Timestamp) -> Rule<Expected> {
         let Some(id) = &new.id else { return Err(Stop::Unspecified) };
         if self.conversations.iter().any(|other| other.id == *id) {
@@ -18,7 +18,7 @@ impl Model {
         }
         let ix = self.root(id.clone(), new.system_prompt.clone(), new.config.clone(), now);
         if let Some(title) = &new.title {
-            self.set(Key::Field(ix, "title"), Value::Json(title.as_str().into()));
+            self.set(Key::Field(ix, "title"), ModelValue::Json(title.as_str().into()));
         }
         Ok(Expected::Conversation(ix))
     }
@@ -31,7 +31,7 @@ impl Model {
         now: Timestamp,
     ) -> Ix {
         let ix = self.conversations.len();
-        self.conversations.push(Conversation {
+        self.conversations.push(ModelConversation {
             id,
             root_hash: root_hash(prompt.as_deref(), &config),
             prompt,
@@ -40,7 +40,7 @@ impl Model {
             created_at: now,
             log: 0,
         });
-        self.set(Key::Conversation(ix), Value::There);
+        self.set(Key::Conversation(ix), ModelValue::There);
         self.make_branch(ix, &Name::main(), None);
         ix
     }
@@ -60,7 +60,9 @@ impl Model {
         let existing = (0..self.conversations.len()).find(|&ix| {
             let other = &self.conversations[ix];
             let derived = other.derived_from.is_some_and(|(origin, _)| origin == from);
-            derived && other.root_hash == hash && self.get(&Key::Conversation(ix)) == Value::There
+            derived
+                && other.root_hash == hash
+                && self.get(&Key::Conversation(ix)) == ModelValue::There
         });
         let (ix, created) = match (existing, &request.id) {
             (Some(ix), _) => (ix, false),
@@ -81,7 +83,7 @@ impl Model {
         if path.iter().any(|&turn| self.nodes[turn].purged) {
             return Err(Stop::Unspecified);
         }
-        let messages: Vec<Message> = path.iter().map(|&turn| self.said(turn)).collect();
+        let messages: Vec<Message> = path.iter().map(|&turn| self.read_result(turn)).collect();
         for &turn in &path {
             self.weak_read(Key::Turn(turn));
         }
@@ -95,7 +97,7 @@ impl Model {
         if let Some((last, _)) = turns.last() {
             let Some(main) = self.branch(ix, "main") else { return Err(Stop::Unspecified) };
             if made > 0 {
-                self.set(Key::Tip(main), Value::Place(Some(*last)));
+                self.set(Key::Tip(main), ModelValue::Place(Some(*last)));
             } else if !self.path(self.tip(main)).contains(last) {
                 // Whether `main` follows a path that was all there is left open.
                 return Err(Stop::Unspecified);
@@ -104,8 +106,8 @@ impl Model {
         Ok(Expected::Derived { conversation: ix, created, turns: made })
     }
 
-    /// A turn as the message that would say it again.
-    pub(crate) fn said(&self, turn: Ix) -> Message {
+    /// Returns a turn as the message that would say it again.
+    pub(crate) fn read_result(&self, turn: Ix) -> Message {
         let node = &self.nodes[turn];
         Message {
             role: node.role,
@@ -130,7 +132,7 @@ impl Model {
             self.set(Key::Field(ix, "metadata"), json_value(metadata.clone()));
         }
         if let Some(archived) = patch.archived {
-            let value = if archived { Value::There } else { Value::Nothing };
+            let value = if archived { ModelValue::There } else { ModelValue::Nothing };
             self.set(Key::Field(ix, "archived"), value);
         }
         Ok(Expected::Conversation(ix))
@@ -139,10 +141,10 @@ impl Model {
     /// Titles are stable once set. Whether the same title again, or none, counts as a second
     /// setting is left open.
     pub(crate) fn put_title(&mut self, key: Key, title: Option<&str>, force: bool) -> Rule<()> {
-        let value = title.map_or(Value::Nothing, |title| Value::Json(title.into()));
+        let value = title.map_or(ModelValue::Nothing, |title| ModelValue::Json(title.into()));
         let present = self.get(&key);
-        if present != Value::Nothing && !force {
-            if value != Value::Nothing && value != present {
+        if present != ModelValue::Nothing && !force {
+            if value != ModelValue::Nothing && value != present {
                 return refuse(&[Kind::Conflict]);
             }
             self.tolerate(&[Kind::Conflict]);

@@ -2,11 +2,11 @@
 
 use tine_core::{Kind, Name, Reference};
 
-use super::{Half, Ix, Key, Model, Rule, State, Stop, Value, refuse};
+use super::{Half, Ix, Key, ModelValue, ReferenceModel, Rule, Stop, TurnState, refuse};
 
 /// One turn of the tree as shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownTurn {
     /// The turn.
     pub turn: Ix,
     /// Its parent as shown; `None` is the root.
@@ -15,12 +15,12 @@ pub struct Shown {
     pub level: u32,
 }
 
-impl Model {
-    /// A turn's state.
-    pub fn state(&self, turn: Ix) -> State {
+impl ReferenceModel {
+    /// Returns a turn's state.
+    pub fn state(&self, turn: Ix) -> TurnState {
         match self.get(&Key::Turn(turn)) {
-            Value::State(state) => state,
-            _ => State::Unborn,
+            ModelValue::State(state) => state,
+            _ => TurnState::Unborn,
         }
     }
 
@@ -38,10 +38,10 @@ impl Model {
     /// What is shown at a turn's own place.
     fn expand(&self, turn: Ix) -> Vec<Ix> {
         match self.state(turn) {
-            State::Unborn | State::Cascade => vec![],
-            State::Live => vec![turn],
-            State::Split { left, .. } => self.expand(left),
-            State::Reparent => self.below(turn),
+            TurnState::Unborn | TurnState::Cascade => vec![],
+            TurnState::Live => vec![turn],
+            TurnState::Split { left, .. } => self.expand(left),
+            TurnState::Reparent => self.below(turn),
         }
     }
 
@@ -68,16 +68,19 @@ impl Model {
         }
     }
 
-    /// The whole tree, parents before children, first children first.
-    pub fn shown(&self, conversation: Ix) -> Vec<Shown> {
+    /// Returns the whole tree, parents before children, first children first.
+    pub fn shown(&self, conversation: Ix) -> Vec<ShownTurn> {
         let mut rows = vec![];
         let first = self.children(conversation, None);
-        let mut stack: Vec<Shown> =
-            first.into_iter().rev().map(|turn| Shown { turn, parent: None, level: 1 }).collect();
+        let mut stack: Vec<ShownTurn> = first
+            .into_iter()
+            .rev()
+            .map(|turn| ShownTurn { turn, parent: None, level: 1 })
+            .collect();
         while let Some(row) = stack.pop() {
             rows.push(row);
             let below = self.children(conversation, Some(row.turn));
-            stack.extend(below.into_iter().rev().map(|turn| Shown {
+            stack.extend(below.into_iter().rev().map(|turn| ShownTurn {
                 turn,
                 parent: Some(row.turn),
                 level: row.level + 1,
@@ -86,13 +89,13 @@ impl Model {
         rows
     }
 
-    /// A turn's row, if it is shown.
-    pub fn row(&self, turn: Ix) -> Option<Shown> {
+    /// Returns a turn's row, if it is shown.
+    pub fn row(&self, turn: Ix) -> Option<ShownTurn> {
         let rows = self.shown(self.nodes[turn].conversation);
         rows.into_iter().find(|row| row.turn == turn)
     }
 
-    /// The parent as shown.
+    /// Returns the parent as shown.
     pub fn shown_parent(&self, turn: Ix) -> Option<Ix> {
         self.row(turn).and_then(|row| row.parent)
     }
@@ -131,7 +134,7 @@ impl Model {
         path
     }
 
-    /// The turn and everything shown below it.
+    /// Returns the turn and everything shown below it.
     pub fn subtree(&self, turn: Ix) -> Vec<Ix> {
         let conversation = self.nodes[turn].conversation;
         let mut found = vec![turn];
@@ -146,43 +149,43 @@ impl Model {
     /// A split turn means its right half.
     pub fn right_most(&self, turn: Ix) -> Ix {
         match self.state(turn) {
-            State::Split { right, .. } => self.right_most(right),
+            TurnState::Split { right, .. } => self.right_most(right),
             _ => turn,
         }
     }
 
     pub(crate) fn left_most(&self, turn: Ix) -> Ix {
         match self.state(turn) {
-            State::Split { left, .. } => self.left_most(left),
+            TurnState::Split { left, .. } => self.left_most(left),
             _ => turn,
         }
     }
 
-    /// The last part of what comes before this turn in the text that both are parts of.
+    /// Returns the last part of what comes before this turn in the text that both are parts of.
     pub(crate) fn continued(&self, turn: Ix) -> Option<Ix> {
-        if self.state(turn) != State::Live {
+        if self.state(turn) != TurnState::Live {
             return None;
         }
         let mut part = turn;
         loop {
             let (half, whole) = self.nodes[part].part?;
             match (half, self.state(whole)) {
-                (Half::Right, State::Split { left, .. }) => return Some(self.right_most(left)),
-                (Half::Left, State::Split { .. }) => part = whole,
+                (Half::Right, TurnState::Split { left, .. }) => return Some(self.right_most(left)),
+                (Half::Left, TurnState::Split { .. }) => part = whole,
                 _ => return None,
             }
         }
     }
 
     pub(crate) fn is_live(&self, turn: Ix) -> bool {
-        self.state(turn) == State::Live && self.row(turn).is_some()
+        self.state(turn) == TurnState::Live && self.row(turn).is_some()
     }
 
-    /// Whether a turn is shown, be it as several.
+    /// Returns whether a turn is shown, be it as several.
     fn is_whole(&self, turn: Ix) -> bool {
         match self.state(turn) {
-            State::Live => true,
-            State::Split { left, right } => self.is_whole(left) && self.is_whole(right),
+            TurnState::Live => true,
+            TurnState::Split { left, right } => self.is_whole(left) && self.is_whole(right),
             _ => false,
         }
     }
@@ -204,7 +207,7 @@ impl Model {
         offers
     }
 
-    /// The nearest turn at or above this one that is shown.
+    /// Returns the nearest turn at or above this one that is shown.
     pub(crate) fn nearest_live(&self, turn: Ix) -> Option<Ix> {
         let mut at = Some(self.right_most(turn));
         while let Some(turn) = at {
@@ -219,7 +222,7 @@ impl Model {
     /// Branches of a conversation in order of name.
     pub fn branches_of(&self, conversation: Ix) -> Vec<(String, Ix)> {
         let named = self.values.iter().filter_map(|(key, value)| match (key, value) {
-            (Key::Name(of, name), Value::Branch(branch)) if *of == conversation => {
+            (Key::Name(of, name), ModelValue::Branch(branch)) if *of == conversation => {
                 Some((name.clone(), *branch))
             }
             _ => None,
@@ -227,15 +230,15 @@ impl Model {
         named.collect()
     }
 
-    /// Where a branch ends.
+    /// Returns where a branch ends.
     pub fn tip(&self, branch: Ix) -> Option<Ix> {
         match self.get(&Key::Tip(branch)) {
-            Value::Place(tip) => tip,
+            ModelValue::Place(tip) => tip,
             _ => None,
         }
     }
 
-    /// A branch by name or id.
+    /// Returns a branch by name or id.
     pub(crate) fn branch(&self, conversation: Ix, text: &str) -> Option<Ix> {
         let branches = self.branches_of(conversation);
         let by_name = branches.iter().find(|(name, _)| name == text);
@@ -247,7 +250,8 @@ impl Model {
         by_name.or_else(by_id).map(|(_, branch)| *branch)
     }
 
-    /// The turn that a reference names, before a split is looked through; `None` is the root.
+    /// Returns the turn that a reference names, before a split is looked through; `None` is the
+    /// root.
     pub(crate) fn refer(
         &mut self,
         conversation: Option<Ix>,
@@ -273,7 +277,7 @@ impl Model {
                 self.weak_read(Key::Tip(branch));
                 return self.back(self.tip(branch), reference.back());
             }
-            if let Value::Place(Some(turn)) = self.get(&Key::Mark(base.to_owned())) {
+            if let ModelValue::Place(Some(turn)) = self.get(&Key::Mark(base.to_owned())) {
                 self.weak_read(Key::Mark(base.to_owned()));
                 return if self.nodes[turn].conversation == conversation {
                     self.back(Some(turn), reference.back())
@@ -304,7 +308,7 @@ impl Model {
         }
     }
 
-    /// The turn that a reference names as shown; `None` is the root.
+    /// Returns the turn that a reference names as shown; `None` is the root.
     pub(crate) fn refer_live(
         &mut self,
         conversation: Option<Ix>,
@@ -315,7 +319,7 @@ impl Model {
         if self.is_live(turn) { Ok(Some(turn)) } else { refuse(&[Kind::NotFound]) }
     }
 
-    /// The smallest `{stem}-{n}` that no branch has.
+    /// Returns the smallest `{stem}-{n}` that no branch has.
     pub(crate) fn free_name(&self, conversation: Ix, stem: &str) -> Name {
         let taken = self.branches_of(conversation);
         let free = (1..).map(|n| format!("{stem}-{n}"));

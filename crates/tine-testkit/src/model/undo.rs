@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 
 use tine_core::{ConversationId, Kind};
 
-use super::{Change, Expected, Ix, Key, Model, Op, Rule, State, Stop, Value, refuse};
+use super::{
+    Expected, Ix, Key, ModelChange, ModelValue, Op, ReferenceModel, Rule, Stop, TurnState, refuse,
+};
 
 /// Nothing there to undo: the contract names no kind.
 const NOTHING: [Kind; 5] =
     [Kind::NotFound, Kind::Invalid, Kind::Conflict, Kind::Protected, Kind::Unsupported];
 
-impl Model {
-    /// The conversation of a log; also one whose creation was undone.
+impl ReferenceModel {
+    /// Returns the conversation of a log; also one whose creation was undone.
     fn log_of(&self, id: &ConversationId) -> Rule<Ix> {
         let found = self.conversations.iter().rposition(|conversation| conversation.id == *id);
         found.ok_or(Stop::Refuse(vec![Kind::NotFound]))
@@ -82,7 +84,7 @@ impl Model {
     /// "B depends on A when B read or wrote a record that A wrote."
     fn check_later(&mut self, target: Ix, op: &Op) -> Rule<()> {
         // A name that somebody else had in between and gave back is nobody's ground.
-        let own = |change: &&Change| !change.weak && !matches!(change.key, Key::Name(..));
+        let own = |change: &&ModelChange| !change.weak && !matches!(change.key, Key::Name(..));
         let strong: BTreeSet<&Key> = op.writes.iter().filter(own).map(|c| &c.key).collect();
         let mut names = op.writes.iter().filter(|change| matches!(change.key, Key::Name(..)));
         let taken = names.any(|change| {
@@ -99,7 +101,7 @@ impl Model {
             let mut wrote = later.writes.iter().filter(|change| !change.weak);
             // Done again, a cascade would hide what was made below it since; everything else
             // is as well done now as it was then.
-            let hides = op.writes.iter().any(|c| c.after == Value::State(State::Cascade));
+            let hides = op.writes.iter().any(|c| c.after == ModelValue::State(TurnState::Cascade));
             let stands = later.writes.iter().any(|change| match change.key {
                 Key::Turn(turn) => {
                     let parent = self.nodes[turn].parent;
@@ -149,15 +151,17 @@ impl Model {
         for key in op.reads.iter().filter(|key| op.writes.iter().all(|c| c.key != **key)) {
             match key {
                 Key::Turn(turn) => match self.state(*turn) {
-                    State::Live => {}
+                    TurnState::Live => {}
                     // A turn cannot hang in the air; a tip or a bookmark can move.
-                    State::Unborn | State::Cascade if parents.contains(turn) => {
+                    TurnState::Unborn | TurnState::Cascade if parents.contains(turn) => {
                         return refuse(&[Kind::Protected]);
                     }
-                    State::Unborn | State::Cascade => self.tolerate(&[Kind::Protected]),
-                    State::Split { .. } | State::Reparent => self.tolerate(&[Kind::Protected]),
+                    TurnState::Unborn | TurnState::Cascade => self.tolerate(&[Kind::Protected]),
+                    TurnState::Split { .. } | TurnState::Reparent => {
+                        self.tolerate(&[Kind::Protected])
+                    }
                 },
-                Key::Conversation(_) if self.get(key) != Value::There => {
+                Key::Conversation(_) if self.get(key) != ModelValue::There => {
                     return refuse(&[Kind::Protected, Kind::NotFound]);
                 }
                 _ => {}
@@ -198,23 +202,23 @@ impl Model {
         }
     }
 
-    /// Whether a record says this, looking through splits and past what is gone.
-    fn says(&self, key: &Key, value: &Value) -> bool {
+    /// Returns whether a record says this, looking through splits and past what is gone.
+    fn says(&self, key: &Key, value: &ModelValue) -> bool {
         self.settled(key, &self.get(key)) == self.settled(key, value)
     }
 
-    fn settled(&self, key: &Key, value: &Value) -> Value {
+    fn settled(&self, key: &Key, value: &ModelValue) -> ModelValue {
         match (key, value) {
-            (Key::Mark(_), Value::Place(Some(turn))) => match self.nearest_live(*turn) {
-                Some(live) => Value::Place(Some(live)),
-                None => Value::Nothing,
+            (Key::Mark(_), ModelValue::Place(Some(turn))) => match self.nearest_live(*turn) {
+                Some(live) => ModelValue::Place(Some(live)),
+                None => ModelValue::Nothing,
             },
-            (_, Value::Place(Some(turn))) => Value::Place(self.nearest_live(*turn)),
+            (_, ModelValue::Place(Some(turn))) => ModelValue::Place(self.nearest_live(*turn)),
             (_, other) => other.clone(),
         }
     }
 
-    fn put_back(&mut self, change: &Change, from: &Value, to: &Value) -> Rule<()> {
+    fn put_back(&mut self, change: &ModelChange, from: &ModelValue, to: &ModelValue) -> Rule<()> {
         if self.says(&change.key, from) {
             self.values.insert(change.key.clone(), to.clone());
             return Ok(());
@@ -226,16 +230,17 @@ impl Model {
     /// not: then the engine may refuse, or go to the nearest live ancestor.
     fn settle(&mut self) {
         for (key, value) in self.values.clone() {
-            let Value::Place(Some(turn)) = value else { continue };
+            let ModelValue::Place(Some(turn)) = value else { continue };
             let live = self.right_most(turn);
             if self.is_live(live) {
-                self.values.insert(key, Value::Place(Some(live)));
+                self.values.insert(key, ModelValue::Place(Some(live)));
                 continue;
             }
             self.tolerate(&[Kind::Protected]);
             let place = self.nearest_live(turn);
             let gone = place.is_none() && matches!(key, Key::Mark(_));
-            self.values.insert(key, if gone { Value::Nothing } else { Value::Place(place) });
+            self.values
+                .insert(key, if gone { ModelValue::Nothing } else { ModelValue::Place(place) });
         }
     }
 }

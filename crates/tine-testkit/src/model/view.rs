@@ -5,16 +5,16 @@ use tine_core::json::Object;
 use tine_core::metadata::MetadataKey;
 use tine_core::{Json, Limits};
 use tine_engine::{Presence, Tail, TopologyRow, TurnView};
-use tine_store::{Content, Origin};
+use tine_store::{Content, TurnOrigin};
 
-use super::{Ix, Key, Model, Shown, State, Value};
+use super::{Ix, Key, ModelValue, ReferenceModel, ShownTurn, TurnState};
 
-impl Model {
-    /// A turn's metadata now.
+impl ReferenceModel {
+    /// Returns a turn's metadata now.
     pub fn metadata(&self, turn: Ix) -> Metadata {
         let mut metadata = Metadata::default();
         for key in MetadataKey::ALL {
-            if let Value::Json(json) = self.get(&Key::Meta(turn, key)) {
+            if let ModelValue::Json(json) = self.get(&Key::Meta(turn, key)) {
                 metadata
                     .set(key, json, &Limits::default())
                     .expect("only metadata that was taken is in the model");
@@ -23,7 +23,7 @@ impl Model {
         metadata
     }
 
-    /// A turn as the engine must show it.
+    /// Returns a turn as the engine must show it.
     pub fn view(&self, turn: Ix) -> TurnView {
         let node = &self.nodes[turn];
         let id = |ix: Ix| self.nodes[ix].id.expect("every turn that is shown has told its id");
@@ -45,7 +45,7 @@ impl Model {
             created_at: node.created_at,
             status: node.status,
             metadata: self.metadata(turn),
-            origin: Origin {
+            origin: TurnOrigin {
                 edited_from: node.edited_from.map(id),
                 derived_from: node.derived_from.map(id),
                 part_of: node.part.map(|(_, whole)| id(whole)),
@@ -53,15 +53,15 @@ impl Model {
             },
             continues: self.continued(turn).map(id),
             presence: match self.state(turn) {
-                State::Live => Presence::Live,
-                State::Split { .. } => Presence::Split,
+                TurnState::Live => Presence::Live,
+                TurnState::Split { .. } => Presence::Split,
                 _ => Presence::Deleted,
             },
             outcome: None,
         }
     }
 
-    /// The topology as the engine must show it.
+    /// Returns the topology as the engine must show it.
     pub fn topology(&self, conversation: Ix) -> Vec<TopologyRow> {
         let rows = self.shown(conversation);
         let branches = self.branches_of(conversation);
@@ -70,7 +70,7 @@ impl Model {
             .enumerate()
             .map(|(at, row)| {
                 let node = &self.nodes[row.turn];
-                let below = |row: &Shown, other: &Shown| other.parent == Some(row.turn);
+                let below = |row: &ShownTurn, other: &ShownTurn| other.parent == Some(row.turn);
                 let children: Vec<_> = rows.iter().filter(|other| below(row, other)).collect();
                 // Depth first: what lies below follows until the level comes back up.
                 let descendants =
@@ -78,7 +78,9 @@ impl Model {
                 let metadata = self.metadata(row.turn);
                 let auto = metadata.auto_title.filter(|_| children.is_empty());
                 let marks = self.values.iter().filter_map(|(key, value)| match (key, value) {
-                    (Key::Mark(name), Value::Place(Some(turn))) if *turn == row.turn => Some(name),
+                    (Key::Mark(name), ModelValue::Place(Some(turn))) if *turn == row.turn => {
+                        Some(name)
+                    }
                     _ => None,
                 });
                 TopologyRow {
@@ -107,7 +109,7 @@ impl Model {
             .collect()
     }
 
-    /// Every line of turns that no branch leads to, in the order of the tree.
+    /// Returns every line of turns that no branch leads to, in the order of the tree.
     pub fn tails(&self, conversation: Ix) -> Vec<Tail> {
         let rows = self.shown(conversation);
         let branches = self.branches_of(conversation);
@@ -134,27 +136,27 @@ impl Model {
             .collect()
     }
 
-    /// A conversation's title, metadata and archive mark.
+    /// Returns a conversation's title, metadata and archive mark.
     pub fn fields(&self, conversation: Ix) -> (Option<String>, Json, bool) {
         let field = |name| match self.get(&Key::Field(conversation, name)) {
-            Value::Json(json) => json,
+            ModelValue::Json(json) => json,
             _ => Json::Null,
         };
         let metadata = match field("metadata") {
             Json::Null => Json::Object(Object::new()),
             json => json,
         };
-        let archived = self.get(&Key::Field(conversation, "archived")) == Value::There;
+        let archived = self.get(&Key::Field(conversation, "archived")) == ModelValue::There;
         (field("title").as_str().map(str::to_owned), metadata, archived)
     }
 
     /// What a derivative takes over besides turns is the engine's choice.
     pub fn adopt_fields(&mut self, conversation: Ix, title: &Option<String>, metadata: &Json) {
         if let Some(title) = title {
-            let value = Value::Json(title.as_str().into());
+            let value = ModelValue::Json(title.as_str().into());
             self.values.insert(Key::Field(conversation, "title"), value);
         }
-        let value = Value::Json(metadata.clone());
+        let value = ModelValue::Json(metadata.clone());
         self.values.insert(Key::Field(conversation, "metadata"), value);
     }
 }

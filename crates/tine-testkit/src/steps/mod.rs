@@ -1,13 +1,13 @@
 //! Random sequences of operations, in a form that shrinks well.
 //!
-//! A [`Step`] names nothing: it holds small numbers that are taken modulo whatever is there when
-//! its turn comes ([`Step::resolve`]), so that leaving a step out leaves the others meaningful.
+//! A [`TestStep`] names nothing: it holds small numbers that are taken modulo whatever is there when
+//! its turn comes ([`TestStep::resolve`]), so that leaving a step out leaves the others meaningful.
 //! Texts come from a tiny alphabet: equal messages, equal siblings and characters of several
 //! scalar values are the normal case.
 
 mod generate;
+mod messages;
 mod pick;
-mod said;
 
 use tine_core::{Body, Message, Metadata, Reference, Status, Timestamp, json};
 use tine_engine::{
@@ -15,18 +15,18 @@ use tine_engine::{
     NewConversation, OnConflict, SplitTurn, TurnRef,
 };
 
-use crate::action::Action;
-use crate::model::{Key, Model, Op, Value};
+use crate::action::EngineAction;
+use crate::model::{Key, ModelValue, Op, ReferenceModel};
 
 pub use self::generate::script;
+pub use self::messages::TinyMessage;
 pub use self::pick::Pick;
-pub use self::said::Said;
 
+use self::messages::{TEXTS, patch};
 use self::pick::{
     BRANCHES, branch_text, conversation, mint, moving, name, nth, reference, seq_back, side_branch,
     splittable,
 };
-use self::said::{TEXTS, patch};
 
 const MARKS: [&str; 4] = ["here", "there", "one", "main"];
 const PROMPTS: [Option<&str>; 3] = [None, Some("be brief"), Some("be kind")];
@@ -34,7 +34,7 @@ const PROMPTS: [Option<&str>; 3] = [None, Some("be brief"), Some("be kind")];
 /// Where an append starts.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
-    /// Not said.
+    /// At the tip, which is the default.
     Tip,
     /// The root.
     Root,
@@ -45,7 +45,7 @@ pub enum Start {
 /// One operation, not yet tied to anything.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Step {
+pub enum TestStep {
     Create {
         prompt: u8,
     },
@@ -61,13 +61,13 @@ pub enum Step {
         expect: Option<Pick>,
         fork: bool,
         reuse: bool,
-        messages: Vec<Said>,
+        messages: Vec<TinyMessage>,
     },
     Resend {
         to: u8,
         branch: u8,
         cut: u8,
-        more: Vec<Said>,
+        more: Vec<TinyMessage>,
     },
     Fork {
         at: Pick,
@@ -102,7 +102,7 @@ pub enum Step {
     },
     Edit {
         turn: Pick,
-        said: Said,
+        said: TinyMessage,
         branch: Option<u8>,
         reuse: bool,
     },
@@ -150,34 +150,34 @@ pub enum Step {
     },
     Keyed {
         key: u8,
-        step: Box<Step>,
+        step: Box<TestStep>,
     },
     Replay {
         nth: u8,
     },
 }
 
-impl Step {
-    /// The calls that this step stands for now, each with its key.
-    pub fn resolve(&self, model: &Model, now: Timestamp) -> Option<Action> {
+impl TestStep {
+    /// Returns the calls that this step stands for now, each with its key.
+    pub fn resolve(&self, model: &ReferenceModel, now: Timestamp) -> Option<EngineAction> {
         Some(match self {
-            Step::Create { prompt } => Action::Create(NewConversation {
+            TestStep::Create { prompt } => EngineAction::Create(NewConversation {
                 id: Some(mint(model)?),
                 system_prompt: nth(&PROMPTS, *prompt).map(str::to_owned),
                 title: (prompt % 5 == 4).then(|| "first".to_owned()),
                 ..NewConversation::default()
             }),
-            Step::Derive { of, prompt, at } => Action::Derive(Derive {
+            TestStep::Derive { of, prompt, at } => EngineAction::Derive(Derive {
                 conversation: conversation(model, *of).1?,
                 id: Some(mint(model)?),
                 system_prompt: nth(&PROMPTS, *prompt).map(str::to_owned),
                 config: None,
                 at: at.map(|at| Pick { conversation: *of, ..at }.turn(model).1),
             }),
-            Step::Append { to, start, branch, expect, fork, reuse, messages } => {
+            TestStep::Append { to, start, branch, expect, fork, reuse, messages } => {
                 let (ix, id) = conversation(model, *to);
                 let here = |pick: &Pick| Pick { conversation: *to, ..*pick }.turn(model).1;
-                Action::Append(Append {
+                EngineAction::Append(Append {
                     conversation: id?,
                     messages: messages.iter().map(|said| said.message(now)).collect(),
                     parent: match start {
@@ -193,7 +193,7 @@ impl Step {
                     reuse: *reuse,
                 })
             }
-            Step::Resend { to, branch, cut, more } => {
+            TestStep::Resend { to, branch, cut, more } => {
                 let (ix, id) = conversation(model, *to);
                 let branches = model.branches_of(ix);
                 let (text, branch) = branches.get(usize::from(*branch) % branches.len().max(1))?;
@@ -208,28 +208,32 @@ impl Step {
                     status: Status::Complete,
                 });
                 let more = more.iter().map(|said| said.message(now));
-                Action::Append(Append {
+                EngineAction::Append(Append {
                     branch: Some(text.clone()),
                     ..Append::to(id?, again.chain(more).collect()).from_root()
                 })
             }
-            Step::Fork { at, before, name: label } => {
+            TestStep::Fork { at, before, name: label } => {
                 let TurnRef { conversation, turn } = at.turn_ref(model);
-                Action::Fork(Fork {
+                EngineAction::Fork(Fork {
                     conversation,
                     point: if *before { ForkPoint::Before(turn) } else { ForkPoint::At(turn) },
                     name: label.map(|label| name(nth(&BRANCHES, label))),
                 })
             }
-            Step::Rename { of, branch, name: label } => {
+            TestStep::Rename { of, branch, name: label } => {
                 let (ix, id) = conversation(model, *of);
-                Action::Rename(id?, side_branch(model, ix, *branch), name(nth(&BRANCHES, *label)))
+                EngineAction::Rename(
+                    id?,
+                    side_branch(model, ix, *branch),
+                    name(nth(&BRANCHES, *label)),
+                )
             }
-            Step::DropBranch { of, branch } => {
+            TestStep::DropBranch { of, branch } => {
                 let (ix, id) = conversation(model, *of);
-                Action::DropBranch(id?, side_branch(model, ix, *branch))
+                EngineAction::DropBranch(id?, side_branch(model, ix, *branch))
             }
-            Step::Revert { of, branch, back } => {
+            TestStep::Revert { of, branch, back } => {
                 let (ix, id) = conversation(model, *of);
                 let text = branch_text(model, ix, *branch);
                 let branches = model.branches_of(ix);
@@ -240,63 +244,63 @@ impl Step {
                     Some(at) => model.nodes[path[at]].id.map(Reference::from),
                     None => Some(reference("root")),
                 };
-                Action::Revert(MoveBranch {
+                EngineAction::Revert(MoveBranch {
                     conversation: id?,
                     branch: text,
                     to,
                     expected_tip: None,
                 })
             }
-            Step::RevertTo { to, branch } => {
-                Action::Revert(moving(model, *to, *branch, Some(to.turn(model).1))?)
+            TestStep::RevertTo { to, branch } => {
+                EngineAction::Revert(moving(model, *to, *branch, Some(to.turn(model).1))?)
             }
-            Step::Restore { of, branch } => {
+            TestStep::Restore { of, branch } => {
                 let (ix, id) = conversation(model, *of);
                 let branch = branch_text(model, ix, *branch);
-                Action::Restore(MoveBranch {
+                EngineAction::Restore(MoveBranch {
                     conversation: id?,
                     branch,
                     to: None,
                     expected_tip: None,
                 })
             }
-            Step::RestoreTo { to, branch } => {
-                Action::Restore(moving(model, *to, *branch, Some(to.turn(model).1))?)
+            TestStep::RestoreTo { to, branch } => {
+                EngineAction::Restore(moving(model, *to, *branch, Some(to.turn(model).1))?)
             }
-            Step::Edit { turn, said, branch, reuse } => Action::Edit(Edit {
+            TestStep::Edit { turn, said, branch, reuse } => EngineAction::Edit(Edit {
                 turn: turn.turn_ref(model),
                 body: Body::Text(nth(&TEXTS, said.text).to_owned()),
                 branch: branch
                     .map(|n| branch_text(model, conversation(model, turn.conversation).0, n)),
                 reuse: *reuse,
             }),
-            Step::Split { turn, offset } => {
+            TestStep::Split { turn, offset } => {
                 let (at, length) = splittable(model, *turn, *offset);
                 let offset = usize::from(*offset) / 8 % length + 1;
-                Action::Split(SplitTurn { turn: at, offset })
+                EngineAction::Split(SplitTurn { turn: at, offset })
             }
-            Step::Delete { turn, cascade, dry_run } => Action::Delete(Delete {
+            TestStep::Delete { turn, cascade, dry_run } => EngineAction::Delete(Delete {
                 turn: turn.turn_ref(model),
                 mode: if *cascade { DeleteMode::Cascade } else { DeleteMode::Reparent },
                 force: false,
                 dry_run: *dry_run,
             }),
-            Step::Purge { turn } => Action::Purge(turn.turn_ref(model)),
-            Step::Bookmark { name: label, turn } => {
-                Action::SetBookmark(name(nth(&MARKS, *label)), turn.turn_ref(model))
+            TestStep::Purge { turn } => EngineAction::Purge(turn.turn_ref(model)),
+            TestStep::Bookmark { name: label, turn } => {
+                EngineAction::SetBookmark(name(nth(&MARKS, *label)), turn.turn_ref(model))
             }
-            Step::DropBookmark { name: label } => {
-                let set = MARKS
-                    .into_iter()
-                    .filter(|mark| model.get(&Key::Mark((*mark).to_owned())) != Value::Nothing);
+            TestStep::DropBookmark { name: label } => {
+                let set = MARKS.into_iter().filter(|mark| {
+                    model.get(&Key::Mark((*mark).to_owned())) != ModelValue::Nothing
+                });
                 let set: Vec<&str> = set.collect();
                 let from = if set.is_empty() { &MARKS[..] } else { &set };
-                Action::DropBookmark(name(nth(from, *label)))
+                EngineAction::DropBookmark(name(nth(from, *label)))
             }
-            Step::Patch { turn, what, value, force } => {
-                Action::Patch(turn.turn_ref(model), patch(*what, *value, *force))
+            TestStep::Patch { turn, what, value, force } => {
+                EngineAction::Patch(turn.turn_ref(model), patch(*what, *value, *force))
             }
-            Step::PatchConversation { of, what, value, force } => {
+            TestStep::PatchConversation { of, what, value, force } => {
                 let text = || nth(&["x", "y"], *value).to_owned();
                 let patch = match what % 3 {
                     0 => ConversationPatch { title: Some(Some(text())), ..Default::default() },
@@ -307,9 +311,9 @@ impl Step {
                     },
                 };
                 let patch = ConversationPatch { force: *force, ..patch };
-                Action::PatchConversation(conversation(model, *of).1?, patch)
+                EngineAction::PatchConversation(conversation(model, *of).1?, patch)
             }
-            Step::Undo { of, back } => {
+            TestStep::Undo { of, back } => {
                 let (ix, id) = conversation(model, *of);
                 // A world without its conversation is worth a look, not half of all looks.
                 let held = |op: &&Op| op.conversation == ix && op.undone.is_none();
@@ -317,14 +321,14 @@ impl Step {
                 {
                     return None;
                 }
-                Action::Undo(id?, seq_back(model, ix, *back))
+                EngineAction::Undo(id?, seq_back(model, ix, *back))
             }
-            Step::Redo { of, back } => {
+            TestStep::Redo { of, back } => {
                 let (ix, id) = conversation(model, *of);
-                Action::Redo(id?, seq_back(model, ix, *back))
+                EngineAction::Redo(id?, seq_back(model, ix, *back))
             }
-            Step::Keyed { step, .. } => step.resolve(model, now)?,
-            Step::UndoRedo { .. } | Step::Replay { .. } => return None,
+            TestStep::Keyed { step, .. } => step.resolve(model, now)?,
+            TestStep::UndoRedo { .. } | TestStep::Replay { .. } => return None,
         })
     }
 }

@@ -3,7 +3,7 @@
 use tine_core::{ConversationId, Limits, Name, Reference, Role};
 use tine_engine::{MoveBranch, TurnRef};
 
-use crate::model::{Ix, Key, Model, State, Value};
+use crate::model::{Ix, Key, ModelValue, ReferenceModel, TurnState};
 
 pub(super) const BRANCHES: [&str; 4] = ["main", "one", "two", "main-1"];
 const CONVERSATIONS: usize = 4;
@@ -26,7 +26,7 @@ pub(super) fn reference(text: &str) -> Reference {
 }
 
 impl Pick {
-    pub(super) fn turn(self, model: &Model) -> (Option<ConversationId>, Reference) {
+    pub(super) fn turn(self, model: &ReferenceModel) -> (Option<ConversationId>, Reference) {
         let (ix, id) = conversation(model, self.conversation);
         let Some(id) = id else { return (None, reference("root")) };
         let turns: Vec<Ix> = if self.also_gone {
@@ -40,7 +40,7 @@ impl Pick {
         let turn = nth(&turns, self.nth);
         let node = &model.nodes[turn];
         let hex = node.hash.0.to_hex();
-        let whole = matches!(model.state(turn), State::Split { .. });
+        let whole = matches!(model.state(turn), TurnState::Split { .. });
         let text = match (self.form % 8, node.id) {
             (0, _) if !whole => node.hash.to_string(),
             (1, _) if !whole => hex,
@@ -51,7 +51,7 @@ impl Pick {
         (Some(id), reference(&text))
     }
 
-    pub(super) fn turn_ref(self, model: &Model) -> TurnRef {
+    pub(super) fn turn_ref(self, model: &ReferenceModel) -> TurnRef {
         let (conversation, turn) = self.turn(model);
         // An id needs no conversation; everything else is looked up in one.
         let conversation =
@@ -60,10 +60,10 @@ impl Pick {
     }
 }
 
-/// A conversation that is there, or the first one ever made.
-pub(super) fn conversation(model: &Model, n: u8) -> (Ix, Option<ConversationId>) {
+/// Returns a conversation that is there, or the first one ever made.
+pub(super) fn conversation(model: &ReferenceModel, n: u8) -> (Ix, Option<ConversationId>) {
     let there: Vec<Ix> = (0..model.conversations.len())
-        .filter(|&ix| model.get(&Key::Conversation(ix)) == Value::There)
+        .filter(|&ix| model.get(&Key::Conversation(ix)) == ModelValue::There)
         .collect();
     let any: Vec<Ix> = (0..model.conversations.len()).collect();
     let from = if there.is_empty() { &any } else { &there };
@@ -76,7 +76,7 @@ pub(super) fn conversation(model: &Model, n: u8) -> (Ix, Option<ConversationId>)
     }
 }
 
-pub(super) fn branch_text(model: &Model, conversation: Ix, n: u8) -> String {
+pub(super) fn branch_text(model: &ReferenceModel, conversation: Ix, n: u8) -> String {
     let branches = model.branches_of(conversation);
     if n % 4 == 3 || branches.is_empty() {
         return nth(&BRANCHES, n / 4).to_owned();
@@ -88,8 +88,8 @@ pub(super) fn branch_text(model: &Model, conversation: Ix, n: u8) -> String {
     }
 }
 
-/// A branch other than `main`, where there is one.
-pub(super) fn side_branch(model: &Model, conversation: Ix, n: u8) -> String {
+/// Returns a branch other than `main`, where there is one.
+pub(super) fn side_branch(model: &ReferenceModel, conversation: Ix, n: u8) -> String {
     let branches = model.branches_of(conversation);
     let side: Vec<_> = branches.iter().filter(|(name, _)| name != "main").collect();
     match side.get(usize::from(n) % side.len().max(1)) {
@@ -102,13 +102,13 @@ pub(super) fn name(text: &str) -> Name {
     Name::new(text, &Limits::default()).expect("a sound name")
 }
 
-pub(super) fn mint(model: &Model) -> Option<ConversationId> {
+pub(super) fn mint(model: &ReferenceModel) -> Option<ConversationId> {
     let n = model.conversations.len();
     let id = ConversationId::new(format!("talk-{n}"), &Limits::default());
     (n < CONVERSATIONS).then(|| id.expect("a sound id"))
 }
 
-pub(super) fn seq_back(model: &Model, conversation: Ix, back: Option<u8>) -> Option<u64> {
+pub(super) fn seq_back(model: &ReferenceModel, conversation: Ix, back: Option<u8>) -> Option<u64> {
     let log = model.conversations[conversation].log;
     let back = u64::from(back?);
     // Entries that are themselves undo or redo are left out: nothing is said about them.
@@ -122,7 +122,7 @@ pub(super) fn seq_back(model: &Model, conversation: Ix, back: Option<u8>) -> Opt
 }
 
 /// Mostly a turn that can be split, with the number of places for it; now and then any turn.
-pub(super) fn splittable(model: &Model, pick: Pick, n: u8) -> (TurnRef, usize) {
+pub(super) fn splittable(model: &ReferenceModel, pick: Pick, n: u8) -> (TurnRef, usize) {
     let (ix, id) = conversation(model, pick.conversation);
     let length = |turn: &Ix| {
         let node = &model.nodes[*turn];
@@ -143,7 +143,7 @@ pub(super) fn splittable(model: &Model, pick: Pick, n: u8) -> (TurnRef, usize) {
 }
 
 pub(super) fn moving(
-    model: &Model,
+    model: &ReferenceModel,
     to: Pick,
     branch: u8,
     at: Option<Reference>,

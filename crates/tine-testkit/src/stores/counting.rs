@@ -18,12 +18,12 @@ pub struct Cost {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct CostCounters {
     read: AtomicU64,
     written: AtomicU64,
 }
 
-impl Tally {
+impl CostCounters {
     fn read(&self, records: usize) {
         let records = u64::try_from(records).expect("fewer than 2^64 records");
         self.read.fetch_add(records.max(1), Ordering::SeqCst);
@@ -37,7 +37,7 @@ impl Tally {
 /// A store that counts.
 pub struct Counting {
     inner: Arc<dyn Store>,
-    tally: Arc<Tally>,
+    tally: Arc<CostCounters>,
 }
 
 impl Counting {
@@ -61,25 +61,25 @@ impl Counting {
 
 impl Store for Counting {
     fn read(&self, body: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()> {
-        self.inner.read(&mut |inner| body(&Reading { inner, tally: &self.tally }))
+        self.inner.read(&mut |inner| body(&CountingRead { inner, tally: &self.tally }))
     }
 
     fn write(&self, mut job: Job) -> Result<()> {
         let tally = Arc::clone(&self.tally);
-        self.inner.write(Box::new(move |inner| job(&mut Writing { inner, tally: &tally })))
+        self.inner.write(Box::new(move |inner| job(&mut CountingWrite { inner, tally: &tally })))
     }
 
     tine_store::forward_store!(inner);
 }
 
-struct Reading<'a> {
+struct CountingRead<'a> {
     inner: &'a dyn Read,
-    tally: &'a Tally,
+    tally: &'a CostCounters,
 }
 
-struct Writing<'a> {
+struct CountingWrite<'a> {
     inner: &'a mut dyn Write,
-    tally: &'a Tally,
+    tally: &'a CostCounters,
 }
 
 /// How many records an answer is.
@@ -135,8 +135,8 @@ macro_rules! counted_read {
 /// Reading is the same in both sorts of transaction: each method asks and counts.
 macro_rules! counted_reads {
     ($($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
-        counted_reads! { @of Reading $($method($($arg: $of),*) -> $answer;)* }
-        counted_reads! { @of Writing $($method($($arg: $of),*) -> $answer;)* }
+        counted_reads! { @of CountingRead $($method($($arg: $of),*) -> $answer;)* }
+        counted_reads! { @of CountingWrite $($method($($arg: $of),*) -> $answer;)* }
     };
     (@of $kind:ident $($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
         impl Read for $kind<'_> {
@@ -151,7 +151,7 @@ tine_store::for_each_read!(counted_reads);
 
 macro_rules! counted_writes {
     ($($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
-        impl Write for Writing<'_> {
+        impl Write for CountingWrite<'_> {
             $(fn $method(&mut self, $($arg: $of),*) -> Result<$answer> {
                 self.tally.written();
                 self.inner.$method($($arg),*)

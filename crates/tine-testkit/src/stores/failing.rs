@@ -1,7 +1,7 @@
 //! A store whose transactions can be made to fail at any one of their writes.
 //!
-//! Nothing is written by a call that fails; the disk is said to be full. What the rules above
-//! make of it, and what is left behind, is for the tests to see.
+//! A failing call writes nothing and reports a full disk. Tests check how the engine handles it and
+//! what state remains.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,9 @@ use tine_store::{Job, Read, Result, Store, StoreError, Write};
 
 /// Writes that may still succeed.
 #[derive(Debug)]
-struct Left(AtomicU64);
+struct RemainingWrites(AtomicU64);
 
-impl Left {
+impl RemainingWrites {
     fn take(&self) -> Result<()> {
         let left = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| match left {
             u64::MAX => Some(u64::MAX),
@@ -28,16 +28,16 @@ impl Left {
 /// A store that fails.
 pub struct Failing {
     inner: Arc<dyn Store>,
-    left: Arc<Left>,
+    left: Arc<RemainingWrites>,
 }
 
 impl Failing {
-    /// Stands before a store, and lets everything through at first.
+    /// Wraps a store; no write fails until [`Failing::fail_after`] is called.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Failing { inner, left: Arc::new(Left(AtomicU64::new(u64::MAX))) }
+        Failing { inner, left: Arc::new(RemainingWrites(AtomicU64::new(u64::MAX))) }
     }
 
-    /// Lets this many writes through and refuses every one behind them.
+    /// Lets this many writes through and fails every write after them.
     pub fn fail_after(&self, writes: u64) {
         self.left.0.store(writes, Ordering::SeqCst);
     }
@@ -55,20 +55,20 @@ impl Store for Failing {
 
     fn write(&self, mut job: Job) -> Result<()> {
         let left = Arc::clone(&self.left);
-        self.inner.write(Box::new(move |inner| job(&mut Writing { inner, left: &left })))
+        self.inner.write(Box::new(move |inner| job(&mut FailingWrite { inner, left: &left })))
     }
 
     tine_store::forward_store!(inner);
 }
 
-struct Writing<'a> {
+struct FailingWrite<'a> {
     inner: &'a mut dyn Write,
-    left: &'a Left,
+    left: &'a RemainingWrites,
 }
 
 macro_rules! reads {
     ($($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
-        impl Read for Writing<'_> {
+        impl Read for FailingWrite<'_> {
             $(fn $method(&self, $($arg: $of),*) -> Result<$answer> {
                 self.inner.$method($($arg),*)
             })*
@@ -80,7 +80,7 @@ tine_store::for_each_read!(reads);
 
 macro_rules! writes {
     ($($method:ident($($arg:ident: $of:ty),*) -> $answer:ty;)*) => {
-        impl Write for Writing<'_> {
+        impl Write for FailingWrite<'_> {
             $(fn $method(&mut self, $($arg: $of),*) -> Result<$answer> {
                 self.left.take()?;
                 self.inner.$method($($arg),*)

@@ -21,7 +21,7 @@ impl TempFolder {
         TempFolder(folder)
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

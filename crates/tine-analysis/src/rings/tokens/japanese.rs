@@ -3,7 +3,7 @@
 //! Nouns are runs of kanji or of katakana; hiragana is grammar, but for the nouns of a list. One
 //! kanji with hiragana behind it is a verb or an adjective, which counts in its plain form alone.
 
-use super::{Kind, Reader, listed};
+use super::{TokenKind, TokenReader, listed};
 use crate::rings::language::Language;
 use crate::rings::lists::JAPANESE_NOUNS;
 use crate::rings::script::{is_han, is_hiragana, is_katakana};
@@ -12,7 +12,7 @@ use crate::rings::script::{is_han, is_hiragana, is_katakana};
 const PARTICLES: &str = "はがをにでともへやかのだ";
 
 /// Reads a stretch of kanji and kana.
-pub(super) fn read(reader: &mut Reader<'_>, run: &[char]) {
+pub(super) fn read(reader: &mut TokenReader<'_>, run: &[char]) {
     let mut at = 0;
     while at < run.len() {
         let rest = &run[at..];
@@ -23,8 +23,8 @@ pub(super) fn read(reader: &mut Reader<'_>, run: &[char]) {
     }
 }
 
-/// A noun of the list.
-fn noun(reader: &mut Reader<'_>, rest: &[char], before: Option<char>) -> Option<usize> {
+/// Returns a noun of the list.
+fn noun(reader: &mut TokenReader<'_>, rest: &[char], before: Option<char>) -> Option<usize> {
     let length = JAPANESE_NOUNS.longest_of(rest)?;
     let inside = is_han(rest[0]) && before.is_some_and(is_han);
     let ends = rest.get(length).is_none_or(|next| match *next {
@@ -35,12 +35,12 @@ fn noun(reader: &mut Reader<'_>, rest: &[char], before: Option<char>) -> Option<
     if inside || !ends {
         return None;
     }
-    reader.take(length, Kind::Word);
+    reader.take(length, TokenKind::Word);
     Some(length)
 }
 
-/// A run of kanji, or a verb.
-fn kanji(reader: &mut Reader<'_>, rest: &[char]) -> Option<usize> {
+/// Returns a run of kanji, or a verb.
+fn kanji(reader: &mut TokenReader<'_>, rest: &[char]) -> Option<usize> {
     let length = rest.iter().take_while(|it| is_han(**it)).count();
     if length == 0 {
         return None;
@@ -62,10 +62,10 @@ fn kanji(reader: &mut Reader<'_>, rest: &[char]) -> Option<usize> {
     };
     match bare {
         4 => {
-            reader.take(2, Kind::Word);
-            reader.take(2, Kind::Word);
+            reader.take(2, TokenKind::Word);
+            reader.take(2, TokenKind::Word);
         }
-        _ => reader.take(bare, Kind::Word),
+        _ => reader.take(bare, TokenKind::Word),
     }
     if bare < length {
         reader.pass(length - bare);
@@ -73,14 +73,14 @@ fn kanji(reader: &mut Reader<'_>, rest: &[char]) -> Option<usize> {
     Some(length)
 }
 
-/// One kanji with its ending.
-fn verb(reader: &mut Reader<'_>, rest: &[char]) -> usize {
+/// Returns one kanji with its ending.
+fn verb(reader: &mut TokenReader<'_>, rest: &[char]) -> usize {
     let ending = rest[1..].iter().take_while(|it| is_hiragana(**it)).take(3);
     let plain = ending.clone().position(|it| "るうくぐすつぬぶむ".contains(*it)).map(|at| at + 2);
     let known = listed(Language::Japanese, &rest[0].to_string()).is_some();
     match plain {
         Some(length) if !known && ends_plainly(rest.get(length).copied()) => {
-            reader.take(length, Kind::Verb);
+            reader.take(length, TokenKind::Verb);
             length
         }
         _ => {
@@ -90,19 +90,19 @@ fn verb(reader: &mut Reader<'_>, rest: &[char]) -> usize {
     }
 }
 
-/// Whether a verb in its plain form may end before a character.
+/// Returns whether a verb in its plain form may end before a character.
 fn ends_plainly(next: Option<char>) -> bool {
     next.is_none_or(|next| !is_hiragana(next) || "のとにかがこ".contains(next))
 }
 
 /// Katakana is a noun; anything else is grammar.
-fn other(reader: &mut Reader<'_>, rest: &[char]) -> usize {
+fn other(reader: &mut TokenReader<'_>, rest: &[char]) -> usize {
     let in_word = |it: &&char| is_katakana(**it) || **it == '・';
     let katakana = rest.iter().take_while(in_word).count();
     let last = rest[..katakana].iter().rposition(|it| *it != '・').map_or(0, |at| at + 1);
     if last > 1 && rest[0] != '・' {
         let word: String = rest[..last].iter().collect();
-        reader.take(last, listed(Language::Japanese, &word).unwrap_or(Kind::Word));
+        reader.take(last, listed(Language::Japanese, &word).unwrap_or(TokenKind::Word));
         return last;
     }
     reader.pass(1);

@@ -1,4 +1,4 @@
-//! The words of a sentence, and what each is good for as a keyword.
+//! Splits a sentence into words and classifies them as parts of keywords.
 
 mod chinese;
 mod japanese;
@@ -7,14 +7,14 @@ mod spaced;
 use std::ops::Range;
 
 use crate::rings::language::Language;
-use crate::rings::read::Sentence;
 use crate::rings::script::{is_east_asian, is_kana, is_word};
+use crate::rings::sentences::Sentence;
 use crate::rings::{Span, lists};
 
-/// What a word is good for.
+/// The role of a word in keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Nothing: it parts phrases.
+pub(crate) enum TokenKind {
+    /// A stop word, which separates phrases.
     Stop,
     /// A part of a phrase, little alone.
     Weak,
@@ -34,14 +34,14 @@ pub(crate) enum Kind {
 
 /// One word.
 #[derive(Clone, Debug)]
-pub(crate) struct Token {
+pub(crate) struct RingToken {
     /// Its bytes in the whole text.
     pub at: Range<usize>,
     /// Its characters in the whole text.
     pub span: Span,
     /// As lists know it.
     pub folded: String,
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Whether nothing but a space, or nothing at all, lies between it and the word before.
     pub joined: bool,
     /// A small word that may stand inside of a phrase: `base de données`.
@@ -54,9 +54,9 @@ const MAX_WORD: usize = 48;
 /// The longest stretch without spaces that is cut into words at once, in characters.
 const MAX_RUN: usize = 1_000;
 
-/// The words of a sentence.
-pub(crate) fn tokens(sentence: &Sentence<'_>) -> Vec<Token> {
-    let mut reader = Reader::new(sentence);
+/// Returns the words of a sentence.
+pub(crate) fn tokens(sentence: &Sentence<'_>) -> Vec<RingToken> {
+    let mut reader = TokenReader::new(sentence);
     while let Some(symbol) = reader.peek(0) {
         match symbol {
             _ if is_east_asian(symbol) => east_asian(&mut reader),
@@ -69,7 +69,7 @@ pub(crate) fn tokens(sentence: &Sentence<'_>) -> Vec<Token> {
 }
 
 /// A stretch in a script without spaces.
-fn east_asian(reader: &mut Reader<'_>) {
+fn east_asian(reader: &mut TokenReader<'_>) {
     let goes_on = |symbol: char| is_east_asian(symbol) || symbol == '・';
     let length = (0..MAX_RUN).find(|no| !reader.peek(*no).is_some_and(goes_on)).unwrap_or(MAX_RUN);
     let run: Vec<char> = (0..length).filter_map(|no| reader.peek(no)).collect();
@@ -85,28 +85,28 @@ fn east_asian(reader: &mut Reader<'_>) {
 }
 
 /// Reads a sentence character by character.
-pub(crate) struct Reader<'s> {
+pub(crate) struct TokenReader<'s> {
     pub sentence: &'s Sentence<'s>,
     /// Each character and where it begins in the sentence.
     symbols: Vec<(usize, char)>,
     at: usize,
     /// Whether the next word follows the last one closely.
     joined: bool,
-    pub found: Vec<Token>,
+    pub found: Vec<RingToken>,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> TokenReader<'s> {
     fn new(sentence: &'s Sentence<'s>) -> Self {
         let symbols = sentence.text.char_indices().collect();
         Self { sentence, symbols, at: 0, joined: false, found: Vec::new() }
     }
 
-    /// A character ahead.
+    /// Returns a character ahead.
     pub fn peek(&self, ahead: usize) -> Option<char> {
         self.symbols.get(self.at + ahead).map(|(_, symbol)| *symbol)
     }
 
-    /// The character before.
+    /// Returns the character before.
     pub fn before(&self) -> Option<char> {
         self.at.checked_sub(1).and_then(|at| self.symbols.get(at)).map(|(_, symbol)| *symbol)
     }
@@ -119,7 +119,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Takes a word of some length.
-    pub fn take(&mut self, length: usize, kind: Kind) {
+    pub fn take(&mut self, length: usize, kind: TokenKind) {
         let byte = |no: usize| {
             let end = (self.sentence.text.len(), ' ');
             self.symbols.get(no).copied().unwrap_or(end).0 + self.sentence.byte
@@ -128,11 +128,11 @@ impl<'s> Reader<'s> {
         let start = self.sentence.start + self.at;
         let text = &self.sentence.text[at.start - self.sentence.byte..at.end - self.sentence.byte];
         let is_known = length <= MAX_WORD;
-        self.found.push(Token {
+        self.found.push(RingToken {
             at,
             span: Span { start, end: start + length },
             folded: if is_known { crate::rings::fold::fold(text) } else { String::new() },
-            kind: if is_known { kind } else { Kind::Stop },
+            kind: if is_known { kind } else { TokenKind::Stop },
             joined: self.joined,
             links: false,
         });
@@ -147,18 +147,18 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Whether a word stands in a list of its language, or is too short to say anything.
-pub(crate) fn listed(language: Language, folded: &str) -> Option<Kind> {
+/// Returns whether a word stands in a list of its language, or is too short to say anything.
+pub(crate) fn listed(language: Language, folded: &str) -> Option<TokenKind> {
     let lists = lists::of(language);
     match folded {
-        _ if lists.stop.contains(folded) => Some(Kind::Stop),
-        _ if lists.weak.contains(folded) => Some(Kind::Weak),
-        _ if lists.verbs.contains(folded) => Some(Kind::Verb),
+        _ if lists.stop.contains(folded) => Some(TokenKind::Stop),
+        _ if lists.weak.contains(folded) => Some(TokenKind::Weak),
+        _ if lists.verbs.contains(folded) => Some(TokenKind::Verb),
         _ => None,
     }
 }
 
-/// Whether a character belongs to a word or to something that looks like one.
+/// Returns whether a character belongs to a word or to something that looks like one.
 fn is_part(symbol: Option<char>) -> bool {
     symbol.is_some_and(is_word)
 }

@@ -1,10 +1,10 @@
 //! Words of languages that part them with spaces; names, identifiers, numbers and addresses.
 
-use super::{Kind, Reader, Token, is_part, listed};
+use super::{RingToken, TokenKind, TokenReader, is_part, listed};
 use crate::rings::language::Language;
 use crate::rings::lists;
-use crate::rings::read::Sentence;
 use crate::rings::script::is_word;
+use crate::rings::sentences::Sentence;
 
 /// Words that French joins to the next with an apostrophe.
 const ELIDED: [&str; 13] =
@@ -23,8 +23,8 @@ const NO_INFINITIVES: &str = " lugar hogar mujer taller alquiler azucar militar 
     cadaver caracter lider computer router server order poster master number docker user driver container \
     buffer header footer folder printer tanner marker hacer cualquier primer tercer ayer ser bar mar par ";
 
-/// Whether something with letters or digits begins here.
-pub(super) fn begins(reader: &Reader<'_>) -> bool {
+/// Returns whether something with letters or digits begins here.
+pub(super) fn begins(reader: &TokenReader<'_>) -> bool {
     let Some(symbol) = reader.peek(0) else { return false };
     let next = reader.peek(1);
     match symbol {
@@ -36,7 +36,7 @@ pub(super) fn begins(reader: &Reader<'_>) -> bool {
 }
 
 /// Reads what begins here.
-pub(super) fn read(reader: &mut Reader<'_>) {
+pub(super) fn read(reader: &mut TokenReader<'_>) {
     match reader.peek(0) {
         Some('`') => return code(reader),
         Some('@') => return reader.pass(1),
@@ -49,7 +49,7 @@ pub(super) fn read(reader: &mut Reader<'_>) {
     }
     let path = path(reader);
     if path > 0 {
-        return reader.take(path, Kind::Identifier);
+        return reader.take(path, TokenKind::Identifier);
     }
     let money = matches!(reader.peek(0), Some('$' | '€' | '£' | '¥'));
     if money || reader.peek(0).is_some_and(|it| it.is_numeric()) {
@@ -59,7 +59,7 @@ pub(super) fn read(reader: &mut Reader<'_>) {
 }
 
 /// Code between backticks: one identifier if it has no spaces.
-fn code(reader: &mut Reader<'_>) {
+fn code(reader: &mut TokenReader<'_>) {
     let inside =
         (1..=super::MAX_WORD).take_while(|no| reader.peek(*no).is_some_and(|it| it != '`')).count();
     let closed = inside > 0 && reader.peek(inside + 1) == Some('`');
@@ -67,13 +67,13 @@ fn code(reader: &mut Reader<'_>) {
     let telling = (1..=inside).any(|no| is_part(reader.peek(no)));
     reader.pass(1);
     if closed && !spaced && telling {
-        reader.take(inside, Kind::Identifier);
+        reader.take(inside, TokenKind::Identifier);
         reader.pass(1);
     }
 }
 
-/// The length of a web or mail address that begins here.
-fn address(reader: &Reader<'_>) -> usize {
+/// Returns the length of a web or mail address that begins here.
+fn address(reader: &TokenReader<'_>) -> usize {
     let begins = |text: &str| text.chars().enumerate().all(|(no, it)| reader.peek(no) == Some(it));
     let goes_on = |symbol: char| !symbol.is_whitespace() && !"<>\"'()，。、".contains(symbol);
     let length = || (0..).take_while(|no| reader.peek(*no).is_some_and(goes_on)).count();
@@ -88,8 +88,8 @@ fn address(reader: &Reader<'_>) -> usize {
     }
 }
 
-/// The length of a file's path that begins here.
-fn path(reader: &Reader<'_>) -> usize {
+/// Returns the length of a file's path that begins here.
+fn path(reader: &TokenReader<'_>) -> usize {
     let goes_on = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-~".contains(symbol);
     let length = (0..64).take_while(|no| reader.peek(*no).is_some_and(goes_on)).count();
     let mut path: String = (0..length).filter_map(|no| reader.peek(no)).collect();
@@ -104,7 +104,7 @@ fn path(reader: &Reader<'_>) -> usize {
 }
 
 /// A number, with the sign of a currency or of per cent, or a unit.
-fn number(reader: &mut Reader<'_>, sign: usize) {
+fn number(reader: &mut TokenReader<'_>, sign: usize) {
     let mut length = sign;
     while let Some(symbol) = reader.peek(length) {
         let inner =
@@ -119,19 +119,22 @@ fn number(reader: &mut Reader<'_>, sign: usize) {
     let tail: String = (length..length + letters.min(8)).filter_map(|no| reader.peek(no)).collect();
     let unit = lists::UNITS.contains(&crate::rings::fold::fold(&tail));
     if letters > 0 {
-        let kind = if unit { Kind::Amount } else { Kind::Identifier };
+        let kind = if unit { TokenKind::Amount } else { TokenKind::Identifier };
         return reader.take(length + letters, kind);
     }
     if let Some(counter) = counter(reader, length) {
-        return reader.take(length + counter, Kind::Amount);
+        return reader.take(length + counter, TokenKind::Amount);
     }
     let behind = matches!(reader.peek(length), Some('%' | '€' | '$' | '£' | '°' | '％'));
     let amount = behind || sign > 0;
-    reader.take(length + usize::from(behind), if amount { Kind::Amount } else { Kind::Number });
+    reader.take(
+        length + usize::from(behind),
+        if amount { TokenKind::Amount } else { TokenKind::Number },
+    );
 }
 
-/// The length of a Chinese or Japanese counter at a place.
-fn counter(reader: &Reader<'_>, at: usize) -> Option<usize> {
+/// Returns the length of a Chinese or Japanese counter at a place.
+fn counter(reader: &TokenReader<'_>, at: usize) -> Option<usize> {
     const COUNTERS: [&str; 37] = [
         "時間", "日間", "週間", "年間", "分間", "ヶ月", "か月", "カ月", "万円", "千円", "小时",
         "分钟", "公里", "公斤", "万元", "个月", "天", "元", "块", "岁", "米", "円", "年", "月",
@@ -142,7 +145,7 @@ fn counter(reader: &Reader<'_>, at: usize) -> Option<usize> {
 }
 
 /// A word, or something like it: `CamelCase`, `snake_case`, `main.rs`, `std::fs`, `C++`.
-fn word(reader: &mut Reader<'_>) {
+fn word(reader: &mut TokenReader<'_>) {
     let mut length = 0;
     let (mut code, mut upper) = (false, 0);
     while let Some(symbol) = reader.peek(length) {
@@ -186,34 +189,34 @@ fn word(reader: &mut Reader<'_>) {
     }
     if reader.peek(0) == Some('(') && reader.peek(1) == Some(')') {
         if let Some(last) = reader.found.last_mut() {
-            last.kind = Kind::Identifier;
+            last.kind = TokenKind::Identifier;
         }
         reader.pass(2);
     }
 }
 
 /// `z.B`, `e.g`, `a.m`: single letters with points between.
-fn is_abbreviation(reader: &Reader<'_>, point: usize) -> bool {
+fn is_abbreviation(reader: &TokenReader<'_>, point: usize) -> bool {
     let alone = |no: Option<usize>| no.is_none_or(|no| !is_part(reader.peek(no)));
     alone(point.checked_sub(2)) && alone(Some(point + 2))
 }
 
-fn elided(reader: &Reader<'_>, length: usize) -> bool {
+fn elided(reader: &TokenReader<'_>, length: usize) -> bool {
     let text: String = (0..length.min(8)).filter_map(|no| reader.peek(no)).collect();
     length <= 7
         && reader.sentence.language == Language::French
         && ELIDED.contains(&crate::rings::fold::fold(&text).as_str())
 }
 
-fn elision(reader: &mut Reader<'_>, length: usize) {
-    reader.take(length, Kind::Stop);
+fn elision(reader: &mut TokenReader<'_>, length: usize) {
+    reader.take(length, TokenKind::Stop);
     if let Some(last) = reader.found.last_mut() {
         last.links = LINKS.contains(&last.folded.as_str());
     }
 }
 
-/// Whether `'s` ends the word, which the list of stop words does not know with it.
-fn possessive(reader: &Reader<'_>, length: usize) -> bool {
+/// Returns whether `'s` ends the word, which the list of stop words does not know with it.
+fn possessive(reader: &TokenReader<'_>, length: usize) -> bool {
     let ends =
         !is_part(reader.peek(length + 2)) && matches!(reader.peek(length + 1), Some('s' | 'S'));
     let text: String = (0..length.min(12)).filter_map(|no| reader.peek(no)).collect();
@@ -222,26 +225,26 @@ fn possessive(reader: &Reader<'_>, length: usize) -> bool {
 }
 
 /// What its letters tell of a word, before anything is looked up.
-fn kind(text: &str, code: bool, upper: usize) -> Kind {
+fn kind(text: &str, code: bool, upper: usize) -> TokenKind {
     let letters = text.chars().filter(|it| it.is_alphabetic()).count();
     let inner =
         text.chars().skip(1).any(char::is_uppercase) && text.chars().any(char::is_lowercase);
     let parts_capital =
         text.split(['-', '’', '\'']).all(|part| part.starts_with(char::is_uppercase));
     match text {
-        _ if code && letters > 0 => Kind::Identifier,
+        _ if code && letters > 0 => TokenKind::Identifier,
         // The letter of `option B` goes with what it counts.
-        _ if letters == 1 && upper == 1 && text != "I" => Kind::Number,
-        _ if letters < 2 => Kind::Stop,
-        _ if upper == letters && letters > 1 => Kind::Name,
-        _ if inner && !parts_capital && !text.contains('-') => Kind::Identifier,
-        _ if upper > 0 => Kind::Name,
-        _ => Kind::Word,
+        _ if letters == 1 && upper == 1 && text != "I" => TokenKind::Number,
+        _ if letters < 2 => TokenKind::Stop,
+        _ if upper == letters && letters > 1 => TokenKind::Name,
+        _ if inner && !parts_capital && !text.contains('-') => TokenKind::Identifier,
+        _ if upper > 0 => TokenKind::Name,
+        _ => TokenKind::Word,
     }
 }
 
 /// Settles what the words of a sentence are, by lists and by their neighbours.
-pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [Token]) {
+pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [RingToken]) {
     let language = match sentence.language {
         Language::Chinese | Language::Japanese => Language::English,
         language => language,
@@ -255,22 +258,24 @@ pub(super) fn settle(sentence: &Sentence<'_>, tokens: &mut [Token]) {
             token.links |= is_link(language, &token.folded);
         }
     }
-    let kinds: Vec<Kind> = (0..tokens.len()).map(|no| beside(language, tokens, no)).collect();
+    let kinds: Vec<TokenKind> = (0..tokens.len()).map(|no| beside(language, tokens, no)).collect();
     tokens.iter_mut().zip(kinds).for_each(|(token, kind)| token.kind = kind);
     units(tokens);
 }
 
 /// What a word is by itself; `expected` if a capital at its beginning tells nothing.
-fn alone(language: Language, token: &Token, expected: bool, shouted: bool) -> Kind {
+fn alone(language: Language, token: &RingToken, expected: bool, shouted: bool) -> TokenKind {
     match token.kind {
-        Kind::Name => name(language, &token.folded, expected, shouted),
-        Kind::Word => word_kind(language, &token.folded),
-        Kind::Identifier if listed(language, &token.folded) == Some(Kind::Stop) => Kind::Stop,
+        TokenKind::Name => name(language, &token.folded, expected, shouted),
+        TokenKind::Word => word_kind(language, &token.folded),
+        TokenKind::Identifier if listed(language, &token.folded) == Some(TokenKind::Stop) => {
+            TokenKind::Stop
+        }
         other => other,
     }
 }
 
-/// Whether a small word may stand inside of a term.
+/// Returns whether a small word may stand inside of a term.
 fn is_link(language: Language, folded: &str) -> bool {
     match language {
         Language::French => LINKS.contains(&folded) || folded == "a",
@@ -280,7 +285,7 @@ fn is_link(language: Language, folded: &str) -> bool {
 }
 
 /// What a word is, given the words around it: `the offer` is a thing, `they offer` an action.
-fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
+fn beside(language: Language, tokens: &[RingToken], no: usize) -> TokenKind {
     const NOUN_BEHIND: &str = " a an the my your his her its our their this that these those each every some any \
         no of for in on with about by from another new old good ";
     let token = &tokens[no];
@@ -288,63 +293,64 @@ fn beside(language: Language, tokens: &[Token], no: usize) -> Kind {
     let behind = |words: &str| last.is_some_and(|it| among(words, &it.folded));
     let next = tokens.get(no + 1).filter(|it| it.joined);
     match (language, token.kind) {
-        (Language::English, Kind::Verb) => {
+        (Language::English, TokenKind::Verb) => {
             let noun = last.is_some_and(|it| {
-                matches!(it.kind, Kind::Word | Kind::Weak) && !it.folded.ends_with('s')
+                matches!(it.kind, TokenKind::Word | TokenKind::Weak) && !it.folded.ends_with('s')
             }) && !token.folded.ends_with("ed");
             let gerund =
-                token.folded.ends_with("ing") && next.is_none_or(|it| it.kind == Kind::Stop);
-            if noun || (behind(NOUN_BEHIND) && !gerund) { Kind::Word } else { Kind::Verb }
+                token.folded.ends_with("ing") && next.is_none_or(|it| it.kind == TokenKind::Stop);
+            if noun || (behind(NOUN_BEHIND) && !gerund) { TokenKind::Word } else { TokenKind::Verb }
         }
-        (Language::English, Kind::Word) => {
+        (Language::English, TokenKind::Word) => {
             let subject =
                 behind(" i you he she we they it who which that and to i'll we'll you'll ");
             let ends = |ending: &str| token.folded.len() > 4 && token.folded.ends_with(ending);
             let object = next.is_some_and(|it| {
-                matches!(it.kind, Kind::Word | Kind::Name | Kind::Identifier)
+                matches!(it.kind, TokenKind::Word | TokenKind::Name | TokenKind::Identifier)
                     || among(NOUN_BEHIND, &it.folded)
             });
-            let noun =
-                last.is_some_and(|it| matches!(it.kind, Kind::Word | Kind::Weak | Kind::Name));
+            let noun = last.is_some_and(|it| {
+                matches!(it.kind, TokenKind::Word | TokenKind::Weak | TokenKind::Name)
+            });
             let doing = ends("ing") && object && !noun && !behind(NOUN_BEHIND);
             let does = subject
                 && (behind(" i you we they to i'll we'll you'll ") || ends("s") || ends("ed"));
             let acts = ends("s") && is_determined(next) && is_listed_verb(&token.folded);
-            if doing || acts || (does && !ends("ss")) { Kind::Verb } else { Kind::Word }
+            if doing || acts || (does && !ends("ss")) { TokenKind::Verb } else { TokenKind::Word }
         }
-        (Language::French, Kind::Word)
+        (Language::French, TokenKind::Word)
             if behind(
                 " je j' tu il elle on nous vous ils elles ai as a avons avez ont ne n' se s' me m' te t' ",
             ) =>
         {
-            Kind::Verb
+            TokenKind::Verb
         }
-        (Language::Spanish, Kind::Word)
+        (Language::Spanish, TokenKind::Word)
             if behind(" yo he has ha hemos han se me te le nos no ") =>
         {
-            Kind::Verb
+            TokenKind::Verb
         }
-        (Language::German, Kind::Word)
+        (Language::German, TokenKind::Word)
             if no == 0 && next.is_some_and(|it| among("sie du wir ich ihr", &it.folded)) =>
         {
-            Kind::Verb
+            TokenKind::Verb
         }
         (_, kind) => kind,
     }
 }
 
-/// Whether an article or its like follows.
-fn is_determined(next: Option<&Token>) -> bool {
+/// Returns whether an article or its like follows.
+fn is_determined(next: Option<&RingToken>) -> bool {
     const ARTICLES: &str = "a an the my your his her its our their this that these those";
     next.is_some_and(|it| among(ARTICLES, &it.folded))
 }
 
-/// Whether a word is one of a few, which are written with spaces between.
+/// Returns whether a word is one of a few, which are written with spaces between.
 fn among(few: &str, word: &str) -> bool {
     few.split_ascii_whitespace().any(|it| it == word)
 }
 
-/// Whether a word in -s is a form of a verb in the list.
+/// Returns whether a word in -s is a form of a verb in the list.
 fn is_listed_verb(folded: &str) -> bool {
     let verbs = &lists::of(Language::English).verbs;
     ["s", "es"]
@@ -354,22 +360,22 @@ fn is_listed_verb(folded: &str) -> bool {
 }
 
 /// What a word with a capital letter is.
-fn name(language: Language, folded: &str, expected: bool, shouted: bool) -> Kind {
+fn name(language: Language, folded: &str, expected: bool, shouted: bool) -> TokenKind {
     let listed = listed(language, folded);
     match (language, listed) {
-        (_, Some(Kind::Stop)) if folded != "us" || expected => Kind::Stop,
-        (_, Some(Kind::Weak)) => Kind::Weak,
+        (_, Some(TokenKind::Stop)) if folded != "us" || expected => TokenKind::Stop,
+        (_, Some(TokenKind::Weak)) => TokenKind::Weak,
         (Language::German, Some(kind)) if expected => kind,
         (Language::German, _) if shouted => word_kind(language, folded),
-        (Language::German, _) => Kind::Word,
+        (Language::German, _) => TokenKind::Word,
         (_, Some(kind)) if expected => kind,
         _ if expected => word_kind(language, folded),
-        _ => Kind::Name,
+        _ => TokenKind::Name,
     }
 }
 
 /// What a word in small letters is.
-fn word_kind(language: Language, folded: &str) -> Kind {
+fn word_kind(language: Language, folded: &str) -> TokenKind {
     if let Some(kind) = listed(language, folded) {
         return kind;
     }
@@ -377,17 +383,19 @@ fn word_kind(language: Language, folded: &str) -> Kind {
     let length = folded.chars().count();
     match language {
         Language::English if length > 4 && ends(&["ly"]) && !among(NO_ADVERBS, folded) => {
-            Kind::Stop
+            TokenKind::Stop
         }
-        Language::English if is_english_verb(folded) => Kind::Verb,
-        Language::English if ends(&["n't", "'re", "'ve", "'ll"]) => Kind::Stop,
-        Language::German if folded.starts_with(|it: char| it.is_ascii_lowercase()) => Kind::Weak,
+        Language::English if is_english_verb(folded) => TokenKind::Verb,
+        Language::English if ends(&["n't", "'re", "'ve", "'ll"]) => TokenKind::Stop,
+        Language::German if folded.starts_with(|it: char| it.is_ascii_lowercase()) => {
+            TokenKind::Weak
+        }
         Language::French
             if length > 6 && ends(&["ement", "amment", "emment"]) && !is_noun_in_ment(folded) =>
         {
-            Kind::Weak
+            TokenKind::Weak
         }
-        Language::Spanish if ends(&["mente"]) => Kind::Stop,
+        Language::Spanish if ends(&["mente"]) => TokenKind::Stop,
         Language::Spanish
             if length > 4
                 && ends(&[
@@ -395,11 +403,11 @@ fn word_kind(language: Language, folded: &str) -> Kind {
                 ])
                 && !among(NO_INFINITIVES, folded) =>
         {
-            Kind::Verb
+            TokenKind::Verb
         }
-        Language::Other if length < 4 && folded.is_ascii() => Kind::Stop,
-        Language::Other if length < 3 => Kind::Stop,
-        _ => Kind::Word,
+        Language::Other if length < 4 && folded.is_ascii() => TokenKind::Stop,
+        Language::Other if length < 3 => TokenKind::Stop,
+        _ => TokenKind::Word,
     }
 }
 
@@ -429,33 +437,34 @@ fn is_english_verb(folded: &str) -> bool {
         .any(|stem| stem.len() > 1 && known(stem))
 }
 
-/// Whether a sentence is written in capitals, which then tell nothing.
+/// Returns whether a sentence is written in capitals, which then tell nothing.
 fn is_shouted(text: &str) -> bool {
     let letters = || text.chars().filter(|it| it.is_alphabetic());
     let upper = letters().filter(|it| it.is_uppercase()).count();
     upper > 12 && upper * 10 > letters().count() * 7
 }
 
-/// Whether nearly every word has a capital, as in a heading.
-fn is_titled(tokens: &[Token]) -> bool {
-    let words = tokens.iter().filter(|it| matches!(it.kind, Kind::Name | Kind::Word)).count();
-    let capital = tokens.iter().filter(|it| it.kind == Kind::Name).count();
+/// Returns whether nearly every word has a capital, as in a heading.
+fn is_titled(tokens: &[RingToken]) -> bool {
+    let words =
+        tokens.iter().filter(|it| matches!(it.kind, TokenKind::Name | TokenKind::Word)).count();
+    let capital = tokens.iter().filter(|it| it.kind == TokenKind::Name).count();
     words > 3 && capital * 10 >= words * 8
 }
 
 /// Makes a number and its unit one amount: the number takes the unit in.
-fn units(tokens: &mut [Token]) {
+fn units(tokens: &mut [RingToken]) {
     for no in 1..tokens.len() {
         let (before, rest) = tokens.split_at_mut(no);
         let (number, unit) = (&mut before[no - 1], &mut rest[0]);
         let fits =
-            number.kind == Kind::Number && unit.joined && lists::UNITS.contains(&unit.folded);
+            number.kind == TokenKind::Number && unit.joined && lists::UNITS.contains(&unit.folded);
         if fits {
-            number.kind = Kind::Amount;
+            number.kind = TokenKind::Amount;
             number.at.end = unit.at.end;
             number.span.end = unit.span.end;
             number.folded = format!("{} {}", number.folded, unit.folded);
-            unit.kind = Kind::Stop;
+            unit.kind = TokenKind::Stop;
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What speaks for the name of an organisation.
 
 use super::super::lists::{COMMON, FIRST_NAMES, ORGANIZATION_WORDS, ORGANIZATIONS, PLACES};
-use super::super::words::{Gap, Shape, Word};
-use super::{Kind, Mention, Run};
+use super::super::tokens::{Gap, Word, WordShape};
+use super::{Mention, NameKind, NameRun};
 
 /// Words that go on with "of": "University of Toronto".
 const WITH_OF: &str = "university bank ministry institute department college house school academy museum church \
@@ -11,20 +11,20 @@ const WITH_OF: &str = "university bank ministry institute department college hou
 /// Words that make an organisation of the words around them.
 const INNER: &str = "air bank university airlines airways institute hospital insurance";
 
-/// Whether "of" behind a word goes on with the name.
+/// Returns whether "of" behind a word goes on with the name.
 pub(super) fn takes_of(word: &Word) -> bool {
     word.is(WITH_OF)
 }
 
-/// Whether a name may go on with this behind an owner: "Miller's Garage".
+/// Returns whether a name may go on with this behind an owner: "Miller's Garage".
 pub(super) fn may_own(word: &Word) -> bool {
     word.is_name_shaped()
         && (ORGANIZATION_WORDS.contains(word.folded.as_str())
             || super::places::ends_name(word.folded.as_str()))
 }
 
-/// Whether the words of a run are those of an organisation.
-pub(super) fn is_by_name(run: Run<'_>) -> bool {
+/// Returns whether the words of a run are those of an organisation.
+pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let own = run.own();
     let last = own[own.len() - 1].folded.as_str();
     match ORGANIZATIONS.get(run.text()) {
@@ -47,8 +47,8 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
     of || joined || inner || ORGANIZATION_WORDS.contains(last) && !(plain && run.opens())
 }
 
-/// Whether the words around a run speak of an organisation.
-pub(super) fn is_by_place(run: Run<'_>, earlier: &[Mention]) -> bool {
+/// Returns whether the words around a run speak of an organisation.
+pub(super) fn is_by_place(run: NameRun<'_>, earlier: &[Mention]) -> bool {
     let own = run.own();
     let first = own[0].folded.as_str();
     if COMMON.contains(first) && own.len() == 1 || PLACES.contains_key(run.text()) {
@@ -62,15 +62,15 @@ pub(super) fn is_by_place(run: Run<'_>, earlier: &[Mention]) -> bool {
     let person = run.follows("at from of")
         && run.before(1).is_some_and(|link| link.gap == Gap::Space)
         && run.before(2).is_some_and(|word| {
-            earlier.iter().any(|it| it.kind == Kind::Person && it.at.end == word.at.end)
+            earlier.iter().any(|it| it.kind == NameKind::Person && it.at.end == word.at.end)
         });
-    let strange = own.iter().any(|word| word.shape != Shape::Capital) || own.len() > 1;
+    let strange = own.iter().any(|word| word.shape != WordShape::Capital) || own.len() > 1;
     let known_place = own.len() == 1 && run.follows("from");
     person && !someone && (strange || !known_place)
 }
 
-/// Whether a name of several unknown words stands where organisations do: "a quote from …".
-pub(super) fn is_likely(run: Run<'_>) -> bool {
+/// Returns whether a name of several unknown words stands where organisations do: "a quote from …".
+pub(super) fn is_likely(run: NameRun<'_>) -> bool {
     const PAPERS: &str = "invoice quote email mail delivery order letter bill parcel package offer reply \
         contract deal partnership account policy booked estimate refund shipment feedback news \
         payment check booking subscription loan mortgage insurance agreement sold bought \
@@ -92,7 +92,7 @@ pub(super) fn is_likely(run: Run<'_>) -> bool {
     let began = run.follows("at")
         && run.before(2).is_some_and(|word| word.is("started starts starting start"));
     let from = began || run.follows("from with to at by for") && near;
-    let several = own.len() > 1 && own.iter().all(|word| word.shape != Shape::Lower);
+    let several = own.len() > 1 && own.iter().all(|word| word.shape != WordShape::Lower);
     let there = several && run.follows("at from for");
     let given = several
         && run.follows("to")
@@ -111,8 +111,8 @@ pub(super) fn is_likely(run: Run<'_>) -> bool {
     from || there || given || thing || paid
 }
 
-/// Whether the words around a run say that it is an organisation.
-fn is_evident(run: Run<'_>) -> bool {
+/// Returns whether the words around a run say that it is an organisation.
+fn is_evident(run: NameRun<'_>) -> bool {
     const KINDS: &str = "company startup firm supplier vendor client customer employer agency bank insurer \
         provider manufacturer contractor airline carrier publisher retailer distributor \
         partner competitor nonprofit charity organization organisation sponsor landlord \
@@ -130,7 +130,7 @@ fn is_evident(run: Run<'_>) -> bool {
         run.follows("at for with of from") && run.before(2).is_some_and(|word| word.is(WORKING));
     let joining = run.follows("joined joining acquired acquire founded hired")
         && !FIRST_NAMES.contains_key(first.folded.as_str());
-    let told = run.precedes(
+    let acts = run.precedes(
         "told charges released launched sued charged announced offers offered quoted raised \
         sells delivers invoiced billed hired acquired shipped wants sent confirmed replied",
     ) && (run.len() > 1 || ORGANIZATIONS.contains_key(run.text()))
@@ -142,7 +142,7 @@ fn is_evident(run: Run<'_>) -> bool {
     let after = run.after(1).is_some_and(|word| {
         word.gap == Gap::Space
             && word.is("employees shares stock ceo account invoice shareholders headquarters hq")
-    }) && first.shape == Shape::Capital
+    }) && first.shape == WordShape::Capital
         && !first.owns;
-    kind || called || appositive || working || joining || told || (after && !run.opens())
+    kind || called || appositive || working || joining || acts || (after && !run.opens())
 }

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use tine_core::Role;
 
+use super::super::context::{SentenceContext, TextSource};
 use super::super::lists::{COMMON, FIRST_NAMES, NOT_NAMES, ORGANIZATIONS, PLACES};
-use super::super::passage::{Block, Sentence, pattern};
-use super::super::scene::{Reader, Scene};
-use super::super::words::{Gap, Shape, Word, among};
-use super::{Kind, Mention, Run};
+use super::super::passage::{Sentence, SentenceBlock, pattern};
+use super::super::tokens::{Gap, Word, WordShape, among};
+use super::{Mention, NameKind, NameRun};
 
 /// Titles before a name; they are no part of it.
 const TITLES: &str = "dr mr mrs ms miss prof professor doctor sir dame lady lord captain capt uncle aunt auntie \
@@ -40,38 +40,38 @@ const ONLY_PEOPLE: &str = "said says told tells asked asks wrote mentioned think
     agrees promised volunteered enjoys texted complained recommended hopes feels argued lives \
     explained decided joked insists laughed";
 
-/// Whether a word is a title before names.
+/// Returns whether a word is a title before names.
 pub(super) fn is_title(folded: &str) -> bool {
     among(TITLES, folded)
 }
 
-/// A run without its titles.
-pub(super) fn without_titles(mut run: Run<'_>) -> Run<'_> {
+/// Returns a run without its titles.
+pub(super) fn without_titles(mut run: NameRun<'_>) -> NameRun<'_> {
     while run.first < run.last && is_title(run.own()[0].folded.as_str()) {
         run.first += 1;
     }
     run
 }
 
-/// The person behind a title.
-pub(super) fn titled(run: Run<'_>) -> Option<Mention> {
+/// Returns the person behind a title.
+pub(super) fn titled(run: NameRun<'_>) -> Option<Mention> {
     let gap = run.own()[0].gap;
     let title = run.before(1)?;
     let led = is_title(&title.folded) && matches!(gap, Gap::Space | Gap::Point);
     // "my sister Ann" is kin, "the president France" is nothing.
-    let spelled = title.shape == Shape::Capital || gap == Gap::Point;
+    let spelled = title.shape == WordShape::Capital || gap == Gap::Point;
     (led && spelled && run.is_capitalised() && run.len() <= 4).then(|| mention(run))
 }
 
-/// The mention of a person, with what they are.
-pub(super) fn mention(run: Run<'_>) -> Mention {
-    let mut found = run.mention(Kind::Person);
+/// Returns the mention of a person, with what they are.
+pub(super) fn mention(run: NameRun<'_>) -> Mention {
+    let mut found = run.mention(NameKind::Person);
     found.role = role(run);
     found
 }
 
 /// "My wife Ann", "Ann, our accountant,": what somebody is.
-fn role(run: Run<'_>) -> Option<String> {
+fn role(run: NameRun<'_>) -> Option<String> {
     static BEHIND: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)^(?:,\s+| is |\s+\()(?:my|our|the|an?|his|her|their)\s+(?P<role>(?:[\p{L}-]+\s+){0,2}?[\p{L}-]+)\s*(?:[,.;)]|$)",
@@ -88,8 +88,8 @@ fn role(run: Run<'_>) -> Option<String> {
     among(KIN, last).then(|| role.clone())
 }
 
-/// Whether a run begins with a first name and can be a person's.
-pub(super) fn is_by_name(run: Run<'_>) -> bool {
+/// Returns whether a run begins with a first name and can be a person's.
+pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let own = run.own();
     if !run.is_capitalised() || own.len() > 4 {
         return false;
@@ -115,14 +115,14 @@ fn is_surname_like(word: &Word) -> bool {
     word.is("best young short long day cook moss park price page drew post call good fry")
 }
 
-fn is_month_or_place(run: Run<'_>) -> bool {
+fn is_month_or_place(run: NameRun<'_>) -> bool {
     let word = &run.own()[0];
     word.is("april may june august jan summer dawn christian roman said will")
         || PLACES.contains_key(run.text())
 }
 
-/// Whether the words around a run speak of a person whose name is not known.
-pub(super) fn is_by_place(run: Run<'_>) -> bool {
+/// Returns whether the words around a run speak of a person whose name is not known.
+pub(super) fn is_by_place(run: NameRun<'_>) -> bool {
     let own = run.own();
     let strange = |word: &Word| {
         COMMON.contains(word.folded.as_str()) || NOT_NAMES.contains(word.folded.as_str())
@@ -148,7 +148,7 @@ pub(super) fn is_by_place(run: Run<'_>) -> bool {
 }
 
 /// "Kristjan has to": the first word of a sentence, and not built as nouns are.
-fn is_no_noun(run: Run<'_>) -> bool {
+fn is_no_noun(run: NameRun<'_>) -> bool {
     let word = &run.own()[0];
     const ENDINGS: &[&str] = &[
         "tion", "ness", "ment", "ing", "ity", "ance", "ence", "ers", "ism", "ship", "age", "ies",
@@ -158,8 +158,8 @@ fn is_no_noun(run: Run<'_>) -> bool {
     !plural && !ENDINGS.iter().any(|end| word.folded.ends_with(end)) && run.precedes("has needs")
 }
 
-/// Whether the word before a run leads to a person.
-fn is_led(run: Run<'_>) -> bool {
+/// Returns whether the word before a run leads to a person.
+fn is_led(run: NameRun<'_>) -> bool {
     const CONTACT: &str = "ask asked tell told thank thanks ping remind invite invited text texted meet met cc \
         meeting interviewed interviewing hire hired asking telling named inviting dear";
     let kin = matches!(run.own()[0].gap, Gap::Space | Gap::Comma)
@@ -180,7 +180,7 @@ fn is_led(run: Run<'_>) -> bool {
     kin || spoken || strong || weak
 }
 
-fn is_speaking(run: Run<'_>, verbs: &str) -> bool {
+fn is_speaking(run: NameRun<'_>, verbs: &str) -> bool {
     let plain = run.precedes(verbs);
     // "Tom also wants"
     let later = run.precedes("also just really never always already")
@@ -189,8 +189,8 @@ fn is_speaking(run: Run<'_>, verbs: &str) -> bool {
 }
 
 /// "Hi Xochitl," in a turn.
-fn is_greeted(run: Run<'_>) -> bool {
-    let turn = matches!(run.reader, Reader::Turn(Role::User | Role::Assistant));
+fn is_greeted(run: NameRun<'_>) -> bool {
+    let turn = matches!(run.source, TextSource::Turn(Role::User | Role::Assistant));
     let ends = run.sentence.plain[run.at().end..].trim_start().starts_with([',', '!', '.'])
         || run.sentence.plain[run.at().end..].trim().is_empty();
     turn && ends
@@ -202,7 +202,7 @@ fn is_greeted(run: Run<'_>) -> bool {
 pub(super) fn listed(
     sentence: &Sentence<'_>,
     before: Option<&Sentence<'_>>,
-    reader: Reader,
+    source: TextSource,
     found: &mut Vec<Mention>,
 ) {
     static LIST: LazyLock<Regex> = LazyLock::new(|| {
@@ -229,8 +229,8 @@ pub(super) fn listed(
             && !COMMON.contains(word.as_str())
             && !NOT_NAMES.contains(word.as_str())
         {
-            let name = sentence.said(&at);
-            found.push(Mention { kind: Kind::Person, at, name, role: None });
+            let name = sentence.text_of(&at);
+            found.push(Mention { kind: NameKind::Person, at, name, role: None });
         }
     };
     if let Some(list) = LIST.find(plain) {
@@ -252,16 +252,17 @@ pub(super) fn listed(
         }
     }
     let closes = before.is_some_and(|before| CLOSING.is_match(&before.plain));
-    let signed = closes && sentence.block == Block::Prose && reader != Reader::Turn(Role::Tool);
+    let signed =
+        closes && sentence.block == SentenceBlock::Prose && source != TextSource::Turn(Role::Tool);
     let name = NAME.captures(plain).filter(|_| signed).and_then(|name| name.name("name"));
     if let Some(name) = name {
         add(name.range(), found);
     }
 }
 
-/// The address that stands beside a name.
+/// Returns the address that stands beside a name.
 pub(super) fn address(
-    scene: &Scene<'_>,
+    context: &SentenceContext<'_>,
     mention: &Mention,
     emails: &[Range<usize>],
 ) -> Option<String> {
@@ -270,9 +271,9 @@ pub(super) fn address(
             r"(?i)^(?:\s*[<(,:\[]\s*|['’]s (?:e-?mail|address|e-?mail address) is\s+|\s+(?:at|via|on|is)\s+|\s+)(?:mailto:)?$",
         )
     });
-    let plain = &scene.sentence.plain;
+    let plain = &context.sentence.plain;
     let next = emails.iter().find(|email| email.start >= mention.at.end)?;
     BETWEEN
         .is_match(&plain[mention.at.end..next.start])
-        .then(|| scene.sentence.text[next.clone()].to_owned())
+        .then(|| context.sentence.text[next.clone()].to_owned())
 }

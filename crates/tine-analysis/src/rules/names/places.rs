@@ -6,24 +6,24 @@ use regex::Regex;
 
 use super::super::lists::{COMMON, FIRST_NAMES, PLACE_WORDS, PLACES};
 use super::super::passage::{Sentence, pattern};
-use super::super::words::{Gap, Shape};
-use super::{Kind, Mention, Run};
+use super::super::tokens::{Gap, WordShape};
+use super::{Mention, NameKind, NameRun};
 
 /// Prepositions of place.
 const TOWARDS: &str = "in to from near at around through via outside across between into visit";
 
-/// Whether names of places begin with a word.
+/// Returns whether names of places begin with a word.
 pub(super) fn begins_name(folded: &str) -> bool {
     PLACE_WORDS.contains(format!("^{folded}").as_str())
 }
 
-/// Whether names of places end with a word.
+/// Returns whether names of places end with a word.
 pub(super) fn ends_name(folded: &str) -> bool {
     PLACE_WORDS.contains(format!("${folded}").as_str())
 }
 
-/// Whether the words of a run are those of a place.
-pub(super) fn is_by_name(run: Run<'_>) -> bool {
+/// Returns whether the words of a run are those of a place.
+pub(super) fn is_by_name(run: NameRun<'_>) -> bool {
     let own = run.own();
     let (first, last) = (own[0].folded.as_str(), own[own.len() - 1].folded.as_str());
     match PLACES.get(run.text()) {
@@ -43,15 +43,15 @@ pub(super) fn is_by_name(run: Run<'_>) -> bool {
 }
 
 /// "Austin, TX", "Cambridge, Massachusetts"
-fn is_in_state(run: Run<'_>) -> bool {
+fn is_in_state(run: NameRun<'_>) -> bool {
     run.after(1).is_some_and(|next| {
-        let code = next.shape == Shape::Upper && next.at.len() == 2;
+        let code = next.shape == WordShape::Upper && next.at.len() == 2;
         next.gap == Gap::Comma && (code || PLACES.contains_key(&run.sentence.text[next.at.clone()]))
     })
 }
 
-/// Whether the words around a run speak of a place.
-pub(super) fn is_by_place(run: Run<'_>) -> bool {
+/// Returns whether the words around a run speak of a place.
+pub(super) fn is_by_place(run: NameRun<'_>) -> bool {
     const MOVES: &str = "live lives lived living move moved moving fly flying flew flight flights trip travel \
         travelling traveling train bus ferry drive driving drove based born stay staying \
         stayed arrive arriving weekend holiday vacation grew cabin cottage apartment flat \
@@ -90,8 +90,8 @@ pub(super) fn streets(sentence: &Sentence<'_>) -> Vec<Mention> {
         )
     });
     let mention = |at: std::ops::Range<usize>| Mention {
-        kind: Kind::Place,
-        name: sentence.said(&at),
+        kind: NameKind::Place,
+        name: sentence.text_of(&at),
         at,
         role: None,
     };

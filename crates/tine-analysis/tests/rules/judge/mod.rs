@@ -104,7 +104,7 @@ fn compare(turn: &Json, verdict: &mut Verdict) {
     let material = Material {
         text: said,
         subject: Subject::Turn(role),
-        said_at: text("said_at").and_then(|at| at.parse().ok()),
+        authored_at: text("said_at").and_then(|at| at.parse().ok()),
     };
     let found = Rules.interpret(&material, &mut Account::default()).expect("rules never fail");
     let expected = turn.get("facts").and_then(Json::as_array).expect("a turn has facts");

@@ -21,7 +21,8 @@ use std::sync::Arc;
 use tine_core::{ConversationId, ProjectId, TurnId};
 
 use tine_store::{
-    Conversation, ConversationKey, FeedPosition, LostRecord, Problem, Project, Read, Store, Turn,
+    Conversation, ConversationKey, DamagedRecord, FeedPosition, LostRecord, Project, Read, Store,
+    Turn,
 };
 
 use self::mend::Kept;
@@ -130,7 +131,7 @@ impl Repair<'_> {
         let mut after = None;
         loop {
             let page = self.read(|records| census::page(records, &project.id, after))?;
-            for Problem { record, why } in page.problems {
+            for DamagedRecord { record, why } in page.problems {
                 self.done.lost += 1;
                 let project = Some(project.id.clone());
                 let lost = LeftOut { project, conversation: None, record, why, turn: None };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tine_core::hash::Hasher;
 use tine_core::{Digest, ObservationId, ProjectId};
 use tine_store::{
-    Family, FeedPosition, IndexKey, IndexQuery, ObservationMove, ObservationRecord, Problem,
+    DamagedRecord, Family, FeedPosition, IndexKey, IndexQuery, ObservationMove, ObservationRecord,
     PromptRecord, Read, ReadFamilies, Record, RecordIndex, RecordKey, RecordQuery, RunRecord,
     SourceRecord,
 };
@@ -34,10 +34,10 @@ impl Checker<'_> {
     /// only this log changes is as it left it.
     pub(super) fn knowledge(&mut self, expected: &Expected) -> Result<()> {
         let project = &self.conversation.project;
-        for Problem { record, why } in not_as_told(self.records, project, expected)? {
+        for DamagedRecord { record, why } in not_as_told(self.records, project, expected)? {
             self.problem(record, why);
         }
-        for Problem { record, why } in
+        for DamagedRecord { record, why } in
             commit_maintenance::check(self.records, self.conversation, expected)?
         {
             self.problem(record, why);
@@ -51,10 +51,10 @@ pub(crate) fn not_as_told(
     records: &dyn Read,
     project: &ProjectId,
     expected: &Expected,
-) -> Result<Vec<Problem>> {
+) -> Result<Vec<DamagedRecord>> {
     let mut found = Vec::new();
     let mut problem = |record: String, why: &str| {
-        found.push(Problem { record, why: why.to_owned() });
+        found.push(DamagedRecord { record, why: why.to_owned() });
     };
     for (id, digest) in &expected.observed {
         match records.record(project, &RecordKey::Observation(*id))? {
@@ -86,7 +86,7 @@ impl Engine {
         project: &ProjectId,
         observed: Option<&Observed>,
         began: FeedPosition,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<DamagedRecord>,
     ) -> Result<u64> {
         let mut sources = 0;
         for family in Family::all() {
@@ -151,7 +151,7 @@ impl Engine {
         &self,
         project: &ProjectId,
         index: RecordIndex,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<DamagedRecord>,
     ) -> Result<()> {
         let mut query = IndexQuery::all(index);
         loop {
@@ -186,7 +186,7 @@ impl Engine {
         &self,
         project: &ProjectId,
         page: &[Record],
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<DamagedRecord>,
     ) -> Result<()> {
         for key in page.iter().map(Record::key) {
             match self.read(|records| check_source(records, project, key)) {
@@ -219,8 +219,8 @@ fn observed_since(records: &dyn Read, began: FeedPosition) -> Result<BTreeSet<Ob
     }
 }
 
-fn problem(record: &impl ToString, why: &str) -> Problem {
-    Problem { record: record.to_string(), why: why.to_owned() }
+fn problem(record: &impl ToString, why: &str) -> DamagedRecord {
+    DamagedRecord { record: record.to_string(), why: why.to_owned() }
 }
 
 /// Returns what is wrong with a record by itself and beside others, if anything.

@@ -11,7 +11,8 @@ use tine_core::hash::{root_hash, turn_hash};
 use tine_core::json;
 use tine_core::{Body, Digest, ObservationId, OperationHash, ProjectId, TurnHash, TurnId};
 use tine_store::{
-    Content, Conversation, FeedPosition, Problem, Read, SegmentExtent, Turn, TurnLoc, Visibility,
+    Content, Conversation, DamagedRecord, FeedPosition, Read, SegmentExtent, Turn, TurnLoc,
+    Visibility,
 };
 
 use crate::log::mutation::seal;
@@ -70,7 +71,7 @@ impl Engine {
             let page = self.read(|records| census::page(records, project, after))?;
             verified.problems.extend(page.problems);
             let so_far = Mutex::new(std::mem::take(verified));
-            let found: Vec<Result<(Vec<Problem>, Option<Sealed>)>> =
+            let found: Vec<Result<(Vec<DamagedRecord>, Option<Sealed>)>> =
                 in_parallel(&page.conversations, |conversation| {
                     // One read for each conversation: its own consistent state, and no snapshot
                     // held for as long as the whole check takes.
@@ -209,7 +210,7 @@ impl<'r> Checker<'r> {
 
     fn problem(&mut self, record: impl Into<String>, why: impl Into<String>) {
         let record = format!("{} in conversation {}", record.into(), self.conversation.id);
-        self.found.problems.push(Problem { record, why: why.into() });
+        self.found.problems.push(DamagedRecord { record, why: why.into() });
     }
 
     fn root(&mut self) {

@@ -10,7 +10,7 @@ pub(super) const TEXTS: [&str; 10] =
 
 /// A message from the tiny alphabet.
 #[derive(Clone, Copy, Debug)]
-pub struct Said {
+pub struct TinyMessage {
     pub(super) role: u8,
     pub(super) text: u8,
     pub(super) shape: u8,
@@ -18,8 +18,8 @@ pub struct Said {
     pub(super) extra: u8,
 }
 
-impl Said {
-    /// The message itself. A few shapes are wrong on purpose.
+impl TinyMessage {
+    /// Returns the message itself. A few shapes are wrong on purpose.
     pub fn message(self, start: Timestamp) -> Message {
         let role = nth(&[Role::User, Role::Assistant, Role::Tool, Role::System], self.role);
         let text = nth(&TEXTS, self.text);

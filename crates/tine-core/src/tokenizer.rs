@@ -1,53 +1,52 @@
-//! Text as terms that can be looked up: what an index holds, and what a query is made of.
+//! Splits text into search terms, for the index and for queries alike.
 //!
 //! - Case, accents, width and other compatibility forms are folded: `Café`, `CAFE` and `ｃａｆé` are
 //!   one term.
-//! - A word is a run of letters and digits; everything else separates.
-//! - Chinese, Japanese, Korean and other scripts that are not written in words with spaces between
-//!   them become overlapping pairs: 東京都 is 東京, 京都 and, since a run's last character begins
-//!   no pair, 都. So every character begins exactly one term, and any stretch of two characters is
-//!   a term.
+//! - A word is a run of letters and digits; every other character is a separator.
+//! - Chinese, Japanese, Korean and other scripts written without spaces become overlapping bigrams:
+//!   東京都 is 東京, 京都 and, since the last character of a run starts no bigram, 都. So every
+//!   character starts exactly one term, and any two adjacent characters are a term.
 //! - A pictograph is a word of its own.
 //!
-//! Each term knows where it stands in the text, in Unicode scalar values. Both sides go through
-//! this module, so that they agree; there is no list of stop words and no stemming.
+//! Each term carries its position in the text, in Unicode scalar values. There are no stop words
+//! and no stemming.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Characters of a word that are looked at; what lies behind them is not told apart.
-pub const LONGEST_WORD: usize = 64;
+/// Characters of a word that are kept; words that differ only after them are the same term.
+pub const MAX_WORD_CHARS: usize = 64;
 
-/// What a term is.
+/// How a term was formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// A word.
+pub enum TermKind {
+    /// A word of letters and digits, or a pictograph.
     Word,
-    /// Two neighbours in a script without spaces.
-    Pair,
+    /// Two adjacent characters of a script without spaces.
+    Bigram,
     /// The last character of a run in such a script.
-    Last,
+    LastChar,
 }
 
-/// Where a term stands, in Unicode scalar values.
+/// The position of a term, in Unicode scalar values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Its first character.
+pub struct TermSpan {
+    /// The first character.
     pub start: usize,
-    /// Behind the first of a pair; otherwise the same as `end`.
+    /// The end of the first character of a bigram; otherwise equal to `end`.
     pub first_end: usize,
-    /// Behind its last character.
+    /// One past the last character.
     pub end: usize,
 }
 
-/// Visits every term of a text, in order.
+/// Calls `each` for every term of a text, in order.
 ///
 /// ```
 /// let mut terms = Vec::new();
-/// tine_core::words::visit("Zürich, 東京都!", &mut |term, _, _| terms.push(term.to_owned()));
+/// tine_core::tokenizer::for_each_term("Zürich, 東京都!", &mut |term, _, _| terms.push(term.to_owned()));
 /// assert_eq!(terms, ["zurich", "東京", "京都", "都"]);
 /// ```
-pub fn visit(text: &str, each: &mut dyn FnMut(&str, Sort, Span)) {
-    let mut writer = Writer { each, word: Word::default(), run: None, pair: String::new() };
+pub fn for_each_term(text: &str, each: &mut dyn FnMut(&str, TermKind, TermSpan)) {
+    let mut writer = TermEmitter { each, word: Word::default(), run: None, pair: String::new() };
     let mut symbols = text.chars().enumerate().peekable();
     let (mut cluster, mut folded) = (String::new(), String::new());
     while let Some((start, symbol)) = symbols.next() {
@@ -73,17 +72,17 @@ pub fn visit(text: &str, each: &mut dyn FnMut(&str, Sort, Span)) {
     writer.end_run();
 }
 
-/// The terms of a text.
-pub fn terms(text: &str) -> Vec<(String, Sort, Span)> {
+/// Returns the terms of a text.
+pub fn terms(text: &str) -> Vec<(String, TermKind, TermSpan)> {
     let mut found = Vec::new();
-    visit(text, &mut |term, sort, span| found.push((term.to_owned(), sort, span)));
+    for_each_term(text, &mut |term, sort, span| found.push((term.to_owned(), sort, span)));
     found
 }
 
-struct Writer<'v> {
-    each: &'v mut dyn FnMut(&str, Sort, Span),
+struct TermEmitter<'v> {
+    each: &'v mut dyn FnMut(&str, TermKind, TermSpan),
     word: Word,
-    /// The last character of a run in a script without spaces, and where it stands.
+    /// The last character of the current run in a script without spaces, with its start and end.
     run: Option<(char, usize, usize)>,
     pair: String,
 }
@@ -96,41 +95,45 @@ struct Word {
     end: usize,
 }
 
-impl Writer<'_> {
-    /// Takes the next folded character, which stands for a stretch of the text.
+impl TermEmitter<'_> {
+    /// Takes the next folded character, which comes from `start..end` of the text.
     fn take(&mut self, symbol: char, start: usize, end: usize) {
         match class(symbol) {
-            Class::Letter => {
+            CharClass::Letter => {
                 self.end_run();
                 if self.word.length == 0 {
                     self.word.start = start;
                 }
-                if self.word.length < LONGEST_WORD {
+                if self.word.length < MAX_WORD_CHARS {
                     self.word.text.push(symbol);
                 }
                 self.word.length += 1;
                 self.word.end = end;
             }
-            Class::Unspaced => {
+            CharClass::Unspaced => {
                 self.end_word();
                 if let Some((first, from, first_end)) = self.run {
-                    self.tell([first, symbol], Sort::Pair, Span { start: from, first_end, end });
+                    self.emit(
+                        [first, symbol],
+                        TermKind::Bigram,
+                        TermSpan { start: from, first_end, end },
+                    );
                 }
                 self.run = Some((symbol, start, end));
             }
-            Class::Picture => {
+            CharClass::Picture => {
                 self.end_word();
                 self.end_run();
-                self.tell([symbol], Sort::Word, Span { start, first_end: end, end });
+                self.emit([symbol], TermKind::Word, TermSpan { start, first_end: end, end });
             }
-            Class::Other => {
+            CharClass::Other => {
                 self.end_word();
                 self.end_run();
             }
         }
     }
 
-    fn tell<const N: usize>(&mut self, symbols: [char; N], sort: Sort, span: Span) {
+    fn emit<const N: usize>(&mut self, symbols: [char; N], sort: TermKind, span: TermSpan) {
         self.pair.clear();
         self.pair.extend(symbols);
         (self.each)(&self.pair, sort, span);
@@ -139,7 +142,7 @@ impl Writer<'_> {
     fn end_word(&mut self) {
         if self.word.length > 0 {
             let Word { start, end, .. } = self.word;
-            (self.each)(&self.word.text, Sort::Word, Span { start, first_end: end, end });
+            (self.each)(&self.word.text, TermKind::Word, TermSpan { start, first_end: end, end });
             self.word.text.clear();
             self.word.length = 0;
         }
@@ -147,22 +150,22 @@ impl Writer<'_> {
 
     fn end_run(&mut self) {
         if let Some((last, start, end)) = self.run.take() {
-            self.tell([last], Sort::Last, Span { start, first_end: end, end });
+            self.emit([last], TermKind::LastChar, TermSpan { start, first_end: end, end });
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Letter,
     Unspaced,
     Picture,
     Other,
 }
 
-fn class(symbol: char) -> Class {
+fn class(symbol: char) -> CharClass {
     if symbol.is_ascii() {
-        return if symbol.is_ascii_alphanumeric() { Class::Letter } else { Class::Other };
+        return if symbol.is_ascii_alphanumeric() { CharClass::Letter } else { CharClass::Other };
     }
     match symbol {
         // Thai, Lao, Myanmar and Khmer.
@@ -174,15 +177,15 @@ fn class(symbol: char) -> Class {
         | '\u{30fc}'..='\u{30ff}' | '\u{3105}'..='\u{312f}' | '\u{31a0}'..='\u{31bf}'
         | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' => {
-            Class::Unspaced
+            CharClass::Unspaced
         }
-        '\u{2600}'..='\u{27bf}' | '\u{1f300}'..='\u{1faff}' => Class::Picture,
-        other if other.is_alphanumeric() => Class::Letter,
-        _ => Class::Other,
+        '\u{2600}'..='\u{27bf}' | '\u{1f300}'..='\u{1faff}' => CharClass::Picture,
+        other if other.is_alphanumeric() => CharClass::Letter,
+        _ => CharClass::Other,
     }
 }
 
-/// Whether a character that stands alone is its own folded form, but for ASCII case.
+/// Returns whether a character that stands alone is its own folded form, but for ASCII case.
 fn is_folded(symbol: char) -> bool {
     symbol.is_ascii()
         || matches!(symbol, '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}'
@@ -190,8 +193,8 @@ fn is_folded(symbol: char) -> bool {
             | '\u{ac00}'..='\u{d7a3}')
 }
 
-/// Whether a character belongs to the one before it: accents, voicing marks, vowels and finals of
-/// decomposed Hangul, and what chooses between forms of one character.
+/// Returns whether a character combines with the one before it: accents, voicing marks, vowels and
+/// finals of decomposed Hangul, and variation selectors.
 fn extends(symbol: char) -> bool {
     is_accent(symbol)
         || matches!(
@@ -200,7 +203,8 @@ fn extends(symbol: char) -> bool {
         )
 }
 
-/// Marks that are folded away. Vowel signs of Indic scripts are not: they tell words apart.
+/// Returns whether a mark is folded away. Vowel signs of Indic scripts are kept: they distinguish
+/// words.
 fn is_accent(symbol: char) -> bool {
     matches!(symbol, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5bd}' | '\u{5bf}'
         | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}'

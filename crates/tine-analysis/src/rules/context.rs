@@ -1,5 +1,5 @@
-//! A sentence with what every family of statements needs to know about it: who reads it, its
-//! clauses, its names, what in it says when, and whether a clause states anything at all.
+//! The context of a sentence that every family of rules needs: its source, clauses, names and time
+//! expressions, and whether a clause states anything at all.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,29 +11,29 @@ use tine_core::Role;
 use super::lists::ACTION_WORDS;
 use super::names::{self, Mention};
 use super::passage::{Sentence, pattern};
-use super::when::{self, When};
-use super::words::{Gap, Word, word_from};
+use super::time_expressions::{self, TimeExpression};
+use super::tokens::{Gap, Word, word_from};
 
-/// Whose sentence it is: turns and documents state their facts in different words.
+/// Where a sentence comes from: turns and documents state facts in different words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum TextSource {
     /// A turn of a conversation.
     Turn(Role),
     /// Any other text.
     Document,
 }
 
-/// A sentence as families of statements see it.
-pub(super) struct Scene<'a> {
+/// A sentence with its context.
+pub(super) struct SentenceContext<'a> {
     pub sentence: &'a Sentence<'a>,
-    pub reader: Reader,
-    pub whens: Vec<When>,
+    pub source: TextSource,
+    pub times: Vec<TimeExpression>,
     pub names: Vec<Mention>,
     /// Whether it is the first sentence of the text.
     pub opens: bool,
     /// The clauses, in order.
     pub clauses: Vec<Range<usize>>,
-    /// What stands between quotation marks.
+    /// Text between quotation marks.
     quoted: Vec<Range<usize>>,
 }
 
@@ -53,29 +53,29 @@ const VERBS: &str = "is are was were has have had will must should shall needs n
     would said says told asked thinks knows prefers likes loves hates leaves starts begins \
     takes comes does did doesn't didn't isn't isnt costs agreed decided suggested ends";
 
-impl<'a> Scene<'a> {
+impl<'a> SentenceContext<'a> {
     pub fn new(
         sentence: &'a Sentence<'a>,
         before: Option<&Sentence<'_>>,
-        reader: Reader,
-        said: Option<NaiveDate>,
-    ) -> Scene<'a> {
+        source: TextSource,
+        reference_date: Option<NaiveDate>,
+    ) -> SentenceContext<'a> {
         static QUOTED: LazyLock<Regex> =
             LazyLock::new(|| pattern(r#""[^"]*(?:"|$)|“[^”]*(?:”|$)"#));
-        let whens = when::find(&sentence.plain, said);
-        let names = names::mentions(sentence, before, reader, &whens);
+        let times = time_expressions::find(&sentence.plain, reference_date);
+        let names = names::mentions(sentence, before, source, &times);
         let quoted = QUOTED.find_iter(&sentence.plain).map(|quoted| quoted.range()).collect();
-        let clauses = clauses(sentence, &whens);
-        Scene { sentence, opens: before.is_none(), reader, whens, names, clauses, quoted }
+        let clauses = clauses(sentence, &times);
+        SentenceContext { sentence, opens: before.is_none(), source, times, names, clauses, quoted }
     }
 
-    /// The clause around a byte.
+    /// Returns the clause around a byte.
     pub fn clause(&self, byte: usize) -> Range<usize> {
         let whole = 0..self.sentence.plain.len();
         self.clauses.iter().find(|clause| clause.contains(&byte)).cloned().unwrap_or(whole)
     }
 
-    /// Whether something stated at a byte is stated: not denied, supposed, asked or quoted.
+    /// Returns whether something stated at a byte is stated: not denied, supposed, asked or quoted.
     pub fn is_stated(&self, byte: usize) -> bool {
         static UNREAL: LazyLock<Regex> = LazyLock::new(|| {
             pattern(concat!(
@@ -105,12 +105,12 @@ impl<'a> Scene<'a> {
         !asks && !UNREAL.is_match(&plain[clause.start..byte.max(clause.start)])
     }
 
-    /// Whether a byte is inside of quotation marks.
+    /// Returns whether a byte is inside of quotation marks.
     pub fn is_quoted(&self, byte: usize) -> bool {
         self.quoted.iter().any(|quoted| quoted.contains(&byte))
     }
 
-    /// A range without white space, punctuation and loose words at its ends.
+    /// Returns a range without white space, punctuation and loose words at its ends.
     pub fn trimmed(&self, at: Range<usize>) -> Range<usize> {
         static TAIL: LazyLock<Regex> = LazyLock::new(|| {
             pattern(concat!(
@@ -133,33 +133,34 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The first phrase that says when inside of a range.
-    pub fn when_in(&self, at: &Range<usize>) -> Option<&When> {
-        self.whens.iter().find(|when| when.at.start >= at.start && when.at.end <= at.end)
+    /// Returns the first phrase that says when inside of a range.
+    pub fn time_in(&self, at: &Range<usize>) -> Option<&TimeExpression> {
+        self.times.iter().find(|time| time.at.start >= at.start && time.at.end <= at.end)
     }
 
-    /// The person whose name ends where the words before a byte do.
+    /// Returns the person whose name ends where the words before a byte do.
     pub fn person_before(&self, byte: usize) -> Option<&Mention> {
         let end = self.sentence.plain[..byte].trim_end().len();
-        self.names.iter().find(|name| name.kind == names::Kind::Person && name.at.end == end)
+        self.names.iter().find(|name| name.kind == names::NameKind::Person && name.at.end == end)
     }
 
-    /// The person or the organisation whose name ends where the words before a byte do.
+    /// Returns the person or the organisation whose name ends where the words before a byte do.
     pub fn agent_before(&self, byte: usize) -> Option<&Mention> {
         let end = self.sentence.plain[..byte].trim_end().len();
-        let acts =
-            |name: &&Mention| matches!(name.kind, names::Kind::Person | names::Kind::Organization);
+        let acts = |name: &&Mention| {
+            matches!(name.kind, names::NameKind::Person | names::NameKind::Organization)
+        };
         self.names.iter().filter(acts).find(|name| name.at.end == end)
     }
 
-    /// The words of the sentence.
+    /// Returns the words of the sentence.
     pub fn words(&self) -> &[Word] {
         &self.sentence.words
     }
 }
 
-/// The clauses of a sentence.
-fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
+/// Returns the clauses of a sentence.
+fn clauses(sentence: &Sentence<'_>, times: &[TimeExpression]) -> Vec<Range<usize>> {
     static BREAK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(concat!(
             r"(?i)[;|()\[\]]|\s[-–—]+\s|:\s|…|\.\.\.|,\s+|",
@@ -171,7 +172,7 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
     let words = &sentence.words;
     let (mut found, mut start) = (Vec::new(), 0);
     for cut in BREAK.find_iter(plain) {
-        if whens.iter().any(|when| when.at.start < cut.start() && cut.end() < when.at.end) {
+        if times.iter().any(|time| time.at.start < cut.start() && cut.end() < time.at.end) {
             continue;
         }
         let mark = cut.as_str().trim().to_ascii_lowercase();
@@ -198,7 +199,7 @@ fn clauses(sentence: &Sentence<'_>, whens: &[When]) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a comma ends a clause, by what follows; else it parts a list.
+/// Returns whether a comma ends a clause, by what follows; else it parts a list.
 fn comma_ends(words: &[Word], next: usize) -> bool {
     const TIES: &str = "and but so or which who where because since although then plus";
     let Some(word) = words.get(next) else { return true };
@@ -208,7 +209,7 @@ fn comma_ends(words: &[Word], next: usize) -> bool {
     word.is(TIES) || begins_clause(words, next)
 }
 
-/// Whether a clause of its own begins with a word.
+/// Returns whether a clause of its own begins with a word.
 fn begins_clause(words: &[Word], at: usize) -> bool {
     const LINKS: &str = "and or at from of in on for with by about as";
     let Some(word) = words.get(at) else { return false };
@@ -218,9 +219,9 @@ fn begins_clause(words: &[Word], at: usize) -> bool {
     let rest = &words[at + 1..];
     let reach = rest.iter().take(5).take_while(|word| matches!(word.gap, Gap::Space | Gap::Point));
     if word.is_name_shaped() {
-        let behind = reach.clone().find(|word| !word.is_name_shaped());
+        let following = reach.clone().find(|word| !word.is_name_shaped());
         // An event follows its name: "the review and Ben's party" is one list.
-        return behind.is_some_and(|word| !word.is(LINKS)) && !word.owns;
+        return following.is_some_and(|word| !word.is(LINKS)) && !word.owns;
     }
     let subject = word.is("the my our his her their a an your each")
         || !ACTION_WORDS.contains(word.folded.as_str());

@@ -12,14 +12,14 @@ use tine_engine::{
 };
 use tine_store::{Content, FeedPosition, MemoryStore, copy::copy};
 
-use super::judge::{same, without_digest};
+use super::compare::{same, without_digest};
 use super::{Checked, Machine, engine};
-use crate::model::{Ix, Key, Value};
+use crate::model::{Ix, Key, ModelValue};
 use crate::stores::Failing;
 
-/// All that an engine shows of one conversation.
+/// All that an engine returns for one conversation.
 #[derive(Debug, PartialEq)]
-struct Reading {
+struct ConversationReads {
     conversation: ConversationView,
     branches: Vec<BranchView>,
     topology: Vec<TopologyRow>,
@@ -29,22 +29,22 @@ struct Reading {
     operations: Vec<OperationView>,
 }
 
-fn said<T>(result: tine_engine::Result<T>) -> Result<T, String> {
+fn read_result<T>(result: tine_engine::Result<T>) -> Result<T, String> {
     result.map_err(|error| format!("a reading failed: {error}"))
 }
 
 impl Machine {
     pub(crate) fn there(&self) -> Vec<Ix> {
         let all = 0..self.model.conversations.len();
-        all.filter(|&ix| self.model.get(&Key::Conversation(ix)) == Value::There).collect()
+        all.filter(|&ix| self.model.get(&Key::Conversation(ix)) == ModelValue::There).collect()
     }
 
-    /// The export of everything, record by record.
+    /// Returns the export of everything, record by record.
     pub(crate) fn exports(&self, engine: &Engine) -> Result<Vec<BundleRecord>, String> {
         let mut records = vec![];
         for ix in self.there() {
             let id = &self.model.conversations[ix].id;
-            said(engine.export(&self.call, id, &mut |record| {
+            read_result(engine.export(&self.call, id, &mut |record| {
                 records.push(record);
                 Ok(())
             }))?;
@@ -52,7 +52,7 @@ impl Machine {
         Ok(records)
     }
 
-    /// A path in pages of three.
+    /// Returns a path in pages of three.
     pub(crate) fn whole_path(
         &self,
         engine: &Engine,
@@ -66,7 +66,7 @@ impl Machine {
         loop {
             let query =
                 PathQuery { cursor, limit: Some(3), ..PathQuery::of(id.clone()).to(to.clone()) };
-            let page = said(engine.path(&self.call, query))?;
+            let page = read_result(engine.path(&self.call, query))?;
             turns.extend(page.turns);
             cursor = page.next;
             if cursor.is_none() {
@@ -75,15 +75,15 @@ impl Machine {
         }
     }
 
-    fn read_all(&self, engine: &Engine, ix: Ix) -> Result<Reading, String> {
+    fn read_all(&self, engine: &Engine, ix: Ix) -> Result<ConversationReads, String> {
         let id = &self.model.conversations[ix].id;
-        let branches = said(engine.branches(&self.call, id))?;
+        let branches = read_result(engine.branches(&self.call, id))?;
         let mut topology = vec![];
         let mut first = vec![];
         let mut cursor = None;
         loop {
             let query = TopologyQuery { cursor, limit: Some(7), ..TopologyQuery::of(id.clone()) };
-            let page = said(engine.topology(&self.call, query))?;
+            let page = read_result(engine.topology(&self.call, query))?;
             first = if topology.is_empty() { page.first } else { first };
             topology.extend(page.rows);
             cursor = page.next;
@@ -94,17 +94,18 @@ impl Machine {
         let leaves = topology.iter().filter(|row| row.children.is_empty());
         let paths = leaves.map(|leaf| self.whole_path(engine, ix, &leaf.id.to_string()));
         let paths = paths.collect::<Result<_, _>>()?;
-        let tails = said(engine.tails(&self.call, id))?;
-        let operations = said(engine.operations(&self.call, id, Page::default()))?.items;
-        let conversation = said(engine.conversation(&self.call, id))?;
-        Ok(Reading { conversation, branches, topology, first, paths, tails, operations })
+        let tails = read_result(engine.tails(&self.call, id))?;
+        let operations = read_result(engine.operations(&self.call, id, Page::default()))?.items;
+        let conversation = read_result(engine.conversation(&self.call, id))?;
+        Ok(ConversationReads { conversation, branches, topology, first, paths, tails, operations })
     }
 
-    /// Where the contract leaves open that a call without effect is logged, the engine decides.
+    /// Returns where the contract leaves open that a call without effect is logged, the engine
+    /// decides.
     pub(crate) fn adopt_log(&mut self) -> Checked {
         for ix in self.there() {
             let id = &self.model.conversations[ix].id;
-            let newest = said(self.memory.operations(
+            let newest = read_result(self.memory.operations(
                 &self.call,
                 id,
                 Page { limit: Some(1), cursor: None },
@@ -139,7 +140,7 @@ impl Machine {
         Ok(())
     }
 
-    fn check_reading(&self, ix: Ix, got: &Reading) -> Checked {
+    fn check_reading(&self, ix: Ix, got: &ConversationReads) -> Checked {
         let model = &self.model;
         let view = &got.conversation;
         let fields = (view.title.clone(), view.metadata.clone(), view.archived);
@@ -252,12 +253,12 @@ impl Machine {
         same("the number of turns kept", &hashes.len(), &made.count())
     }
 
-    /// An export imports into an empty store and comes out equal.
+    /// Returns an export imports into an empty store and comes out equal.
     pub(crate) fn round_trip(&self) -> Checked {
         let records = self.exports(&self.memory)?;
         let fresh = engine(Arc::new(MemoryStore::new()), self.clock.clone());
         let mut source = records.iter().cloned().map(Ok);
-        said(fresh.import(None, &mut source))?;
+        read_result(fresh.import(None, &mut source))?;
         check_verified(&fresh)?;
         let again = self.exports(&fresh)?;
         let differ = records.iter().zip(&again).find(|(one, two)| one != two);
@@ -267,7 +268,8 @@ impl Machine {
         Err(format!("an export changed on the way through an import: {differ:?}"))
     }
 
-    /// A copy of the other store, begun, broken off and gone on with, is equal, also in its log.
+    /// Returns a copy of the other store, begun, broken off and gone on with, is equal, also in its
+    /// log.
     pub(crate) fn copy(&self) -> Checked {
         let from = self.embedded.as_ref().unwrap_or(&self.memory);
         let target = Arc::new(Failing::new(Arc::new(MemoryStore::new())));
@@ -281,8 +283,11 @@ impl Machine {
         check_verified(&fresh)?;
         same("an export of a copy", &self.exports(&fresh)?, &self.exports(from)?)?;
         let log = |engine: &Engine| {
-            let (entries, _) =
-                said(engine.feed(FeedPosition::default(), &FeedFilter::default(), usize::MAX))?;
+            let (entries, _) = read_result(engine.feed(
+                FeedPosition::default(),
+                &FeedFilter::default(),
+                usize::MAX,
+            ))?;
             Ok::<_, String>(entries.into_iter().map(|entry| entry.operation).collect::<Vec<_>>())
         };
         same("the log of a copy", &log(&fresh)?, &log(from)?)
@@ -294,5 +299,5 @@ fn ids(rows: &[TopologyRow]) -> Vec<TurnId> {
 }
 
 fn check_verified(engine: &Engine) -> Checked {
-    same("what verify finds", &said(engine.verify())?.problems, &vec![])
+    same("what verify finds", &read_result(engine.verify())?.problems, &vec![])
 }

@@ -1,10 +1,10 @@
-//! What must hold between the lines of a bundle: order, references, hash chains.
+//! Checks that span the lines of a bundle: order, references, hash chains.
 //!
 //! The reader and the writer run the same checks. Memory is bounded by one conversation: an id
 //! and a hash for each of its turns.
 //!
-//! Left to the engine, which sees the store as well: whether a split's halves make up its turn,
-//! whether an id is taken, whether a history fits the one that is there.
+//! Checks that need the store are left to the engine: whether the halves of a split make up its
+//! turn, whether an id is taken, whether a history diverges from the stored one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,27 +16,27 @@ use tine_store::{Content, RecordKey};
 use super::encode;
 use super::error::Fault;
 
-/// What has been seen so far.
+/// The state of the checks after the lines read so far.
 #[derive(Default)]
-pub(super) struct Chain {
-    /// What the lines are of, where it is not whole conversations.
-    part: Option<Part>,
-    /// The conversation that lines belong to at present.
-    current: Option<Current>,
+pub(super) struct BundleChecker {
+    /// The range of a delta; `None` for a bundle of whole conversations.
+    part: Option<DeltaRange>,
+    /// The conversation that the current lines belong to.
+    current: Option<ConversationProgress>,
     pub(super) conversations: u64,
     pub(super) turns: u64,
     pub(super) operations: u64,
 }
 
-/// Which part of a conversation is told.
+/// The part of a conversation that a delta covers.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct DeltaRange {
     pub(super) scope: Scope,
     pub(super) since: Option<LogMark>,
 }
 
 /// One conversation.
-struct Current {
+struct ConversationProgress {
     id: ConversationId,
     /// The type of the last line.
     last: &'static str,
@@ -46,20 +46,20 @@ struct Current {
     last_name: Option<Name>,
     last_operation: Option<OperationHash>,
     last_seq: u64,
-    /// The latest operation that a record names as its maker.
+    /// The highest operation that a record refers to.
     named_operation: u64,
     last_entry: Option<RecordKey>,
     last_piece: Option<(SourceId, u32)>,
 }
 
-impl Chain {
-    /// A chain of lines that tell a part.
-    pub(super) fn of(part: Part) -> Self {
-        Chain { part: Some(part), ..Chain::default() }
+impl BundleChecker {
+    /// Creates a checker for the lines of a delta.
+    pub(super) fn for_delta(part: DeltaRange) -> Self {
+        BundleChecker { part: Some(part), ..BundleChecker::default() }
     }
 
-    /// Takes note of a turn that lines of a part name and do not bring.
-    pub(super) fn know(&mut self, turn: TurnId, hash: TurnHash) -> Result<(), Fault> {
+    /// Accepts a turn that a delta refers to but does not contain.
+    pub(super) fn accept_known_turn(&mut self, turn: TurnId, hash: TurnHash) -> Result<(), Fault> {
         if self.part.is_none() {
             return Err(Fault::UnknownRecord { record: KNOWN.to_owned() });
         }
@@ -71,7 +71,8 @@ impl Chain {
         }
     }
 
-    /// The hash of what the record follows: of a turn's raw parent, of the operation before.
+    /// Returns the hash that the record links to: of a turn's raw parent, or of the previous
+    /// operation.
     pub(super) fn link(&self, record: &BundleRecord) -> Result<Option<Digest>, Fault> {
         if let BundleRecord::Conversation { .. } = record {
             return Ok(None);
@@ -80,14 +81,14 @@ impl Chain {
         let current = self.current.as_ref().ok_or(homeless)?;
         match record {
             BundleRecord::Turn { parent: Some(parent), .. } => {
-                Ok(Some(current.known("parent_id", parent)?.0))
+                Ok(Some(current.require_turn("parent_id", parent)?.0))
             }
             BundleRecord::Operation { .. } => Ok(current.last_operation.map(|hash| hash.0)),
             _ => Ok(None),
         }
     }
 
-    /// Checks a record against all that came before it, and remembers it.
+    /// Checks a record against all records before it, and remembers it.
     pub(super) fn accept(&mut self, record: &BundleRecord) -> Result<(), Fault> {
         let link = self.link(record)?;
         if let BundleRecord::Conversation { id, root_hash: stated, root, .. } = record {
@@ -96,7 +97,8 @@ impl Chain {
                 let computed = root_hash(root.system_prompt.as_deref(), &root.config);
                 check_hash(|| format!("root of `{id}`"), computed.0, stated.0)?;
             }
-            self.current = Some(Current::new(id.clone(), self.part.and_then(|part| part.since)));
+            self.current =
+                Some(ConversationProgress::new(id.clone(), self.part.and_then(|part| part.since)));
             self.conversations += 1;
             return Ok(());
         }
@@ -112,21 +114,25 @@ impl Chain {
         Ok(())
     }
 
-    /// The last operation of the conversation so far.
+    /// Returns the last operation of the conversation so far.
     pub(super) fn log_end(&self) -> Option<LogMark> {
         let current = self.current.as_ref()?;
         current.last_operation.map(|hash| LogMark { seq: current.last_seq, hash })
     }
 
-    /// Checks what can be known only once all lines of a conversation are there.
+    /// Runs the checks that need all lines of a conversation.
     pub(super) fn end_conversation(&mut self) -> Result<(), Fault> {
         let current = self.current.take();
         if self.part.is_some_and(|part| part.scope == Scope::Turns) {
             return Ok(());
         }
         match current {
-            Some(Current { last_seq: 0, id, .. }) => Err(Fault::NoOperation { conversation: id }),
-            Some(Current { named_operation: named, last_seq: last, .. }) if named > last => {
+            Some(ConversationProgress { last_seq: 0, id, .. }) => {
+                Err(Fault::NoOperation { conversation: id })
+            }
+            Some(ConversationProgress { named_operation: named, last_seq: last, .. })
+                if named > last =>
+            {
                 Err(Fault::UnknownOperation { named, last })
             }
             _ => Ok(()),
@@ -134,7 +140,7 @@ impl Chain {
     }
 }
 
-/// A line of a part about a turn from before it.
+/// The record type of a turn that precedes a delta.
 const KNOWN: &str = "known";
 
 /// The order of the lines within a conversation.
@@ -151,9 +157,9 @@ const ORDER: [&str; 10] = [
     "piece",
 ];
 
-impl Current {
+impl ConversationProgress {
     fn new(id: ConversationId, since: Option<LogMark>) -> Self {
-        Current {
+        ConversationProgress {
             id,
             last: ORDER[0],
             turns: HashMap::new(),
@@ -167,7 +173,7 @@ impl Current {
         }
     }
 
-    /// Records of one type stand together, the types in a fixed order.
+    /// Checks the order of record types: grouped, in a fixed order.
     fn enter(&mut self, record: &'static str) -> Result<(), Fault> {
         let place = |name| ORDER.iter().position(|entry| *entry == name);
         if place(record) < place(self.last) {
@@ -202,26 +208,26 @@ impl Current {
                 if self.turns.insert(*id, *hash).is_some() || !self.hashes.insert(*hash) {
                     return Err(Fault::RepeatedTurn { turn: *id });
                 }
-                self.made_by(*operation);
+                self.note_operation(*operation);
             }
             BundleRecord::Split { whole, left, right, operation } => {
-                self.known("turn_id", whole)?;
-                self.known("left_id", left)?;
-                self.known("right_id", right)?;
-                self.made_by(*operation);
+                self.require_turn("turn_id", whole)?;
+                self.require_turn("left_id", left)?;
+                self.require_turn("right_id", right)?;
+                self.note_operation(*operation);
             }
             BundleRecord::Hidden { root, operation, .. } => {
-                self.known("turn_id", root)?;
-                self.made_by(*operation);
+                self.require_turn("turn_id", root)?;
+                self.note_operation(*operation);
             }
             BundleRecord::Branch { name, tip, forked_from, .. } => {
                 for (key, turn) in [("tip", tip), ("forked_from", forked_from)] {
-                    turn.as_ref().map(|turn| self.known(key, turn)).transpose()?;
+                    turn.as_ref().map(|turn| self.require_turn(key, turn)).transpose()?;
                 }
                 self.sorted("branch", name)?;
             }
             BundleRecord::Bookmark { name, turn, .. } => {
-                self.known("turn_id", turn)?;
+                self.require_turn("turn_id", turn)?;
                 self.sorted("bookmark", name)?;
             }
             BundleRecord::Operation { seq, kind, actor, at, detail, hash, .. } => {
@@ -266,12 +272,12 @@ impl Current {
         Ok(())
     }
 
-    fn known(&self, key: &'static str, turn: &TurnId) -> Result<TurnHash, Fault> {
+    fn require_turn(&self, key: &'static str, turn: &TurnId) -> Result<TurnHash, Fault> {
         self.turns.get(turn).copied().ok_or(Fault::UnknownTurn { key, turn: *turn })
     }
 
-    /// Operations come last, so whether the named one is there is checked at the end.
-    fn made_by(&mut self, operation: u64) {
+    /// Remembers a reference to an operation. Operations come last, so it is checked at the end.
+    fn note_operation(&mut self, operation: u64) {
         self.named_operation = self.named_operation.max(operation);
     }
 

@@ -1,7 +1,7 @@
 //! What a thread of the crowd asks for.
 //!
 //! A call is a function of the seed, of who makes it and of what that thread picked from all that
-//! it had seen ([`Picks`], one line of text): whoever reads the history makes the same call again
+//! it had seen ([`Picks`], one line of text): a reader of the history makes the same call again
 //! on another store. Nothing else enters it, above all no clock.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::Fault;
 use crate::about;
 use crate::chance::Chance;
 use crate::marks::seal;
-use crate::request::{Ended, Request};
+use crate::request::{Request, RequestEnd};
 
 /// Conversations that all work on.
 const CONVERSATIONS: usize = 3;
@@ -26,28 +26,28 @@ const SHARED_KEYS: usize = 12;
 
 /// Which call of which thread. Its name stands in the log as the actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Who {
+pub struct CallId {
     /// The thread, counted over all processes.
     pub worker: u64,
     /// The call, counted within the thread.
     pub number: usize,
 }
 
-impl Who {
+impl CallId {
     /// Randomness of one of the purposes of this call.
     pub fn chance(self, seed: u64, purpose: u64) -> Chance {
         let number = u64::try_from(self.number).unwrap_or(u64::MAX);
         Chance::at(seed, &[self.worker, number, purpose])
     }
 
-    /// The one with this name.
+    /// Returns the one with this name.
     pub fn from_actor(actor: &str) -> Option<Self> {
         let (worker, number) = actor.split_once('-')?;
-        Some(Who { worker: worker.parse().ok()?, number: number.parse().ok()? })
+        Some(CallId { worker: worker.parse().ok()?, number: number.parse().ok()? })
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.worker, self.number)
     }
@@ -56,9 +56,9 @@ impl fmt::Display for Who {
 /// What a thread chose from what it had seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picks {
-    /// A turn that somebody made.
+    /// A turn made by any thread.
     pub turn: Option<TurnId>,
-    /// A branch that somebody made.
+    /// A branch made by any thread.
     pub branch: Option<Name>,
     /// The word that confirms an erasure.
     pub word: Option<String>,
@@ -85,14 +85,14 @@ impl Picks {
 
 /// The kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallKind {
     /// Everybody's first call: one makes the conversation, the others find it there.
     Create,
     /// One message to `main`.
     Append,
     /// Several messages, seen whole or not at all.
     Batch,
-    /// A message behind the tip that was seen last.
+    /// A message after the tip that was seen last.
     Expecting,
     /// Under any turn, on a branch of some threads.
     Aside,
@@ -112,7 +112,7 @@ pub enum Kind {
     Metadata,
     Revert,
     Purge,
-    /// Older turns are packed; nobody may notice.
+    /// Packs older turns, which must not be observable.
     Pack,
     // These only look.
     Path,
@@ -126,47 +126,47 @@ pub enum Kind {
 }
 
 /// How often each kind comes.
-const WEIGHTS: [(Kind, usize); 26] = [
-    (Kind::Append, 18),
-    (Kind::Batch, 10),
-    (Kind::Expecting, 8),
-    (Kind::Aside, 5),
-    (Kind::Resend, 3),
-    (Kind::Shared, 3),
-    (Kind::Fork, 6),
-    (Kind::Edit, 6),
-    (Kind::Split, 3),
-    (Kind::Delete, 5),
-    (Kind::Undo, 5),
-    (Kind::Redo, 3),
-    (Kind::Bookmark, 3),
-    (Kind::Unbookmark, 1),
-    (Kind::Metadata, 3),
-    (Kind::Revert, 2),
-    (Kind::Purge, 1),
-    (Kind::Pack, 1),
-    (Kind::Path, 14),
-    (Kind::Topology, 8),
-    (Kind::Log, 6),
-    (Kind::Branches, 4),
-    (Kind::Bookmarks, 2),
-    (Kind::Tails, 2),
-    (Kind::Conversation, 2),
-    (Kind::Verify, 1),
+const WEIGHTS: [(CallKind, usize); 26] = [
+    (CallKind::Append, 18),
+    (CallKind::Batch, 10),
+    (CallKind::Expecting, 8),
+    (CallKind::Aside, 5),
+    (CallKind::Resend, 3),
+    (CallKind::Shared, 3),
+    (CallKind::Fork, 6),
+    (CallKind::Edit, 6),
+    (CallKind::Split, 3),
+    (CallKind::Delete, 5),
+    (CallKind::Undo, 5),
+    (CallKind::Redo, 3),
+    (CallKind::Bookmark, 3),
+    (CallKind::Unbookmark, 1),
+    (CallKind::Metadata, 3),
+    (CallKind::Revert, 2),
+    (CallKind::Purge, 1),
+    (CallKind::Pack, 1),
+    (CallKind::Path, 14),
+    (CallKind::Topology, 8),
+    (CallKind::Log, 6),
+    (CallKind::Branches, 4),
+    (CallKind::Bookmarks, 2),
+    (CallKind::Tails, 2),
+    (CallKind::Conversation, 2),
+    (CallKind::Verify, 1),
 ];
 
 /// A call.
 #[derive(Clone, Debug)]
-pub enum Ask {
+pub enum CrowdCall {
     /// Something that may change the store.
     Change(Call, Box<Request>),
     /// Something that only looks.
-    Look(Call, Look),
+    Look(Call, ReadCall),
 }
 
 /// A call that only looks; each takes one state of the store.
 #[derive(Clone, Debug)]
-pub enum Look {
+pub enum ReadCall {
     /// [`Engine::path`]
     Path(PathQuery),
     /// [`Engine::topology`]
@@ -185,23 +185,23 @@ pub enum Look {
     Verify,
 }
 
-/// What a call was told.
+/// The answer of a call.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
-    /// All of it in one line: two calls with the same line were told the same.
+pub struct CallAnswer {
+    /// The whole answer in one line, which is equal for equal answers.
     pub line: String,
     /// Turns that were named, the newest last.
     pub turns: Vec<TurnId>,
     /// Branches that were named.
     pub branches: Vec<Name>,
-    /// The end of `main`, if it was told.
+    /// The tip of `main`, if the answer names it.
     pub tip: Option<TurnId>,
 }
 
-/// The kind of a call.
-pub fn kind(seed: u64, who: Who) -> Kind {
+/// Returns the kind of a call.
+pub fn kind(seed: u64, who: CallId) -> CallKind {
     if who.number == 0 {
-        return Kind::Create;
+        return CallKind::Create;
     }
     let mut drawn = who.chance(seed, 10).below(WEIGHTS.iter().map(|(_, weight)| weight).sum());
     for (kind, weight) in WEIGHTS {
@@ -210,11 +210,11 @@ pub fn kind(seed: u64, who: Who) -> Kind {
             None => return kind,
         }
     }
-    Kind::Append
+    CallKind::Append
 }
 
-/// The conversation that a call is about.
-pub fn conversation(seed: u64, who: Who) -> Result<ConversationId, Fault> {
+/// Returns the conversation that a call is about.
+pub fn conversation(seed: u64, who: CallId) -> Result<ConversationId, Fault> {
     let number = match who.number {
         0 => usize::try_from(who.worker)? % CONVERSATIONS,
         _ => who.chance(seed, 11).below(CONVERSATIONS),
@@ -222,80 +222,85 @@ pub fn conversation(seed: u64, who: Who) -> Result<ConversationId, Fault> {
     Ok(ConversationId::new(format!("talk-{number}"), &Limits::default())?)
 }
 
-impl Ask {
-    /// The call that somebody makes after picking these.
-    pub fn new(seed: u64, who: Who, picks: &Picks) -> Result<Self, Fault> {
+impl CrowdCall {
+    /// Returns the call that a thread makes after picking these.
+    pub fn new(seed: u64, who: CallId, picks: &Picks) -> Result<Self, Fault> {
         let kind = kind(seed, who);
         let talk = conversation(seed, who)?;
         let mut chance = who.chance(seed, 12);
         let mut call = Call::by(who.to_string());
         if let Some(look) = look(kind, &talk, picks, &mut chance)? {
-            return Ok(Ask::Look(call, look));
+            return Ok(CrowdCall::Look(call, look));
         }
-        if kind == Kind::Shared {
+        if kind == CallKind::Shared {
             let number = chance.below(SHARED_KEYS);
             // The same key for the same call, but for one in twenty.
             let text = number + usize::from(chance.one_in(20));
             let messages = vec![Message::text(Role::User, format!("shared {text}"))];
             let request = Append::to(talk.clone(), messages);
             let call = call.with_key(format!("shared-{talk}-{number}"));
-            return Ok(Ask::Change(call, Box::new(Request::Append(request))));
+            return Ok(CrowdCall::Change(call, Box::new(Request::Append(request))));
         }
-        if chance.one_in(4) && kind != Kind::Pack {
+        if chance.one_in(4) && kind != CallKind::Pack {
             call = call.with_key(format!("key-{who}"));
         }
         let request = match (kind, picks.turn) {
-            (Kind::Create, _) => Request::Create(NewConversation {
+            (CallKind::Create, _) => Request::Create(NewConversation {
                 id: Some(talk),
                 system_prompt: Some("You are one of many.".to_owned()),
                 ..NewConversation::default()
             }),
-            (Kind::Undo, _) => Request::Undo(talk),
-            (Kind::Redo, _) => Request::Redo(talk),
-            (Kind::Unbookmark, _) => Request::Unbookmark(mark(&mut chance)?),
-            (Kind::Pack, _) => Request::Pack(PackOptions { keep_recent: 4, shortest_run: 8 }),
-            (Kind::Revert, _) => Request::Revert(MoveBranch {
+            (CallKind::Undo, _) => Request::Undo(talk),
+            (CallKind::Redo, _) => Request::Redo(talk),
+            (CallKind::Unbookmark, _) => Request::Unbookmark(mark(&mut chance)?),
+            (CallKind::Pack, _) => Request::Pack(PackOptions { keep_recent: 4, shortest_run: 8 }),
+            (CallKind::Revert, _) => Request::Revert(MoveBranch {
                 conversation: talk,
                 branch: picks.branch.as_ref().map_or("main", |name| name.as_str()).to_owned(),
                 to: Some(Reference::parse(&format!("main~{}", 1 + chance.below(3)))?),
                 expected_tip: None,
             }),
-            (Kind::Append | Kind::Batch | Kind::Expecting | Kind::Aside | Kind::Resend, turn) => {
-                Request::Append(append(kind, talk, turn, &mut chance)?)
-            }
+            (
+                CallKind::Append
+                | CallKind::Batch
+                | CallKind::Expecting
+                | CallKind::Aside
+                | CallKind::Resend,
+                turn,
+            ) => Request::Append(append(kind, talk, turn, &mut chance)?),
             (_, None) => Request::Append(Append::to(talk, messages(1, &mut chance))),
             (kind, Some(turn)) => about(kind, talk, turn, picks, &mut chance)?,
         };
-        Ok(Ask::Change(call, Box::new(request)))
+        Ok(CrowdCall::Change(call, Box::new(request)))
     }
 
     /// Makes the call.
-    pub fn run(&self, engine: &Engine) -> Told {
+    pub fn run(&self, engine: &Engine) -> CallAnswer {
         match self {
-            Ask::Change(call, request) => {
+            CrowdCall::Change(call, request) => {
                 let (ended, full) = request.run_in_full(engine, call);
                 changed(ended, &full)
             }
-            Ask::Look(call, look) => match look.run(engine, call) {
-                Ok(told) => told,
-                Err(Error::Store(error)) => Told::of(format!("failed {error}")),
-                Err(error) => Told::of(format!("refused {}: {error}", error.kind().code())),
+            CrowdCall::Look(call, look) => match look.run(engine, call) {
+                Ok(answer) => answer,
+                Err(Error::Store(error)) => CallAnswer::of(format!("failed {error}")),
+                Err(error) => CallAnswer::of(format!("refused {}: {error}", error.kind().code())),
             },
         }
     }
 }
 
 fn look(
-    kind: Kind,
+    kind: CallKind,
     talk: &ConversationId,
     picks: &Picks,
     chance: &mut Chance,
-) -> Result<Option<Look>, Fault> {
+) -> Result<Option<ReadCall>, Fault> {
     let talk = talk.clone();
     Ok(Some(match kind {
-        Kind::Path => {
+        CallKind::Path => {
             let query = PathQuery::of(talk);
-            Look::Path(match (&picks.branch, picks.turn) {
+            ReadCall::Path(match (&picks.branch, picks.turn) {
                 (Some(branch), _) if chance.one_in(3) => {
                     query.to(Reference::parse(branch.as_str())?)
                 }
@@ -303,40 +308,40 @@ fn look(
                 _ => query,
             })
         }
-        Kind::Topology => {
+        CallKind::Topology => {
             let include_deleted = chance.one_in(3);
-            Look::Topology(TopologyQuery { include_deleted, ..TopologyQuery::of(talk) })
+            ReadCall::Topology(TopologyQuery { include_deleted, ..TopologyQuery::of(talk) })
         }
-        Kind::Log => Look::Log(talk),
-        Kind::Branches => Look::Branches(talk),
-        Kind::Bookmarks => Look::Bookmarks,
-        Kind::Tails => Look::Tails(talk),
-        Kind::Conversation => Look::Conversation(talk),
-        Kind::Verify => Look::Verify,
+        CallKind::Log => ReadCall::Log(talk),
+        CallKind::Branches => ReadCall::Branches(talk),
+        CallKind::Bookmarks => ReadCall::Bookmarks,
+        CallKind::Tails => ReadCall::Tails(talk),
+        CallKind::Conversation => ReadCall::Conversation(talk),
+        CallKind::Verify => ReadCall::Verify,
         _ => return Ok(None),
     }))
 }
 
 fn append(
-    kind: Kind,
+    kind: CallKind,
     talk: ConversationId,
     turn: Option<TurnId>,
     chance: &mut Chance,
 ) -> Result<Append, Fault> {
-    let count = if kind == Kind::Batch { 2 + chance.below(5) } else { 1 };
+    let count = if kind == CallKind::Batch { 2 + chance.below(5) } else { 1 };
     let mut append = Append::to(talk, messages(count, chance));
     append.reuse = !chance.one_in(4);
     match (kind, turn) {
-        (Kind::Expecting, Some(tip)) => {
+        (CallKind::Expecting, Some(tip)) => {
             append.expected_tip = Some(tip.into());
             if chance.one_in(2) {
                 append.on_conflict = OnConflict::Fork;
             }
         }
-        (Kind::Aside, Some(turn)) => {
+        (CallKind::Aside, Some(turn)) => {
             append = append.under(turn.into(), &format!("side-{}", chance.below(12)));
         }
-        (Kind::Resend, _) => {
+        (CallKind::Resend, _) => {
             append = append.from_root();
             append.messages = (0..1 + chance.below(4))
                 .map(|number| Message::text(Role::User, format!("all begin with {number}")))
@@ -349,7 +354,7 @@ fn append(
 
 /// Calls that are about one turn.
 fn about(
-    kind: Kind,
+    kind: CallKind,
     talk: ConversationId,
     id: TurnId,
     picks: &Picks,
@@ -357,7 +362,7 @@ fn about(
 ) -> Result<Request, Fault> {
     let turn = TurnRef::of(id);
     Ok(match kind {
-        Kind::Fork => Request::Fork(Fork {
+        CallKind::Fork => Request::Fork(Fork {
             conversation: None,
             point: about::fork_point(id, chance),
             name: match chance.one_in(2) {
@@ -365,12 +370,12 @@ fn about(
                 false => None,
             },
         }),
-        Kind::Edit => about::edit(turn, text(chance), chance),
-        Kind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(4) }),
-        Kind::Delete => about::delete(turn, chance),
-        Kind::Bookmark => Request::Bookmark(mark(chance)?, turn),
-        Kind::Metadata => about::metadata(turn, text, chance),
-        Kind::Purge => Request::Purge(Purge {
+        CallKind::Edit => about::edit(turn, text(chance), chance),
+        CallKind::Split => Request::Split(SplitTurn { turn, offset: 1 + chance.below(4) }),
+        CallKind::Delete => about::delete(turn, chance),
+        CallKind::Bookmark => Request::Bookmark(mark(chance)?, turn),
+        CallKind::Metadata => about::metadata(turn, text, chance),
+        CallKind::Purge => Request::Purge(Purge {
             target: PurgeTarget::Turn(turn),
             confirm: Some(picks.word.clone().unwrap_or_else(|| "no such word".to_owned())),
         }),
@@ -400,73 +405,73 @@ fn text(chance: &mut Chance) -> String {
     }
 }
 
-impl Look {
-    fn run(&self, engine: &Engine, call: &Call) -> tine_engine::Result<Told> {
+impl ReadCall {
+    fn run(&self, engine: &Engine, call: &Call) -> tine_engine::Result<CallAnswer> {
         Ok(match self {
-            Look::Path(query) => {
+            ReadCall::Path(query) => {
                 let on_main = query.to.is_none();
                 let page = engine.path(call, query.clone())?;
                 let turns: Vec<TurnId> = page.turns.iter().map(|turn| turn.id).collect();
                 let tip = page.to.filter(|_| on_main);
-                Told { turns, tip, ..Told::seen(&page, page.turns.len()) }
+                CallAnswer { turns, tip, ..CallAnswer::seen(&page, page.turns.len()) }
             }
-            Look::Topology(query) => {
+            ReadCall::Topology(query) => {
                 let page = engine.topology(call, query.clone())?;
                 let turns = page.rows.iter().map(|row| row.id).collect();
-                Told { turns, ..Told::seen(&page, page.rows.len()) }
+                CallAnswer { turns, ..CallAnswer::seen(&page, page.rows.len()) }
             }
-            Look::Log(talk) => {
+            ReadCall::Log(talk) => {
                 let log = engine.operations(call, talk, Page::default())?;
-                Told::seen(&log, log.items.len())
+                CallAnswer::seen(&log, log.items.len())
             }
-            Look::Branches(talk) => {
+            ReadCall::Branches(talk) => {
                 let branches = engine.branches(call, talk)?;
                 let names = branches.iter().map(|branch| branch.name.clone()).collect();
-                Told { branches: names, ..Told::seen(&branches, branches.len()) }
+                CallAnswer { branches: names, ..CallAnswer::seen(&branches, branches.len()) }
             }
-            Look::Bookmarks => {
+            ReadCall::Bookmarks => {
                 let marks = engine.bookmarks(call, Page::default())?;
-                Told::seen(&marks, marks.items.len())
+                CallAnswer::seen(&marks, marks.items.len())
             }
-            Look::Tails(talk) => {
+            ReadCall::Tails(talk) => {
                 let tails = engine.tails(call, talk)?;
-                Told::seen(&tails, tails.len())
+                CallAnswer::seen(&tails, tails.len())
             }
-            Look::Conversation(talk) => Told::seen(&engine.conversation(call, talk)?, 1),
+            ReadCall::Conversation(talk) => CallAnswer::seen(&engine.conversation(call, talk)?, 1),
             // One state for each conversation, so only what is wrong can be compared.
-            Look::Verify => {
+            ReadCall::Verify => {
                 let problems = engine.verify()?.problems;
-                Told::seen(&problems, problems.len())
+                CallAnswer::seen(&problems, problems.len())
             }
         })
     }
 }
 
-impl Told {
+impl CallAnswer {
     fn of(line: String) -> Self {
-        Told { line: line.replace('\n', " "), ..Told::default() }
+        CallAnswer { line: line.replace('\n', " "), ..CallAnswer::default() }
     }
 
     /// Everything that was seen, as one digest, and how many there were.
     fn seen(what: &impl fmt::Debug, count: usize) -> Self {
-        Told::of(format!("seen {count} {}", seal(&format!("{what:?}"))))
+        CallAnswer::of(format!("seen {count} {}", seal(&format!("{what:?}"))))
     }
 }
 
-fn changed(ended: Ended, full: &str) -> Told {
+fn changed(ended: RequestEnd, full: &str) -> CallAnswer {
     match ended {
-        Ended::Done(answer) => {
+        RequestEnd::Done(answer) => {
             let on_main = answer.branch.as_ref().is_some_and(|name| name.as_str() == "main");
-            Told {
+            CallAnswer {
                 tip: answer.turns.last().copied().filter(|_| on_main),
                 turns: answer.turns,
                 branches: answer.branch.into_iter().collect(),
-                ..Told::of(format!("done {} {}", seal(full), answer.line))
+                ..CallAnswer::of(format!("done {} {}", seal(full), answer.line))
             }
         }
-        Ended::Refused(why) => Told::of(format!("refused {why}")),
-        Ended::Full => Told::of("failed: the disk is full".to_owned()),
-        Ended::Unswept => Told::of("failed: not swept".to_owned()),
-        Ended::Failed(why) => Told::of(format!("failed {why}")),
+        RequestEnd::Refused(why) => CallAnswer::of(format!("refused {why}")),
+        RequestEnd::Full => CallAnswer::of("failed: the disk is full".to_owned()),
+        RequestEnd::Unswept => CallAnswer::of("failed: not swept".to_owned()),
+        RequestEnd::Failed(why) => CallAnswer::of(format!("failed {why}")),
     }
 }

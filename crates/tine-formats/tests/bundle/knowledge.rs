@@ -1,4 +1,4 @@
-//! What was learned, through bytes and back.
+//! Knowledge records survive export and import.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn bundle(engine: &Engine, call: &Call) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_learned_comes_back_byte_for_byte_and_the_script_agrees() {
+fn knowledge_round_trips_byte_for_byte_and_the_script_agrees() {
     let (engine, call) = filled();
     let bytes = bundle(&engine, &call);
     let (content, said) = run(&bytes);

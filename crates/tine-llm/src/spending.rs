@@ -1,9 +1,9 @@
-//! What was spent, and whether more may be.
+//! Tracks spending against a budget.
 //!
-//! It is looked at before each try, and written after it. A try that crosses the line is not
-//! called back, and tries that run at the same time do not know of each other: what is spent may
-//! exceed the budget by what is under way. Endpoints that tell no usage, and tries that broke off,
-//! are counted by their bytes, so that silence does not make a budget endless.
+//! The budget is checked before each attempt and updated after it. An attempt that exceeds it is
+//! not aborted, and concurrent attempts do not see each other: spending may exceed the budget by
+//! the attempts in flight. Attempts without reported usage, including those that were cut off, are
+//! estimated from their size in bytes, so that they count against the budget too.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,12 +12,12 @@ use tine_core::Usage;
 use crate::error::ModelError;
 use crate::provider::{Price, Provider};
 
-/// Bytes of a token, where nobody counted: few, so that the guess is rather too high.
+/// Assumed bytes per token where no usage is reported: low, so that the estimate errs high.
 const BYTES_PER_TOKEN: usize = 3;
 
-/// What was spent since the process began.
+/// Tokens and cost since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct Spending {
     /// Tokens, read and written.
     pub tokens: u64,
     /// Billionths of a US dollar.
@@ -25,16 +25,16 @@ pub struct Spent {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    spent: Mutex<Spent>,
+pub(crate) struct SpendingTracker {
+    spent: Mutex<Spending>,
 }
 
-impl Ledger {
-    pub(crate) fn spent(&self) -> Spent {
+impl SpendingTracker {
+    pub(crate) fn spent(&self) -> Spending {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is something left.
+    /// Returns an error when the budget is used up.
     pub(crate) fn check(&self, provider: &Provider) -> Result<(), ModelError> {
         let Some(budget) = &provider.budget else { return Ok(()) };
         let spent = self.spent();
@@ -52,7 +52,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Counts a try.
+    /// Adds the usage of an attempt.
     pub(crate) fn count(&self, usage: &Usage) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.tokens = spent.tokens.saturating_add(usage.total);
@@ -60,16 +60,16 @@ impl Ledger {
     }
 }
 
-/// What a try that told nothing may have cost.
-pub(crate) fn guess(price: Option<&Price>, request: usize, response: usize) -> Usage {
+/// Estimates the usage of an attempt that reported none.
+pub(crate) fn estimate(price: Option<&Price>, request: usize, response: usize) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
     let (input, output) = (tokens(request), tokens(response));
     let total = input.saturating_add(output);
-    priced(price, Usage { turns: 1, input, output, total, ..Usage::default() })
+    with_cost(price, Usage { turns: 1, input, output, total, ..Usage::default() })
 }
 
-/// The same with its cost, where the endpoint did not tell it.
-pub(crate) fn priced(price: Option<&Price>, usage: Usage) -> Usage {
+/// Adds the cost to a usage, unless the endpoint reported it.
+pub(crate) fn with_cost(price: Option<&Price>, usage: Usage) -> Usage {
     let Some(price) = price.filter(|_| usage.priced == 0) else { return usage };
     let cached = price.cached_input_per_million.unwrap_or(price.input_per_million);
     let fresh = usage.input.saturating_sub(usage.cache_read);
@@ -94,7 +94,7 @@ fn dollars(nanos: u64) -> String {
 mod tests {
     use tine_core::Usage;
 
-    use super::{guess, priced};
+    use super::{estimate, with_cost};
     use crate::provider::Price;
 
     const PRICE: Price = Price {
@@ -104,17 +104,17 @@ mod tests {
     };
 
     #[test]
-    fn a_cost_is_reckoned_from_the_price_unless_it_was_told() {
+    fn a_cost_is_computed_from_the_price_unless_it_was_reported() {
         let usage = Usage { input: 1_000, cache_read: 400, output: 10, ..Usage::default() };
-        assert_eq!(priced(Some(&PRICE), usage).cost_usd(), Some(0.0012 + 0.0002 + 0.0001));
-        let told = Usage { priced: 1, cost_nanos: 7, ..usage };
-        assert_eq!(priced(Some(&PRICE), told), told);
-        assert_eq!(priced(None, usage), usage);
+        assert_eq!(with_cost(Some(&PRICE), usage).cost_usd(), Some(0.0012 + 0.0002 + 0.0001));
+        let reported = Usage { priced: 1, cost_nanos: 7, ..usage };
+        assert_eq!(with_cost(Some(&PRICE), reported), reported);
+        assert_eq!(with_cost(None, usage), usage);
     }
 
     #[test]
-    fn what_was_not_told_is_guessed_from_the_bytes() {
-        let guess = guess(Some(&PRICE), 300, 4);
+    fn unreported_usage_is_estimated_from_the_bytes() {
+        let guess = estimate(Some(&PRICE), 300, 4);
         assert_eq!((guess.input, guess.output, guess.total), (100, 2, 102));
         assert_eq!(guess.cost_nanos, 220_000);
     }

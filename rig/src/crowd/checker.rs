@@ -1,12 +1,12 @@
-//! Looks for an order of the calls that explains everything.
+//! The linearizability checker: looks for an order of the calls that explains all answers.
 //!
 //! The store's feed says in which order changes were committed, and each entry names the call
 //! that made it. The calls are made again in this order, one after the other, on a store in
 //! memory with the clock and the randomness that they had: every answer must come out the same,
-//! and at the end every record, byte for byte. A call that left no entry (it looked, it was
-//! refused, or all was there already) must be told the same by the state after some prefix of
-//! the log that ends between its beginning and its answer. So nobody saw half an operation, or
-//! less than what had been acknowledged before.
+//! and at the end every record, byte for byte. A call that left no entry (a read, a rejected call,
+//! or one that changed nothing) must get the same answer from the state after some prefix of the
+//! log that ends between its beginning and its answer. So no call saw half an operation, or less
+//! than what had been acknowledged before.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -18,21 +18,25 @@ use tine_store::{
     FeedPosition, Job, MemoryStore, Operation, Read, Result as Stored, Store, StoreError, Verdict,
 };
 
-use super::ask::{Ask, Told, Who};
-use super::history::{Made, Windows};
+use super::calls::{CallAnswer, CallId, CrowdCall};
+use super::history::{RecordedCall, Windows};
 use crate::Fault;
 use crate::check;
-use crate::outside::Outside;
 use crate::recorded::Recorder;
-use crate::report::{Broken, Violation};
+use crate::report::{BrokenGuarantee, Violation};
+use crate::seeded::SeededRuntime;
 use crate::state;
 
 /// Entries of the feed that are asked for at once.
 const PAGE: usize = 1_000;
 
 /// Looks whether a history and what it left in a store explain each other.
-pub fn judge(folder: &Path, seed: u64, calls: &[Made]) -> Result<Result<(), Violation>, Fault> {
-    let left = match Left::read(folder) {
+pub fn check(
+    folder: &Path,
+    seed: u64,
+    calls: &[RecordedCall],
+) -> Result<Result<(), Violation>, Fault> {
+    let left = match FinalState::read(folder) {
         Ok(left) => left,
         Err(violation) => return Ok(Err(violation)),
     };
@@ -47,22 +51,23 @@ pub fn judge(folder: &Path, seed: u64, calls: &[Made]) -> Result<Result<(), Viol
     let wanted = state::text(&*replay.store, &ProjectId::default())?;
     if wanted != left.text {
         let what = format!("at the end: {}", state::first_difference(&wanted, &left.text));
-        return Ok(Err(Violation::new(Broken::Half, what)));
+        return Ok(Err(Violation::new(BrokenGuarantee::Half, what)));
     }
     Ok(Ok(()))
 }
 
-/// What the crowd left behind.
-struct Left {
+/// The state of the store after all calls.
+struct FinalState {
     feed: Vec<Operation>,
     text: String,
 }
 
-impl Left {
+impl FinalState {
     fn read(folder: &Path) -> Result<Self, Violation> {
         let store: Arc<dyn Store> = Arc::new(check::open(folder, true)?);
-        check::verify(&Outside::new(0, 0).engine(Arc::clone(&store)))?;
-        let unreadable = |error: StoreError| Violation::new(Broken::Half, error.to_string());
+        check::verify(&SeededRuntime::new(0, 0).engine(Arc::clone(&store)))?;
+        let unreadable =
+            |error: StoreError| Violation::new(BrokenGuarantee::Half, error.to_string());
         let mut feed: Vec<(FeedPosition, Operation)> = Vec::new();
         store
             .read(&mut |records| {
@@ -79,18 +84,22 @@ impl Left {
             })
             .map_err(unreadable)?;
         let text = state::text(&*store, &ProjectId::default()).map_err(unreadable)?;
-        Ok(Left { feed: feed.into_iter().map(|(_, operation)| operation).collect(), text })
+        Ok(FinalState { feed: feed.into_iter().map(|(_, operation)| operation).collect(), text })
     }
 }
 
-/// The calls that the log names, in its order, which must agree with the order in time.
-fn in_order<'c>(feed: &[Operation], calls: &'c [Made]) -> Result<Vec<&'c Made>, Violation> {
-    let unexplained = |what: String| Violation::new(Broken::Unexplained, what);
-    let mut by_name: HashMap<Who, &Made> = calls.iter().map(|call| (call.who, call)).collect();
-    let mut log: Vec<&Made> = Vec::with_capacity(feed.len());
-    let mut latest: Option<&Made> = None;
+/// Returns the calls that the log names, in its order, which must agree with the order in time.
+fn in_order<'c>(
+    feed: &[Operation],
+    calls: &'c [RecordedCall],
+) -> Result<Vec<&'c RecordedCall>, Violation> {
+    let unexplained = |what: String| Violation::new(BrokenGuarantee::Unexplained, what);
+    let mut by_name: HashMap<CallId, &RecordedCall> =
+        calls.iter().map(|call| (call.who, call)).collect();
+    let mut log: Vec<&RecordedCall> = Vec::with_capacity(feed.len());
+    let mut latest: Option<&RecordedCall> = None;
     for operation in feed {
-        let call = Who::from_actor(&operation.actor).and_then(|who| by_name.remove(&who));
+        let call = CallId::from_actor(&operation.actor).and_then(|who| by_name.remove(&who));
         let call = call.ok_or_else(|| {
             let Operation { actor, seq, kind, .. } = operation;
             unexplained(format!("{kind} {seq} by {actor}: nobody asked for it, or only once"))
@@ -117,13 +126,13 @@ struct Replay {
 }
 
 /// A call that left no entry and is not explained yet.
-struct Pending<'c> {
-    call: &'c Made,
-    ask: Ask,
+struct UnexplainedCall<'c> {
+    call: &'c RecordedCall,
+    ask: CrowdCall,
     longest: usize,
-    /// What the states so far would have told it.
-    instead: Option<Told>,
-    /// Whether one of them would have told it the same and been changed.
+    /// The answer that the states so far would have given.
+    instead: Option<CallAnswer>,
+    /// Whether one of them would have given the same answer and been changed.
     lost: bool,
 }
 
@@ -134,18 +143,22 @@ impl Replay {
         Replay { seed, store, rehearsal: Arc::new(rehearsal) }
     }
 
-    fn run(&self, log: &[&Made], calls: &[Made]) -> Result<Result<(), Violation>, Fault> {
+    fn run(
+        &self,
+        log: &[&RecordedCall],
+        calls: &[RecordedCall],
+    ) -> Result<Result<(), Violation>, Fault> {
         let windows = Windows::new(log);
-        let in_log: HashSet<Who> = log.iter().map(|call| call.who).collect();
-        let mut waiting: Vec<(usize, Pending<'_>)> = Vec::new();
+        let in_log: HashSet<CallId> = log.iter().map(|call| call.who).collect();
+        let mut waiting: Vec<(usize, UnexplainedCall<'_>)> = Vec::new();
         for call in calls.iter().filter(|call| !in_log.contains(&call.who)) {
             let (shortest, longest) = windows.of(call);
-            let ask = Ask::new(self.seed, call.who, &call.picks)?;
-            let pending = Pending { call, ask, longest, instead: None, lost: false };
+            let ask = CrowdCall::new(self.seed, call.who, &call.picks)?;
+            let pending = UnexplainedCall { call, ask, longest, instead: None, lost: false };
             waiting.push((shortest, pending));
         }
         waiting.sort_by_key(|(shortest, _)| std::cmp::Reverse(*shortest));
-        let mut open: Vec<Pending<'_>> = Vec::new();
+        let mut open: Vec<UnexplainedCall<'_>> = Vec::new();
         for place in 0..=log.len() {
             while waiting.last().is_some_and(|(shortest, _)| *shortest <= place) {
                 open.extend(waiting.pop().map(|(_, pending)| pending));
@@ -155,14 +168,14 @@ impl Replay {
                 return Ok(Err(pending.unexplained()));
             }
             if let Some(call) = log.get(place) {
-                let ask = Ask::new(self.seed, call.who, &call.picks)?;
-                let told = self.again(Arc::clone(&self.store) as Arc<dyn Store>, call.who, &ask);
-                if told.line != call.told {
+                let ask = CrowdCall::new(self.seed, call.who, &call.picks)?;
+                let answer = self.again(Arc::clone(&self.store) as Arc<dyn Store>, call.who, &ask);
+                if answer.line != call.answer {
                     let what = format!(
                         "entry {place} of the log: {} was told `{}`; in this order it is `{}`",
-                        call.who, call.told, told.line
+                        call.who, call.answer, answer.line
                     );
-                    return Ok(Err(Violation::new(Broken::Unexplained, what)));
+                    return Ok(Err(Violation::new(BrokenGuarantee::Unexplained, what)));
                 }
             }
         }
@@ -170,39 +183,39 @@ impl Replay {
     }
 
     /// Makes a call with the clock and the randomness that it had.
-    fn again(&self, store: Arc<dyn Store>, who: Who, ask: &Ask) -> Told {
-        let outside = Outside::new(self.seed, who.worker);
-        outside.step(who.number);
-        ask.run(&outside.engine(store))
+    fn again(&self, store: Arc<dyn Store>, who: CallId, ask: &CrowdCall) -> CallAnswer {
+        let runtime = SeededRuntime::new(self.seed, who.worker);
+        runtime.step(who.number);
+        ask.run(&runtime.engine(store))
     }
 
-    /// Whether the state as it is now tells a call what it was told, and stays as it is.
-    fn explains(&self, pending: &mut Pending<'_>) -> bool {
+    /// Returns whether the current state gives a call its recorded answer without being changed.
+    fn explains(&self, pending: &mut UnexplainedCall<'_>) -> bool {
         self.rehearsal.changed.store(false, Ordering::Relaxed);
         let store = Arc::clone(&self.rehearsal) as Arc<dyn Store>;
-        let told = self.again(store, pending.call.who, &pending.ask);
-        let same = told.line == pending.call.told;
+        let answer = self.again(store, pending.call.who, &pending.ask);
+        let same = answer.line == pending.call.answer;
         let changed = self.rehearsal.changed.load(Ordering::Relaxed);
         pending.lost |= same && changed;
-        pending.instead = Some(told);
+        pending.instead = Some(answer);
         same && !changed
     }
 }
 
-impl Pending<'_> {
+impl UnexplainedCall<'_> {
     fn unexplained(&self) -> Violation {
-        let Made { who, told, .. } = self.call;
+        let RecordedCall { who, answer, .. } = self.call;
         if self.lost {
-            let what = format!("{who} was told `{told}`, and the log knows nothing of it");
-            return Violation::new(Broken::Lost, what);
+            let what = format!("{who} was answered `{answer}`, and the log knows nothing of it");
+            return Violation::new(BrokenGuarantee::Lost, what);
         }
-        let instead = self.instead.as_ref().map_or("nothing", |told| &told.line);
+        let instead = self.instead.as_ref().map_or("nothing", |answer| &answer.line);
         let what = format!(
-            "{who} was told `{told}`, which no state between its beginning and its answer \
+            "{who} was answered `{answer}`, which no state between its beginning and its answer \
              explains; the last one tells `{instead}`: {:?}",
             self.ask
         );
-        Violation::new(Broken::Unexplained, what)
+        Violation::new(BrokenGuarantee::Unexplained, what)
     }
 }
 

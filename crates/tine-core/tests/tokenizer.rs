@@ -1,7 +1,7 @@
 //! Text as terms.
 
 use proptest::prelude::*;
-use tine_core::words::{Sort, terms};
+use tine_core::tokenizer::{TermKind, terms};
 
 fn texts(text: &str) -> Vec<String> {
     terms(text).into_iter().map(|(term, ..)| term).collect()
@@ -35,7 +35,7 @@ fn a_pictograph_is_a_word_of_its_own() {
 }
 
 #[test]
-fn a_very_long_word_is_told_apart_by_its_beginning() {
+fn a_very_long_word_is_truncated() {
     let long = "x".repeat(1_000);
     assert_eq!(texts(&long), ["x".repeat(64)]);
     assert_eq!(terms(&long)[0].2.end, 1_000);
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn the_last_character_of_a_run_is_told_from_a_word() {
-    let sorts: Vec<Sort> = terms("ab 東京").iter().map(|(_, sort, _)| *sort).collect();
-    assert_eq!(sorts, [Sort::Word, Sort::Pair, Sort::Last]);
+fn the_last_character_of_a_run_has_its_own_kind() {
+    let sorts: Vec<TermKind> = terms("ab 東京").iter().map(|(_, sort, _)| *sort).collect();
+    assert_eq!(sorts, [TermKind::Word, TermKind::Bigram, TermKind::LastChar]);
 }

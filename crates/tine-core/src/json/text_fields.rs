@@ -1,4 +1,4 @@
-//! Members of JSON objects that hold values with a text form: ids, hashes, times.
+//! Fields of JSON objects whose values have a text form: ids, hashes, timestamps.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Who answers.
+//! Produces answers: a provider's model, or an echo for tests and demos.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -7,75 +7,78 @@ use std::time::Duration;
 use crate::{Completion, Delta, Finish, ModelError, ToolCall};
 use tine_core::Usage;
 
-use super::transcript::Asked;
+use super::transcript::ReplyPrompt;
 
-/// Pieces of which an echo consists at most.
+/// The most pieces that an echo is split into.
 const ECHO_PIECES: usize = 256;
 
-/// The pause before each: so short that nobody waits, and long enough to see a stream and to stop
-/// it.
+/// The pause before each piece: short, but long enough to see a stream and to stop it.
 const ECHO_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is given each piece of an answer as it comes, and can end it.
+/// Receives each piece of an answer, and can stop it.
 type Listener<'a> = &'a mut dyn FnMut(Delta<'_>) -> ControlFlow<()>;
 
-/// Who answers.
+/// What answers a prompt.
 #[derive(Clone, Debug)]
-pub enum Model {
-    /// Says again what it is told, piece by piece. Needs nothing and nobody.
+pub enum Responder {
+    /// Repeats the question, piece by piece, without a model.
     Echo,
     /// A model of a provider.
     Provider(crate::Model),
 }
 
-/// How an answer ended, besides what it says.
+/// How an answer ended.
 #[derive(Debug)]
-pub struct Ended {
-    /// Why.
+pub struct ReplyEnd {
+    /// Why it ended.
     pub finish: Finish,
-    /// What it cost.
+    /// Tokens and cost.
     pub usage: Usage,
-    /// The model that answered, in its own words.
+    /// The model name that the endpoint reported.
     pub model_answered: Option<String>,
-    /// Tools that it wants to be called before it goes on; none were, if none were offered.
+    /// Tool calls that the model requests; empty if no tools were offered.
     pub calls: Vec<ToolCall>,
 }
 
-impl Model {
-    /// The name under which the provider is configured.
+impl Responder {
+    /// Returns the name under which the provider is configured.
     pub fn provider(&self) -> &str {
         match self {
-            Model::Echo => "tine",
-            Model::Provider(model) => model.provider().name(),
+            Responder::Echo => "tine",
+            Responder::Provider(model) => model.provider().name(),
         }
     }
 
-    /// The model that is asked for.
+    /// Returns the model that is asked for.
     pub fn name(&self) -> &str {
         match self {
-            Model::Echo => "echo",
-            Model::Provider(model) => model.provider().model(),
+            Responder::Echo => "echo",
+            Responder::Provider(model) => model.provider().model(),
         }
     }
 
-    /// Answers, and gives each piece to `each` as it comes.
-    pub(crate) fn answer(&self, asked: &Asked, each: Listener<'_>) -> Result<Ended, ModelError> {
+    /// Answers a prompt and passes each piece to `each` as it arrives.
+    pub(crate) fn answer(
+        &self,
+        prompt: &ReplyPrompt,
+        each: Listener<'_>,
+    ) -> Result<ReplyEnd, ModelError> {
         match self {
-            Model::Echo => Ok(echo(&asked.question, each)),
-            Model::Provider(model) => {
+            Responder::Echo => Ok(echo(&prompt.question, each)),
+            Responder::Provider(model) => {
                 let Completion { finish, usage, model_answered, refusal, mut calls, .. } =
-                    model.stream(&asked.chat, each)?;
+                    model.stream(&prompt.chat, each)?;
                 let finish = if refusal.is_some() { Finish::Refused } else { finish };
-                if asked.chat.tools.is_empty() {
+                if prompt.chat.tools.is_empty() {
                     calls.clear();
                 }
-                Ok(Ended { finish, usage, model_answered, calls })
+                Ok(ReplyEnd { finish, usage, model_answered, calls })
             }
         }
     }
 }
 
-fn echo(text: &str, each: Listener<'_>) -> Ended {
+fn echo(text: &str, each: Listener<'_>) -> ReplyEnd {
     let mut finish = Finish::Stop;
     for piece in pieces(text) {
         thread::sleep(ECHO_PAUSE);
@@ -84,10 +87,10 @@ fn echo(text: &str, each: Listener<'_>) -> Ended {
             break;
         }
     }
-    Ended { finish, usage: Usage::default(), model_answered: None, calls: Vec::new() }
+    ReplyEnd { finish, usage: Usage::default(), model_answered: None, calls: Vec::new() }
 }
 
-/// A text in pieces that end behind a space.
+/// Returns a text in pieces that end behind a space.
 fn pieces(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let mut at = 0;

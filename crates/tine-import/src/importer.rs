@@ -1,12 +1,12 @@
-//! A tree into a store.
+//! Writes imported trees into a store.
 //!
 //! Invariants:
 //!
-//! - A conversation lands in one transaction of the engine ([`Engine::graft`]): interrupted at any
-//!   point, an import leaves whole conversations, and the next one goes on.
-//! - What was read of a log is noted with its conversation: a file that is as it was is not read
+//! - A conversation is written in one transaction of the engine ([`Engine::graft`]): an interrupted
+//!   import leaves whole conversations, and the next import continues.
+//! - The size and time of a log are recorded with its conversation: an unchanged file is not read
 //!   again.
-//! - Secrets are taken out before anything is compared or recorded, unless that is switched off.
+//! - Secrets are redacted before anything is compared or recorded, unless that is switched off.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -25,21 +25,21 @@ use tine_engine::{
 use tine_formats::bundle::{BundleError, read_bundle_in_place};
 use tine_formats::{page, redact};
 
-use crate::detect::Job;
-use crate::formats::{self, Format};
+use crate::detect::ImportJob;
+use crate::formats::{self, ImportFormat};
 use crate::input::Input;
-use crate::{Attachment, Conversation, Counter, Error, Note, Receiver};
+use crate::{Attachment, ByteCounter, Error, ImportedConversation, Note, Receiver};
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ImportSummary {
     /// Files that were read.
     pub files: u64,
-    /// Files that are as they were when they were read before.
+    /// Files that have not changed since they were last read.
     pub unchanged_files: u64,
     /// Conversations that are new.
     pub conversations: u64,
-    /// Conversations that were there and grew.
+    /// Existing conversations that got new turns.
     pub grown: u64,
     /// Conversations of which nothing is new.
     pub unchanged: u64,
@@ -49,79 +49,84 @@ pub struct Summary {
     pub turns: u64,
     /// Branches that are new, besides `main`.
     pub branches: u64,
-    /// Lines that were left behind, of what is new.
+    /// New abandoned paths.
     pub tails: u64,
     /// Files that came with messages and are kept as sources.
     pub attachments: u64,
-    /// Turns that were not brought in because they were deleted here.
+    /// Turns that were not imported because they were deleted in this store.
     pub withheld: u64,
-    /// Secrets that were taken out, by kind.
+    /// Redacted secrets, by kind.
     pub redacted: BTreeMap<String, u64>,
 }
 
-/// How an import is to be done.
+/// Options of an import.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Whether secrets are taken out.
+pub struct ImportSettings {
+    /// Whether secrets are redacted.
     pub redact: bool,
-    /// Whether each folder that was worked in becomes a project.
+    /// Whether each working folder becomes a project.
     pub by_folder: bool,
     /// The project that conversations of bundles go to instead of their own.
     pub project: Option<ProjectId>,
-    /// How much is taken in at once.
+    /// Size limits.
     pub bounds: crate::Bounds,
 }
 
-impl Default for Settings {
+impl Default for ImportSettings {
     fn default() -> Self {
-        Settings { redact: true, by_folder: false, project: None, bounds: crate::Bounds::default() }
+        ImportSettings {
+            redact: true,
+            by_folder: false,
+            project: None,
+            bounds: crate::Bounds::default(),
+        }
     }
 }
 
-/// What the store knows of earlier imports into a project.
+/// Earlier imports into a project, as recorded in the store.
 #[derive(Default)]
-struct Known {
+struct EarlierImports {
     /// How much was read of each file, by conversation.
     files: HashMap<ConversationId, Object>,
     /// Conversations by format and the id of their first message.
     firsts: HashMap<String, ConversationId>,
-    /// Conversations by the ids of those that were forked off them.
+    /// Conversations by the ids of their forks.
     forks: HashMap<ConversationId, ConversationId>,
-    /// Conversations that are there.
+    /// Existing conversations.
     there: HashSet<ConversationId>,
-    /// When each conversation was last changed where it comes from.
+    /// The time of the last change of each conversation in its original program.
     updated: HashMap<ConversationId, String>,
 }
 
-/// Puts trees into a store.
-pub struct Landing<'e> {
+/// Imports files into a store.
+pub struct Importer<'e> {
     engine: &'e Engine,
     call: Call,
-    settings: Settings,
-    known: HashMap<ProjectId, Known>,
-    /// Files that need not be read again as long as they are as they were.
+    settings: ImportSettings,
+    known: HashMap<ProjectId, EarlierImports>,
+    /// Size and modification time of files that were read.
     read: HashMap<String, (u64, u64)>,
-    job: Option<Job>,
-    links: Vec<Link>,
+    job: Option<ImportJob>,
+    links: Vec<SpawnLink>,
     growing: bool,
-    counter: Counter,
-    /// What was done so far.
-    pub summary: Summary,
-    /// What had to be left out or made up.
+    counter: ByteCounter,
+    /// The result so far.
+    pub summary: ImportSummary,
+    /// What was left out or assumed.
     pub notes: Vec<Note>,
 }
 
 /// A conversation that a turn started.
-struct Link {
+struct SpawnLink {
     project: ProjectId,
     conversation: ConversationId,
     by: TurnId,
 }
 
-impl<'e> Landing<'e> {
-    /// Begins an import; what was imported before is looked up.
-    pub fn begin(engine: &'e Engine, call: &Call, settings: Settings) -> Result<Self, Error> {
-        let mut landing = Landing {
+impl<'e> Importer<'e> {
+    /// Starts an import and looks up earlier imports.
+    pub fn begin(engine: &'e Engine, call: &Call, settings: ImportSettings) -> Result<Self, Error> {
+        let mut importer = Importer {
             engine,
             call: call.clone(),
             settings,
@@ -130,28 +135,28 @@ impl<'e> Landing<'e> {
             job: None,
             links: Vec::new(),
             growing: false,
-            counter: Counter::default(),
-            summary: Summary::default(),
+            counter: ByteCounter::default(),
+            summary: ImportSummary::default(),
             notes: Vec::new(),
         };
-        let projects = match landing.settings.by_folder {
+        let projects = match importer.settings.by_folder {
             true => engine.projects()?.into_iter().map(|project| project.id).collect(),
             false => vec![call.project.clone()],
         };
         for project in projects {
-            landing.look_up(project)?;
+            importer.look_up(project)?;
         }
-        Ok(landing)
+        Ok(importer)
     }
 
     /// Bytes that were read by now.
-    pub fn counter(&self) -> Counter {
+    pub fn counter(&self) -> ByteCounter {
         self.counter.clone()
     }
 
     fn look_up(&mut self, project: ProjectId) -> Result<(), Error> {
         let call = self.call.clone().in_project(project.clone());
-        let mut known = Known::default();
+        let mut known = EarlierImports::default();
         let mut page = Page::default();
         loop {
             let listing = self.engine.conversations(&call, true, page)?;
@@ -188,23 +193,24 @@ impl<'e> Landing<'e> {
         Ok(())
     }
 
-    /// Whether a file is as it was when it was last read.
-    pub fn has_read(&self, job: &Job) -> bool {
+    /// Returns whether a file is as it was when it was last read.
+    pub fn has_read(&self, job: &ImportJob) -> bool {
         let file = job.path.display().to_string();
         job.format.is_log() && self.read.get(&file) == Some(&(job.bytes, job.modified_ms))
     }
 
-    /// Reads one file that is being written, but for what may not be whole yet. It is read again.
-    pub fn run_growing(&mut self, job: &Job) -> Result<(), Error> {
+    /// Imports a file that is still being written, except for messages that may be incomplete. It is
+    /// read again later.
+    pub fn run_growing(&mut self, job: &ImportJob) -> Result<(), Error> {
         self.growing = true;
         let done = self.run(job);
         self.growing = false;
         done
     }
 
-    /// Reads one file and lands what is in it, unless it is as it was when it was last read.
-    pub fn run(&mut self, job: &Job) -> Result<(), Error> {
-        if job.format == Format::Bundle {
+    /// Imports one file, unless it has not changed since it was last read.
+    pub fn run(&mut self, job: &ImportJob) -> Result<(), Error> {
+        if job.format == ImportFormat::Bundle {
             return self.bundle(job);
         }
         let file = job.path.display().to_string();
@@ -226,7 +232,7 @@ impl<'e> Landing<'e> {
                 }
                 Ok(())
             }
-            // One bad file is no reason to leave out the others.
+            // One bad file does not stop the import of the others.
             Err(
                 error @ (Error::Malformed { .. } | Error::TooLarge { .. } | Error::Read { .. }),
             ) => {
@@ -237,8 +243,8 @@ impl<'e> Landing<'e> {
         }
     }
 
-    /// Takes a bundle in; one that is refused is noted.
-    fn bundle(&mut self, job: &Job) -> Result<(), Error> {
+    /// Imports a bundle; a rejected bundle is noted.
+    fn bundle(&mut self, job: &ImportJob) -> Result<(), Error> {
         let done = read_bundle_file(self.engine, self.settings.project.as_ref(), &job.path);
         self.counter.skip(job.bytes);
         match done {
@@ -257,7 +263,7 @@ impl<'e> Landing<'e> {
         Ok(())
     }
 
-    /// Ties conversations to the turns that started them. To be called behind the last file.
+    /// Links conversations to the turns that started them. Call it after the last file.
     pub fn finish(&mut self) -> Result<(), Error> {
         for link in std::mem::take(&mut self.links) {
             let call = self.call.clone().in_project(link.project);
@@ -295,7 +301,11 @@ impl<'e> Landing<'e> {
         }
     }
 
-    fn land(&mut self, format: Format, mut tree: Conversation) -> Result<(), Error> {
+    fn import_conversation(
+        &mut self,
+        format: ImportFormat,
+        mut tree: ImportedConversation,
+    ) -> Result<(), Error> {
         self.notes.append(&mut tree.notes);
         if tree.messages.is_empty() {
             self.summary.left_out += 1;
@@ -326,7 +336,7 @@ impl<'e> Landing<'e> {
         let started = std::mem::take(&mut tree.started);
         let done = match self.engine.graft(&call, graft(&id, tree, metadata)) {
             Ok(done) => done,
-            Err(error) if is_about_the_tree(error.kind()) => {
+            Err(error) if is_input_error(error.kind()) => {
                 let file = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
                 let what = format!("the conversation {id} was refused: {error}; left out");
                 self.notes.push(Note::new(&file, None, what));
@@ -362,7 +372,7 @@ impl<'e> Landing<'e> {
         for started in started {
             if let Some(by) = done.turns.get(started.by).copied().flatten() {
                 let conversation = conversation_id(format, &started.conversation);
-                self.links.push(Link { project: project.clone(), conversation, by });
+                self.links.push(SpawnLink { project: project.clone(), conversation, by });
             }
         }
         for (files, turn) in attachments.into_iter().zip(&done.turns) {
@@ -389,7 +399,7 @@ impl<'e> Landing<'e> {
             };
             let stored = match self.engine.store_source(call, source) {
                 Ok(stored) => stored,
-                Err(error) if is_about_the_tree(error.kind()) => {
+                Err(error) if is_input_error(error.kind()) => {
                     let path = self.job.as_ref().map(|job| job.path.clone()).unwrap_or_default();
                     let what =
                         format!("a file with the turn {turn} was refused: {error}; left out");
@@ -405,12 +415,12 @@ impl<'e> Landing<'e> {
         Ok(())
     }
 
-    /// The conversation that a tree belongs to, and whether it was forked off it.
+    /// Returns the conversation that a tree belongs to, and whether it was forked off it.
     fn id(
         &mut self,
-        format: Format,
+        format: ImportFormat,
         project: &ProjectId,
-        tree: &Conversation,
+        tree: &ImportedConversation,
     ) -> (ConversationId, bool) {
         let own = conversation_id(format, &tree.id);
         let known = self.known.entry(project.clone()).or_default();
@@ -438,17 +448,17 @@ impl<'e> Landing<'e> {
         }
     }
 
-    /// What is told of the conversation besides its turns, and how much was read of its files.
+    /// Returns the conversation's metadata, including how much of its files was read.
     fn metadata(
         &mut self,
-        format: Format,
+        format: ImportFormat,
         project: &ProjectId,
         id: &ConversationId,
-        tree: &Conversation,
+        tree: &ImportedConversation,
     ) -> Json {
         let known = self.known.entry(project.clone()).or_default();
         let mut files = known.files.get(id).cloned().unwrap_or_else(Object::new);
-        let whole = |job: &&Job| job.format.is_log() && !self.growing;
+        let whole = |job: &&ImportJob| job.format.is_log() && !self.growing;
         if let Some(job) = self.job.as_ref().filter(whole) {
             let about =
                 object([("bytes", job.bytes.into()), ("modified_ms", job.modified_ms.into())]);
@@ -466,7 +476,7 @@ impl<'e> Landing<'e> {
             let forks = forks.into_iter().map(|fork| fork.as_str().into());
             imported.insert("forks", Json::Array(forks.collect()));
         }
-        let mut tell = |name: &str, value: Option<String>| {
+        let mut set = |name: &str, value: Option<String>| {
             if let Some(value) = value {
                 imported.insert(name, value.into());
             }
@@ -475,11 +485,11 @@ impl<'e> Landing<'e> {
         if let Some(first) = &first {
             known.firsts.insert(format!("{}:{first}", format.name()), id.clone());
         }
-        tell("first", first);
-        tell("created_at", tree.created_at.map(|at| at.to_string()));
-        tell("updated_at", tree.updated_at.map(|at| at.to_string()));
-        let said = tree.messages.iter().filter_map(|node| node.message.created_at).max();
-        tell(LAST_SAID, said.map(|at| at.to_string()));
+        set("first", first);
+        set("created_at", tree.created_at.map(|at| at.to_string()));
+        set("updated_at", tree.updated_at.map(|at| at.to_string()));
+        let last = tree.messages.iter().filter_map(|node| node.message.created_at).max();
+        set(LAST_SAID, last.map(|at| at.to_string()));
         let mut metadata = Object::new();
         metadata.insert("imported", Json::Object(imported));
         if let Some(folder) = &tree.folder {
@@ -489,9 +499,13 @@ impl<'e> Landing<'e> {
     }
 }
 
-impl Receiver for Landing<'_> {
-    fn conversation(&mut self, format: Format, conversation: Conversation) -> Result<(), Error> {
-        self.land(format, conversation)
+impl Receiver for Importer<'_> {
+    fn conversation(
+        &mut self,
+        format: ImportFormat,
+        conversation: ImportedConversation,
+    ) -> Result<(), Error> {
+        self.import_conversation(format, conversation)
     }
 
     fn note(&mut self, note: Note) {
@@ -499,7 +513,7 @@ impl Receiver for Landing<'_> {
     }
 }
 
-/// Why a file with a bundle was not taken in.
+/// Why a bundle was not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleFailure {
     /// It could not be read.
@@ -510,12 +524,12 @@ pub enum BundleFailure {
     Bundle(#[from] BundleError),
 }
 
-/// A bundle as bytes that can be read again.
-pub trait Bundle: BufRead + Seek {}
+/// The bytes of a bundle, which are read twice.
+pub trait BundleInput: BufRead + Seek {}
 
-impl<T: BufRead + Seek> Bundle for T {}
+impl<T: BufRead + Seek> BundleInput for T {}
 
-/// Takes a bundle in, or the one within an exported page.
+/// Imports a bundle, or the one within an exported page.
 pub fn read_bundle_file(
     engine: &Engine,
     project: Option<&ProjectId>,
@@ -525,8 +539,8 @@ pub fn read_bundle_file(
     Ok(read_bundle_in_place(engine, project, &mut bundle)?)
 }
 
-/// The bundle of a file, or the one within an exported page.
-pub fn open_bundle(path: &Path) -> Result<Box<dyn Bundle>, Error> {
+/// Returns the bundle of a file, or the one within an exported page.
+pub fn open_bundle(path: &Path) -> Result<Box<dyn BundleInput>, Error> {
     let failed = |source| Error::Read { file: path.to_owned(), source };
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     if !file.fill_buf().map_err(failed)?.trim_ascii_start().starts_with(b"<") {
@@ -538,18 +552,18 @@ pub fn open_bundle(path: &Path) -> Result<Box<dyn Bundle>, Error> {
         file: path.to_owned(),
         what: "the page holds no bundle; export it again".to_owned(),
     };
-    let (_, behind) = text.split_once(page::OPEN).ok_or_else(broken)?;
-    let (bundle, _) = behind.split_once(page::CLOSE).ok_or_else(broken)?;
+    let (_, after) = text.split_once(page::OPEN).ok_or_else(broken)?;
+    let (bundle, _) = after.split_once(page::CLOSE).ok_or_else(broken)?;
     Ok(Box::new(Cursor::new(page::unescape(bundle).into_bytes())))
 }
 
-/// Whether a refusal says something about what was brought, and not about the store.
-fn is_about_the_tree(kind: Kind) -> bool {
+/// Returns whether an error is caused by the imported data and not by the store.
+fn is_input_error(kind: Kind) -> bool {
     matches!(kind, Kind::Invalid | Kind::TooLarge | Kind::Conflict | Kind::Unsupported)
 }
 
-/// The id of a conversation here.
-fn conversation_id(format: Format, id: &str) -> ConversationId {
+/// Returns the id of a conversation here.
+fn conversation_id(format: ImportFormat, id: &str) -> ConversationId {
     let limits = Limits::default();
     let whole = format!("{}:{id}", format.name());
     ConversationId::new(whole.as_str(), &limits).unwrap_or_else(|_| {
@@ -558,7 +572,7 @@ fn conversation_id(format: Format, id: &str) -> ConversationId {
     })
 }
 
-fn redacted(tree: &mut Conversation) -> redact::Redacted {
+fn redacted(tree: &mut ImportedConversation) -> redact::Redacted {
     let mut found = redact::Redacted::new();
     let mut add = |more: redact::Redacted| {
         for (kind, count) in more {
@@ -568,13 +582,13 @@ fn redacted(tree: &mut Conversation) -> redact::Redacted {
     for node in &mut tree.messages {
         add(redact::body(&mut node.message.body));
     }
-    for words in [&mut tree.title, &mut tree.system_prompt].into_iter().flatten() {
-        add(redact::words(words));
+    for text in [&mut tree.title, &mut tree.system_prompt].into_iter().flatten() {
+        add(redact::string(text));
     }
     found
 }
 
-fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
+fn graft(id: &ConversationId, tree: ImportedConversation, metadata: Json) -> Graft {
     let turns = tree.messages.into_iter().map(|node| GraftTurn {
         parent: node.parent,
         below: None,
@@ -605,7 +619,7 @@ fn graft(id: &ConversationId, tree: Conversation, metadata: Json) -> Graft {
     }
 }
 
-/// The message, with its id in its file.
+/// Returns the message, with its id in its file.
 fn with_id(mut message: Message, id: String) -> Message {
     let mut info = match message.metadata.source_info.take() {
         Some(Json::Object(info)) => info,
@@ -616,7 +630,7 @@ fn with_id(mut message: Message, id: String) -> Message {
     message
 }
 
-/// A name of a file as sources can have it: on one line, and of a bounded length.
+/// Returns a name of a file as sources can have it: on one line, and of a bounded length.
 fn file_name(name: String) -> Option<String> {
     if name.len() <= Limits::default().name_bytes && !name.contains(char::is_control) {
         return Some(name);
@@ -624,7 +638,7 @@ fn file_name(name: String) -> Option<String> {
     Some(tine_core::text::preview(&name, 100)).filter(|name| !name.is_empty())
 }
 
-/// A title on one line and of a length that listings can show.
+/// Returns a title on one line and of a length that listings can show.
 fn title(text: &str) -> String {
     tine_core::text::preview(text, 200)
 }

@@ -2,7 +2,7 @@
 
 use crate::rings::language::{Language, Votes};
 use crate::rings::plain::Plain;
-use crate::rings::segments::{Block, Segment};
+use crate::rings::segments::{Segment, SegmentBlock};
 
 /// One sentence, as everything but the cutting reads it.
 pub(crate) struct Sentence<'t> {
@@ -12,14 +12,14 @@ pub(crate) struct Sentence<'t> {
     pub byte: usize,
     /// Its first character in the whole text.
     pub start: usize,
-    pub block: Block,
+    pub block: SegmentBlock,
     pub language: Language,
     pub plain: Plain,
 }
 
 /// Reads the segments of a text. Code is left out, unless there is nothing else.
 pub(crate) fn sentences<'t>(text: &'t str, segments: &[Segment]) -> Vec<Sentence<'t>> {
-    let only_code = segments.iter().all(|segment| segment.block == Block::Code);
+    let only_code = segments.iter().all(|segment| segment.block == SegmentBlock::Code);
     let (mut byte, mut start) = (0, 0);
     let mut found = Vec::new();
     let mut whole = Votes::default();
@@ -27,16 +27,23 @@ pub(crate) fn sentences<'t>(text: &'t str, segments: &[Segment]) -> Vec<Sentence
     for segment in segments {
         start += text[byte..segment.at.start].chars().count();
         byte = segment.at.start;
-        if segment.block == Block::Code && !only_code {
+        if segment.block == SegmentBlock::Code && !only_code {
             continue;
         }
-        let said = &text[segment.at.clone()];
-        let plain = Plain::new(said, start);
-        let vote = Votes::of(said, &plain.text);
+        let segment_text = &text[segment.at.clone()];
+        let plain = Plain::new(segment_text, start);
+        let vote = Votes::of(segment_text, &plain.text);
         whole.add(&vote);
         votes.push(vote);
         let language = Language::Other;
-        found.push(Sentence { text: said, byte, start, block: segment.block, language, plain });
+        found.push(Sentence {
+            text: segment_text,
+            byte,
+            start,
+            block: segment.block,
+            language,
+            plain,
+        });
     }
     let whole = whole.language();
     for (sentence, vote) in found.iter_mut().zip(votes) {

@@ -1,4 +1,4 @@
-//! Phrases of a sentence that say when: days and times of the day.
+//! Finds time expressions in a sentence: days and times of day.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,126 +9,127 @@ use regex::{Captures, Regex};
 use super::amounts::number_word;
 use super::calendar;
 use super::passage::pattern;
-use super::words::among;
+use super::tokens::among;
 
 /// Hour and minute.
 type Hour = (u32, u32);
 
-/// A phrase that says when.
+/// A time expression.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct When {
+pub(super) struct TimeExpression {
     /// Its bytes in the sentence, with its preposition.
     pub at: Range<usize>,
-    /// The day, if it can be told.
+    /// The day, if it can be determined.
     pub date: Option<NaiveDate>,
-    /// The time of the day, if it can be told.
+    /// The time of day, if it can be determined.
     pub time: Option<Hour>,
-    /// Whether it is nothing but a stretch, such as "this year", which says when but no day.
+    /// Whether it is only a period such as "this year", without a day.
     pub vague: bool,
 }
 
-impl When {
-    /// Whether it names a day or an hour, even one that cannot be told without knowing today.
+impl TimeExpression {
+    /// Returns whether it names a day or an hour, even one that cannot be told without knowing
+    /// today.
     pub fn is_definite(&self) -> bool {
         !self.vague
     }
 }
 
-/// What a form of phrase makes of its match: no phrase at all, or one with or without a day.
-type Reading = fn(&Captures<'_>, Option<NaiveDate>) -> Option<Option<NaiveDate>>;
+/// Interprets a match of a pattern: `None` if it is not a time expression, else its day if known.
+type DateParser = fn(&Captures<'_>, Option<NaiveDate>) -> Option<Option<NaiveDate>>;
 
 const BEFORE: &str = r"(?:\b(?:(?:no |not )?later than|due(?: on| by)?|by|on|before|until|till|for|from|since|starting|as of|at)\s+)?(?:\bthe\s+)?";
 const MONTH: &str = r"(?P<month>jan(?:uary)?\b\.?|feb(?:ruary)?\b\.?|mar(?:ch)?\b\.?|apr(?:il)?\b\.?|may\b|june?\b\.?|july?\b\.?|aug(?:ust)?\b\.?|sept?(?:ember)?\b\.?|oct(?:ober)?\b\.?|nov(?:ember)?\b\.?|dec(?:ember)?\b\.?)";
 const WEEKDAY: &str = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?-i:Mon|Tues?|Wed|Thurs?|Thu|Fri|Sat|Sun)\b\.?)";
 const PART: &str = r"(?:,?\s+(?:in the\s+)?(?:morning|afternoon|evening|night|noon))?";
 
-struct Form {
+struct DatePattern {
     pattern: Regex,
-    reading: Reading,
+    parse: DateParser,
     vague: bool,
 }
 
-static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
-    let form = |source: String, vague: bool, reading: Reading| Form {
+static DATE_PATTERNS: LazyLock<Vec<DatePattern>> = LazyLock::new(|| {
+    let date_pattern = |source: String, vague: bool, parse: DateParser| DatePattern {
         pattern: pattern(&format!("(?i){source}")),
-        reading,
+        parse,
         vague,
     };
     let named = format!(r"(?:{WEEKDAY},?\s+(?:the\s+|on\s+)?)?");
     vec![
-        form(format!(r"{BEFORE}\b(?P<year>\d{{4}})-(?P<no>\d{{2}})-(?P<day>\d{{2}})\b"), false, dated),
-        form(
+        date_pattern(format!(r"{BEFORE}\b(?P<year>\d{{4}})-(?P<no>\d{{2}})-(?P<day>\d{{2}})\b"), false, dated),
+        date_pattern(
             format!(r"{BEFORE}{named}\b{MONTH}\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>(?:19|20)\d{{2}})\b)?{PART}"),
             false,
             dated,
         ),
-        form(
+        date_pattern(
             format!(r"{BEFORE}{named}\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?{MONTH}(?:,?\s+(?P<year>(?:19|20)\d{{2}})\b)?{PART}"),
             false,
             dated,
         ),
-        form(
+        date_pattern(
             format!(r"(?:{BEFORE})(?P<first>\b\d{{1,2}})/(?P<second>\d{{1,2}})/(?P<year>\d{{4}}|\d{{2}})\b"),
             false,
             slashed,
         ),
         // Two numbers with a slash are a date only where one is expected: they may be a fraction.
-        form(
+        date_pattern(
             r"\b(?:on|by|before|until|till|due(?: on| by)?|from|since|for)\s+(?P<first>\d{1,2})/(?P<second>\d{1,2})\b".into(),
             false,
             slashed,
         ),
-        form(r"(?:\bby\s+|\bon\s+)?\bthe day after tomorrow\b".into(), false, |_, said| {
-            Some(calendar::days_on(said, 2))
+        date_pattern(r"(?:\bby\s+|\bon\s+)?\bthe day after tomorrow\b".into(), false, |_, reference_date| {
+            Some(calendar::days_on(reference_date, 2))
         }),
-        form(
+        date_pattern(
             format!(r"(?:\b(?:due|by|on|before|until|till|for|from|starting)\s+)?\b(?:later\s+)?(?P<word>today|tonight|tomorrow|tmrw|tmr|tomorow|yesterday|this (?:morning|afternoon|evening)|last night)\b{PART}"),
             false,
             relative,
         ),
-        form(
+        date_pattern(
             format!(r"(?:\b(?P<unit>week)\s+(?:from|on)\s+){WEEKDAY}"),
             false,
-            |found, said| {
+            |found, reference_date| {
                 let name = found[0].rsplit(' ').next().unwrap_or_default().to_ascii_lowercase();
-                let day = calendar::weekday(said, calendar::day_of_week(&name)?, "");
+                let day = calendar::weekday(reference_date, calendar::day_of_week(&name)?, "");
                 Some(calendar::days_on(day, 7))
             },
         ),
-        form(
+        date_pattern(
             format!(r"{BEFORE}(?:\b(?P<which>this|next|last|coming|this coming|upcoming)\s+)?\b(?P<name>{WEEKDAY})(?:\s+(?P<later>next week|this week))?(?:\s+the\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th))?{PART}"),
             false,
             weekday,
         ),
-        form(
+        date_pattern(
             r"\b(?:with)?in\s+(?:about\s+|the next\s+)?(?P<count>\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|a couple of)\s+(?P<unit>days?|weeks?|fortnights?|months?|years?)(?:['’]s?)?(?:\s+time)?\b".into(),
             false,
             counted,
         ),
-        form(
+        date_pattern(
             r"\b(?P<count>\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\s+(?P<unit>days?|weeks?|months?|years?)\s+from\s+(?:now|today)\b".into(),
             false,
             counted,
         ),
-        form(
+        date_pattern(
             r"(?:\b(?:by|at|before|until)\s+)?(?:the\s+)?\bend of (?:the\s+|this\s+)?(?P<which>next\s+)?(?P<unit>month|week|day)\b|\bby (?:eod|close of business|cob)\b".into(),
             false,
             ending,
         ),
-        form(
+        date_pattern(
             r"\b(?:on|by|before|until|till|from|for|to)\s+the\s+(?P<day>\d{1,2})(?:st|nd|rd|th)\b".into(),
             false,
-            |found, said| {
+            |found, reference_date| {
                 let day = found["day"].parse().ok().filter(|day| (1..=31).contains(day))?;
-                Some(calendar::day_of_month(said, day))
+                Some(calendar::day_of_month(reference_date, day))
             },
         ),
-        form(
+        date_pattern(
             format!(r"\b(?:in|by|since|until|from|during|for|of)\s+(?:early\s+|late\s+|mid-?\s*)?{MONTH}(?:\s+(?P<year>(?:19|20)\d{{2}}))?\b|\b(?:in|by|since|until)\s+(?:19|20)\d{{2}}\b"),
             true,
             |_, _| Some(None),
         ),
-        form(
+        date_pattern(
             r"(?:\b(?:by|on|for|until|during|in|at|over)\s+)?(?:\b(?:this|next|last|the|the coming|later this)\s+)(?:week(?:end)?|month|quarter|year|spring|summer|autumn|fall|winter)\b|\bthese days\b|\bin the (?:morning|afternoon|evening)\b|\bat night\b|\bfrom now on\b|\bthis time\b|\b(?:on|at) weekends?\b".into(),
             true,
             |_, _| Some(None),
@@ -136,128 +137,128 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     ]
 });
 
-fn dated(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
+fn dated(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let day = found["day"].parse().ok()?;
     let month = match found.name("no") {
         Some(no) => no.as_str().parse().ok()?,
         None => calendar::month(&found["month"].to_ascii_lowercase())?,
     };
     let year = found.name("year").and_then(|year| year.as_str().parse().ok());
-    known(said, year, month, day)
+    checked_date(reference_date, year, month, day)
 }
 
 /// Month before day, unless that is impossible.
-fn slashed(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
+fn slashed(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let (first, second) = (found["first"].parse().ok()?, found["second"].parse().ok()?);
     let (month, day) = if first > 12 { (second, first) } else { (first, second) };
     if (first, second) == (24, 7) {
         return None;
     }
     let year = found.name("year").and_then(|year| year.as_str().parse().ok());
-    known(said, year, month, day)
+    checked_date(reference_date, year, month, day)
 }
 
-/// A date that there is, if not in any year then never.
-fn known(
-    said: Option<NaiveDate>,
+/// Returns a date that there is, if not in any year then never.
+fn checked_date(
+    reference_date: Option<NaiveDate>,
     year: Option<i32>,
     month: u32,
     day: u32,
 ) -> Option<Option<NaiveDate>> {
     const LEAP_YEAR: i32 = 2024;
     NaiveDate::from_ymd_opt(LEAP_YEAR, month, day)?;
-    Some(calendar::date(said, year, month, day))
+    Some(calendar::date(reference_date, year, month, day))
 }
 
-fn relative(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
+fn relative(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let days = match found["word"].to_ascii_lowercase().as_str() {
         "tomorrow" | "tmrw" | "tmr" | "tomorow" => 1,
         "yesterday" | "last night" => -1,
         _ => 0,
     };
-    Some(calendar::days_on(said, days))
+    Some(calendar::days_on(reference_date, days))
 }
 
-fn weekday(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
+fn weekday(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let name = found["name"].to_ascii_lowercase();
     // "On Fridays" is a habit, not a day.
     if name.ends_with("days") {
         return None;
     }
     if let Some(day) = found.name("day") {
-        return Some(calendar::day_of_month(said, day.as_str().parse().ok()?));
+        return Some(calendar::day_of_month(reference_date, day.as_str().parse().ok()?));
     }
     let later =
         found.name("later").is_some_and(|later| later.as_str().eq_ignore_ascii_case("next week"));
     let which =
         found.name("which").map_or(String::new(), |which| which.as_str().to_ascii_lowercase());
     let which = if later { "next" } else { which.as_str() };
-    Some(calendar::weekday(said, calendar::day_of_week(&name)?, which))
+    Some(calendar::weekday(reference_date, calendar::day_of_week(&name)?, which))
 }
 
-fn counted(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
+fn counted(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let word = found["count"].to_ascii_lowercase();
     let count = match word.as_str() {
         "a" | "an" => 1,
         "a couple of" => 2,
         word => word.parse().ok().or_else(|| number_word(word))?,
     };
-    Some(calendar::units_on(said, count, &found["unit"].to_ascii_lowercase()))
+    Some(calendar::units_on(reference_date, count, &found["unit"].to_ascii_lowercase()))
 }
 
-fn ending(found: &Captures<'_>, said: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
+fn ending(found: &Captures<'_>, reference_date: Option<NaiveDate>) -> Option<Option<NaiveDate>> {
     let unit =
         found.name("unit").map_or(String::from("day"), |unit| unit.as_str().to_ascii_lowercase());
     if unit == "day" {
-        return Some(said);
+        return Some(reference_date);
     }
-    Some(calendar::end_of(said, &unit, found.name("which").is_some()))
+    Some(calendar::end_of(reference_date, &unit, found.name("which").is_some()))
 }
 
-/// The phrases of a sentence that say when, in order, none overlapping.
-pub(super) fn find(sentence: &str, said: Option<NaiveDate>) -> Vec<When> {
-    let mut found: Vec<When> = Vec::new();
-    let free = |found: &[When], at: &Range<usize>| {
-        found.iter().all(|when| when.at.end <= at.start || at.end <= when.at.start)
+/// Returns the phrases of a sentence that say when, in order, none overlapping.
+pub(super) fn find(sentence: &str, reference_date: Option<NaiveDate>) -> Vec<TimeExpression> {
+    let mut found: Vec<TimeExpression> = Vec::new();
+    let free = |found: &[TimeExpression], at: &Range<usize>| {
+        found.iter().all(|time| time.at.end <= at.start || at.end <= time.at.start)
     };
-    for form in FORMS.iter() {
-        for captures in form.pattern.captures_iter(sentence) {
+    for date_pattern in DATE_PATTERNS.iter() {
+        for captures in date_pattern.pattern.captures_iter(sentence) {
             let Some(at) = captures.get(0).map(|all| all.range()) else { continue };
             if !free(&found, &at) {
                 continue;
             }
-            if let Some(date) = (form.reading)(&captures, said) {
-                found.push(When { at, date, time: None, vague: form.vague });
+            if let Some(date) = (date_pattern.parse)(&captures, reference_date) {
+                found.push(TimeExpression { at, date, time: None, vague: date_pattern.vague });
             }
         }
     }
     for (at, time) in times(sentence) {
         if free(&found, &at) {
-            found.push(When { at, date: None, time, vague: false });
+            found.push(TimeExpression { at, date: None, time, vague: false });
         }
     }
-    found.sort_by_key(|when| when.at.start);
+    found.sort_by_key(|time| time.at.start);
     join(sentence, found)
 }
 
-/// A day and an hour side by side are one phrase.
-fn join(sentence: &str, found: Vec<When>) -> Vec<When> {
-    let mut joined: Vec<When> = Vec::new();
-    for when in found {
+/// Returns a day and an hour side by side are one phrase.
+fn join(sentence: &str, found: Vec<TimeExpression>) -> Vec<TimeExpression> {
+    let mut joined: Vec<TimeExpression> = Vec::new();
+    for time in found {
         if let Some(last) = joined.last_mut() {
-            let between = sentence[last.at.end..when.at.start].trim();
+            let between = sentence[last.at.end..time.at.start].trim();
             let beside = matches!(between, "" | "," | "at" | "-" | "–" | "(" | "@");
-            let fits = last.time.is_none() || when.time.is_none();
-            let days = [last.date, when.date].iter().flatten().count();
+            let fits = last.time.is_none() || time.time.is_none();
+            let days = [last.date, time.date].iter().flatten().count();
             if beside && fits && days < 2 {
-                last.at.end = when.at.end;
-                last.date = last.date.or(when.date);
-                last.time = last.time.or(when.time);
-                last.vague &= when.vague;
+                last.at.end = time.at.end;
+                last.date = last.date.or(time.date);
+                last.time = last.time.or(time.time);
+                last.vague &= time.vague;
                 continue;
             }
         }
-        joined.push(when);
+        joined.push(time);
     }
     joined
 }
@@ -297,7 +298,7 @@ fn times(sentence: &str) -> Vec<(Range<usize>, Option<Hour>)> {
         .collect()
 }
 
-/// Whether a bare number before this is an hour: nothing follows that it could count.
+/// Returns whether a bare number before this is an hour: nothing follows that it could count.
 fn ends_phrase(rest: &str) -> bool {
     const NEXT: &str = "on today tomorrow tonight next this and with in for sharp at to until but so or \
         because if please";

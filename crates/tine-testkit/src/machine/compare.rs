@@ -5,10 +5,10 @@ use tine_engine::{BranchView, Outcome, TurnView};
 use tine_store::Content;
 
 use super::{Checked, Machine};
-use crate::action::Answer;
+use crate::action::EngineAnswer;
 use crate::model::{Expected, Ix};
 
-/// The comparison of two things that must be equal.
+/// Returns the comparison of two things that must be equal.
 pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, want: &T) -> Checked {
     if got == want {
         return Ok(());
@@ -26,9 +26,9 @@ pub(crate) fn without_digest(mut view: TurnView) -> TurnView {
 
 impl Machine {
     /// Takes the ids of new turns and branches from an answer.
-    pub(crate) fn learn(&mut self, expected: &Expected, answer: &Answer) -> Checked {
+    pub(crate) fn learn(&mut self, expected: &Expected, answer: &EngineAnswer) -> Checked {
         match (expected, answer) {
-            (Expected::Appended { turns, branch, .. }, Answer::Appended(got)) => {
+            (Expected::Appended { turns, branch, .. }, EngineAnswer::Appended(got)) => {
                 same("the number of turns", &got.turns.len(), &turns.len())?;
                 for ((turn, outcome), view) in turns.iter().zip(&got.turns) {
                     if *outcome == Outcome::Created {
@@ -37,11 +37,14 @@ impl Machine {
                 }
                 self.learn_branch(*branch, &got.branch)
             }
-            (Expected::Branch(branch), Answer::Branch(view)) => self.learn_branch(*branch, view),
-            (Expected::Edited { turn, outcome: Outcome::Created, .. }, Answer::Edited(got)) => {
-                self.learn_turn(*turn, got.turn.id)
+            (Expected::Branch(branch), EngineAnswer::Branch(view)) => {
+                self.learn_branch(*branch, view)
             }
-            (Expected::Split { left, right, .. }, Answer::Split(got)) => {
+            (
+                Expected::Edited { turn, outcome: Outcome::Created, .. },
+                EngineAnswer::Edited(got),
+            ) => self.learn_turn(*turn, got.turn.id),
+            (Expected::Split { left, right, .. }, EngineAnswer::Split(got)) => {
                 // Which half of a broken-off turn is the broken one is left open.
                 self.model.nodes[*left].status = got.left.status;
                 self.model.nodes[*right].status = got.right.status;
@@ -49,7 +52,7 @@ impl Machine {
                 self.learn_turn(*right, got.right.id)
             }
             (Expected::Conversation(ix), _) => self.learn_main(*ix),
-            (Expected::Derived { conversation, created, .. }, Answer::Derived(got)) => {
+            (Expected::Derived { conversation, created, .. }, EngineAnswer::Derived(got)) => {
                 self.learn_main(*conversation)?;
                 if *created {
                     let view = &got.conversation;
@@ -111,9 +114,9 @@ impl Machine {
     }
 
     /// Compares an answer with what was expected.
-    pub(crate) fn judge(&self, expected: &Expected, answer: &Answer) -> Checked {
+    pub(crate) fn judge(&self, expected: &Expected, answer: &EngineAnswer) -> Checked {
         match (expected, answer) {
-            (Expected::Appended { turns, branch, forked }, Answer::Appended(got)) => {
+            (Expected::Appended { turns, branch, forked }, EngineAnswer::Appended(got)) => {
                 for ((turn, outcome), view) in turns.iter().zip(&got.turns) {
                     self.judge_turn(*turn, view)?;
                     same("the outcome", &view.outcome, &Some(*outcome))?;
@@ -122,8 +125,10 @@ impl Machine {
                 same("forked", &got.forked, forked)?;
                 same("replayed, undone", &(got.replayed, got.undone), &(false, false))
             }
-            (Expected::Branch(branch), Answer::Branch(view)) => self.judge_branch(*branch, view),
-            (Expected::Edited { turn, outcome, branch }, Answer::Edited(got)) => {
+            (Expected::Branch(branch), EngineAnswer::Branch(view)) => {
+                self.judge_branch(*branch, view)
+            }
+            (Expected::Edited { turn, outcome, branch }, EngineAnswer::Edited(got)) => {
                 self.judge_turn(*turn, &got.turn)?;
                 same("the outcome", &got.turn.outcome, &Some(*outcome))?;
                 same("whether a branch moved", &got.branch.is_some(), &branch.is_some())?;
@@ -132,19 +137,19 @@ impl Machine {
                     _ => Ok(()),
                 }
             }
-            (Expected::Split { whole, left, right }, Answer::Split(got)) => {
+            (Expected::Split { whole, left, right }, EngineAnswer::Split(got)) => {
                 same("the whole", &Some(got.whole), &self.model.nodes[*whole].id)?;
                 self.judge_turn(*left, &got.left)?;
                 self.judge_turn(*right, &got.right)
             }
-            (Expected::Turn(turn), Answer::Turn(view)) => self.judge_turn(*turn, view),
-            (Expected::Deleted { turn, turns, dry_run, .. }, Answer::Deleted(got)) => {
+            (Expected::Turn(turn), EngineAnswer::Turn(view)) => self.judge_turn(*turn, view),
+            (Expected::Deleted { turn, turns, dry_run, .. }, EngineAnswer::Deleted(got)) => {
                 same("the turn", &Some(got.turn), &self.model.nodes[*turn].id)?;
                 same("turns deleted", &got.turns, turns)?;
                 same("dry run", &got.dry_run, dry_run)?;
                 self.judge_moved(expected, got)
             }
-            (Expected::Purged(turns), Answer::Purged(got)) => {
+            (Expected::Purged(turns), EngineAnswer::Purged(got)) => {
                 let mut want: Vec<_> =
                     turns.iter().filter_map(|turn| self.model.nodes[*turn].id).collect();
                 let mut got = got.turns.clone();
@@ -152,23 +157,23 @@ impl Machine {
                 got.sort();
                 same("the erased turns", &got, &want)
             }
-            (Expected::Bookmark { name, turn }, Answer::Bookmark(got)) => {
+            (Expected::Bookmark { name, turn }, EngineAnswer::Bookmark(got)) => {
                 same("the bookmark", &got.name.as_str(), &name.as_str())?;
                 let node = &self.model.nodes[*turn];
                 same("its turn", &(Some(got.turn), got.turn_hash), &(node.id, node.hash))
             }
-            (Expected::Conversation(ix), Answer::Conversation(got)) => {
+            (Expected::Conversation(ix), EngineAnswer::Conversation(got)) => {
                 same("the conversation", &got.id, &self.model.conversations[*ix].id)
             }
-            (Expected::Derived { conversation, created, turns }, Answer::Derived(got)) => {
+            (Expected::Derived { conversation, created, turns }, EngineAnswer::Derived(got)) => {
                 let id = &self.model.conversations[*conversation].id;
                 same("the derivative", &got.conversation.id, id)?;
                 same("created, turns", &(got.created, got.turns), &(*created, *turns))
             }
-            (Expected::Undone { target }, Answer::Undone(got)) => {
+            (Expected::Undone { target }, EngineAnswer::Undone(got)) => {
                 same("the operation", &got.target, target)
             }
-            (Expected::Done, Answer::Done) | (Expected::Replay { .. }, _) => Ok(()),
+            (Expected::Done, EngineAnswer::Done) | (Expected::Replay { .. }, _) => Ok(()),
             _ => Err(format!("an answer of another sort: {answer:?}")),
         }
     }
@@ -206,11 +211,16 @@ impl Machine {
         same("the branch's id", &Some(got.id), &self.model.branches[branch].id)
     }
 
-    /// The first answer again, and nothing else.
-    pub(crate) fn judge_replay(&self, key: &str, expected: &Expected, got: &Answer) -> Checked {
+    /// Returns the first answer again, and nothing else.
+    pub(crate) fn judge_replay(
+        &self,
+        key: &str,
+        expected: &Expected,
+        got: &EngineAnswer,
+    ) -> Checked {
         let Expected::Replay { undone } = expected else { return Ok(()) };
         let first = &self.answers[key];
-        if let Answer::Appended(got) = got {
+        if let EngineAnswer::Appended(got) = got {
             same("replayed, undone", &(got.replayed, got.undone), &(true, *undone))?;
         }
         same("what a replay names", &names_in(got), &names_in(first))
@@ -218,23 +228,25 @@ impl Machine {
 }
 
 /// Ids and outcomes of an answer: what is the same whenever it is given.
-fn names_in(answer: &Answer) -> Vec<String> {
+fn names_in(answer: &EngineAnswer) -> Vec<String> {
     match answer {
-        Answer::Appended(got) => {
+        EngineAnswer::Appended(got) => {
             let turns = got.turns.iter().map(|view| format!("{} {:?}", view.id, view.outcome));
             turns.chain([got.branch.id.to_string(), got.forked.to_string()]).collect()
         }
-        Answer::Branch(branch) => vec![branch.id.to_string()],
-        Answer::Edited(got) => vec![got.turn.id.to_string(), format!("{:?}", got.turn.outcome)],
-        Answer::Split(got) => {
+        EngineAnswer::Branch(branch) => vec![branch.id.to_string()],
+        EngineAnswer::Edited(got) => {
+            vec![got.turn.id.to_string(), format!("{:?}", got.turn.outcome)]
+        }
+        EngineAnswer::Split(got) => {
             [got.whole, got.left.id, got.right.id].map(|id| id.to_string()).into()
         }
-        Answer::Deleted(got) => vec![got.turn.to_string(), got.turns.to_string()],
-        Answer::Bookmark(got) => vec![got.name.to_string(), got.turn.to_string()],
-        Answer::Turn(view) => vec![view.id.to_string()],
-        Answer::Conversation(view) => vec![view.id.to_string()],
-        Answer::Derived(got) => vec![got.conversation.id.to_string(), got.turns.to_string()],
-        Answer::Undone(got) => vec![got.target.to_string(), got.seq.to_string()],
-        Answer::Purged(_) | Answer::Done => vec![],
+        EngineAnswer::Deleted(got) => vec![got.turn.to_string(), got.turns.to_string()],
+        EngineAnswer::Bookmark(got) => vec![got.name.to_string(), got.turn.to_string()],
+        EngineAnswer::Turn(view) => vec![view.id.to_string()],
+        EngineAnswer::Conversation(view) => vec![view.id.to_string()],
+        EngineAnswer::Derived(got) => vec![got.conversation.id.to_string(), got.turns.to_string()],
+        EngineAnswer::Undone(got) => vec![got.target.to_string(), got.seq.to_string()],
+        EngineAnswer::Purged(_) | EngineAnswer::Done => vec![],
     }
 }

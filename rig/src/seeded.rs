@@ -18,16 +18,16 @@ const STEP_MS: i64 = 10_000;
 
 /// Time and randomness of the step that is being run.
 #[derive(Debug)]
-pub struct Outside {
+pub struct SeededRuntime {
     seed: u64,
     worker: u64,
     now: Mutex<(i64, Chance)>,
 }
 
-impl Outside {
+impl SeededRuntime {
     /// Of one worker of a seed, at step 0.
     pub fn new(seed: u64, worker: u64) -> Arc<Self> {
-        Arc::new(Outside { seed, worker, now: Mutex::new((START_MS, Chance::new(seed))) })
+        Arc::new(SeededRuntime { seed, worker, now: Mutex::new((START_MS, Chance::new(seed))) })
     }
 
     /// Goes to the beginning of a step.
@@ -38,7 +38,7 @@ impl Outside {
             (start, Chance::at(self.seed, &places));
     }
 
-    /// An engine that lives in this time.
+    /// Returns an engine that lives in this time.
     pub fn engine(self: &Arc<Self>, store: Arc<dyn Store>) -> Engine {
         Engine::with(
             store,
@@ -49,13 +49,13 @@ impl Outside {
     }
 }
 
-impl Clock for Outside {
+impl Clock for SeededRuntime {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.lock().unwrap_or_else(PoisonError::into_inner).0)
     }
 }
 
-impl Entropy for Outside {
+impl Entropy for SeededRuntime {
     fn ten_bytes(&self) -> [u8; 10] {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = [0; 10];

@@ -1,4 +1,4 @@
-//! The words of a sentence and their shapes.
+//! Splits a sentence into words and classifies their capitalisation.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,9 +7,9 @@ use regex::Regex;
 
 use super::passage::pattern;
 
-/// How a word is written.
+/// The capitalisation of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum WordShape {
     /// `table`
     Lower,
     /// `Table`
@@ -46,7 +46,7 @@ pub(super) struct Word {
     pub at: Range<usize>,
     /// In lower case, apostrophes straight, without a possessive `'s`.
     pub folded: String,
-    pub shape: Shape,
+    pub shape: WordShape,
     pub gap: Gap,
     /// Whether `'s` follows.
     pub owns: bool,
@@ -55,24 +55,24 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// Whether it is written as names are.
+    /// Returns whether it is written as names are.
     pub fn is_name_shaped(&self) -> bool {
-        matches!(self.shape, Shape::Capital | Shape::Upper | Shape::Mixed)
+        matches!(self.shape, WordShape::Capital | WordShape::Upper | WordShape::Mixed)
     }
 
-    /// Whether it is one of these, in lower case with spaces between.
+    /// Returns whether it is one of these, in lower case with spaces between.
     pub fn is(&self, any: &str) -> bool {
         among(any, &self.folded)
     }
 }
 
-/// Whether a word is one of a few, which are written with spaces between.
+/// Returns whether a word is one of a few, which are written with spaces between.
 pub(super) fn among(few: &str, word: &str) -> bool {
     few.split(' ').any(|it| it == word)
 }
 
-/// The words of a sentence.
-pub(super) fn words(sentence: &str) -> Vec<Word> {
+/// Returns the words of a sentence.
+pub(super) fn tokenize(sentence: &str) -> Vec<Word> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"[\p{L}_][\p{L}\p{M}\p{N}_]*(?:['’&\-][\p{L}\p{N}][\p{L}\p{M}\p{N}]*)*|\p{N}[\p{N}.,:/]*[\p{L}\p{N}]*",
@@ -125,29 +125,29 @@ fn gap(between: &str) -> Gap {
     }
 }
 
-fn shape(text: &str) -> Shape {
+fn shape(text: &str) -> WordShape {
     let mut letters = text.chars().filter(|c| c.is_alphabetic());
     let first = text.chars().next();
     if first.is_some_and(char::is_numeric) {
-        return Shape::Number;
+        return WordShape::Number;
     }
     let capital = first.is_some_and(char::is_uppercase);
     let upper = letters.clone().filter(|c| c.is_uppercase()).count();
     let count = letters.clone().count();
     if upper == count && count > 1 {
-        return Shape::Upper;
+        return WordShape::Upper;
     }
     let inner = letters.by_ref().skip(1).any(char::is_uppercase);
     // Capitals behind a hyphen or an apostrophe are those of double names: Anne-Marie, O'Neil.
     let joined = text.contains(['-', '\'', '’', '&']);
     match (capital, inner && !joined) {
-        (true, false) => Shape::Capital,
-        (_, true) => Shape::Mixed,
-        (false, false) => Shape::Lower,
+        (true, false) => WordShape::Capital,
+        (_, true) => WordShape::Mixed,
+        (false, false) => WordShape::Lower,
     }
 }
 
-/// The word that begins at a byte or behind it.
+/// Returns the word that begins at a byte or behind it.
 pub(super) fn word_from(words: &[Word], byte: usize) -> usize {
     words.partition_point(|word| word.at.start < byte)
 }

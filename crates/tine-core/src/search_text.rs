@@ -1,21 +1,21 @@
-//! The words of a turn: everything in it that a person could look for, in pieces.
+//! The searchable text of a turn, as a list of pieces.
 //!
-//! Titles; the text of text, thinking and summary blocks; names and string parameters of tool
-//! uses; what tools answered; titles, names and texts of other blocks. Left out: ids, signatures,
-//! addresses, and data in Base64, which nobody looks for by words.
+//! Included: titles; the text of text, thinking and summary blocks; names and string parameters of
+//! tool calls; tool results; titles, names and texts of other blocks. Left out: ids, signatures,
+//! addresses and Base64 data, which full-text queries do not target.
 
 use crate::json::Json;
 use crate::message::Body;
 use crate::metadata::Metadata;
 
-/// A string of this many bytes without any white space is data, unless some script is written so.
+/// A Base64-like string of at least this many bytes is treated as encoded data.
 const ENCODED_BYTES: usize = 512;
 
-/// Members of a block of unknown type that hold words.
-const TELLING: [&str; 9] =
+/// Members of a block of unknown type that hold searchable text.
+const TEXT_MEMBERS: [&str; 9] =
     ["text", "content", "title", "name", "summary", "caption", "quote", "output", "result"];
 
-/// The words of a turn, piece by piece: its titles first, then each text in order.
+/// Returns the searchable text of a turn: its titles first, then each text in order.
 pub fn pieces(body: &Body, metadata: &Metadata) -> Vec<String> {
     let mut pieces: Vec<String> =
         [&metadata.title, &metadata.auto_title].into_iter().flatten().cloned().collect();
@@ -38,14 +38,14 @@ fn block_pieces(block: &Json, pieces: &mut Vec<String>) {
             every_text(block.get("parameters"), pieces);
         }
         _ => {
-            for name in TELLING {
+            for name in TEXT_MEMBERS {
                 texts(block.get(name), pieces);
             }
         }
     }
 }
 
-/// A text, a list of texts, or blocks within a block.
+/// Collects from a string, a list of strings, or nested blocks.
 fn texts(value: Option<&Json>, pieces: &mut Vec<String>) {
     match value {
         Some(Json::String(text)) => piece(text, pieces),
@@ -55,7 +55,7 @@ fn texts(value: Option<&Json>, pieces: &mut Vec<String>) {
     }
 }
 
-/// Every string within a value; names of members are not said by anybody.
+/// Collects every string within a value, except the names of members.
 fn every_text(value: Option<&Json>, pieces: &mut Vec<String>) {
     match value {
         Some(Json::String(text)) => piece(text, pieces),
