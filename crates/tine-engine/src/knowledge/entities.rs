@@ -33,9 +33,9 @@ impl Engine {
     pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let asked = knowledge.known_entity(id)?;
+            let asked = knowledge.require_entity(id)?;
             // Before it was merged it was one of its own.
-            let stands = knowledge.stood_for(asked, as_of.stored)?;
+            let stands = knowledge.canonical_entity_at(asked, as_of.stored)?;
             let mut view = view(&knowledge, &stands, as_of)?;
             view.merged_from = (stands.id != id).then_some(id);
             Ok(view)
@@ -59,7 +59,7 @@ impl Engine {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
             pages::page(&knowledge, of_type.clone(), limit, |key| {
-                let record = knowledge.known_entity(entity_of(key)?)?;
+                let record = knowledge.require_entity(entity_of(key)?)?;
                 if record.merged.is_some() || (record.deleted_at.is_some() && !query.deleted) {
                     return Ok(None);
                 }
@@ -92,7 +92,7 @@ impl Engine {
             resolve::conversation(records, call, conversation)?;
             let found = records.index_keys(&call.project, &slots, SLOTS_SHOWN)?;
             let shown = found.iter().map(|key| {
-                let record = knowledge.known_entity(entity_of(key)?)?;
+                let record = knowledge.require_entity(entity_of(key)?)?;
                 view(&knowledge, &record, AsOf::default())
             });
             shown.collect()
@@ -113,7 +113,7 @@ impl Engine {
         };
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let entity = knowledge.standing_for(knowledge.known_entity(id)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(id)?)?;
             let mut all = knowledge.observations(entity.id)?;
             let stands: BTreeSet<ObservationId> =
                 standing(&all).into_iter().map(|one| one.id).collect();
@@ -162,7 +162,7 @@ impl Engine {
         let (made, _) = self.mutate(call, "correct", request, payload, |mutation, request| {
             mutation.open_project_log()?;
             let knowledge = mutation.knowledge();
-            let entity = knowledge.standing_for(knowledge.known_entity(request.entity)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(request.entity)?)?;
             if entity.slot.is_some() {
                 return Err(Error::Unsupported(
                     "what was said is not corrected but edited: edit the turn".to_owned(),
@@ -192,8 +192,8 @@ impl Engine {
         self.mutate(call, "merge_entities", request, payload, |mutation, request| {
             mutation.open_project_log()?;
             let knowledge = mutation.knowledge();
-            let from = knowledge.known_entity(request.from)?;
-            let into = knowledge.standing_for(knowledge.known_entity(request.into)?)?;
+            let from = knowledge.require_entity(request.from)?;
+            let into = knowledge.canonical_entity(knowledge.require_entity(request.into)?)?;
             if from.merged.is_some() {
                 return Err(Error::invalid(format!("{} is merged already", from.id)));
             }
@@ -245,7 +245,7 @@ impl Engine {
         self.mutate(call, kind, id, payload, move |mutation, id| {
             mutation.open_project_log()?;
             let knowledge = mutation.knowledge();
-            let entity = knowledge.standing_for(knowledge.known_entity(*id)?)?;
+            let entity = knowledge.canonical_entity(knowledge.require_entity(*id)?)?;
             refuse_structural(&entity)?;
             if entity.deleted_at.is_some() == deleted {
                 return Ok(());
@@ -284,7 +284,7 @@ pub(super) fn refuse_misfit(schema: &Schema, fields: &Object) -> Result<()> {
 fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId> {
     mutation.open_project_log()?;
     let knowledge = mutation.knowledge();
-    let entity = knowledge.standing_for(knowledge.known_entity(request.entity)?)?;
+    let entity = knowledge.canonical_entity(knowledge.require_entity(request.entity)?)?;
     refuse_structural(&entity)?;
     let here = knowledge.observations(entity.id)?;
     for id in &request.observations {
@@ -302,7 +302,7 @@ fn separate(mutation: &mut Mutation<'_>, request: &Separate) -> Result<EntityId>
     }
     let other = match request.into {
         Some(into) => {
-            let other = knowledge.standing_for(knowledge.known_entity(into)?)?;
+            let other = knowledge.canonical_entity(knowledge.require_entity(into)?)?;
             if other.entity_type != entity.entity_type || other.id == entity.id {
                 return Err(Error::invalid(format!(
                     "{into} is no other {}; leave it out to make a new one",
@@ -484,7 +484,7 @@ fn dated(
         return Ok(None);
     };
     let entity = knowledge.moved(*observation)?.map_or(observation.entity, |moved| moved.to);
-    let entity = knowledge.standing_for(knowledge.known_entity(entity)?)?;
+    let entity = knowledge.canonical_entity(knowledge.require_entity(entity)?)?;
     if entity.deleted_at.is_some() {
         return Ok(None);
     }

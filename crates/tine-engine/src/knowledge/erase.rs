@@ -21,14 +21,14 @@ use super::reader::{KnowledgeReader, OBSERVATIONS_READ};
 use crate::Result;
 use crate::RunStatus;
 use crate::commits::commit_maintenance;
-use crate::log::change::{Change, OperationDetail};
+use crate::log::change::{LoggedChange, OperationDetail};
 use crate::log::history::detail;
 use crate::log::mutation::PROJECT_LOG;
-use crate::maintenance::census;
+use crate::maintenance::conversation_pages;
 
 /// What goes of what was learned.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct ErasurePlan {
     /// The turns that it was learned from.
     pub turns: BTreeSet<TurnId>,
     pub sources: BTreeSet<SourceId>,
@@ -37,14 +37,14 @@ pub(crate) struct Plan {
     pub answers: bool,
 }
 
-impl Plan {
+impl ErasurePlan {
     /// What was learned from turns, of all sources that their conversation's log tells of.
     pub(crate) fn of_turns(
         knowledge: &KnowledgeReader<'_>,
         turns: BTreeSet<TurnId>,
         told: &BTreeSet<SourceId>,
-    ) -> Result<Plan> {
-        let mut plan = Plan { turns, ..Plan::default() };
+    ) -> Result<ErasurePlan> {
+        let mut plan = ErasurePlan { turns, ..ErasurePlan::default() };
         for turn in &plan.turns {
             plan.observations.extend(knowledge.ids_about_turn(turn)?);
         }
@@ -291,7 +291,7 @@ impl Mentions {
     fn erase_in_logs(&self, records: &mut dyn Write, project: &ProjectId) -> Result<()> {
         let mut after = None;
         loop {
-            let page = census::page(&*records, project, after)?;
+            let page = conversation_pages::page(&*records, project, after)?;
             for conversation in &page.conversations {
                 self.erase_in_log(records, project, conversation.key)?;
             }
@@ -334,15 +334,15 @@ impl Mentions {
 
     /// Whether an entry of a log tells what must not be told; `notes` are what its run noted.
     fn tells(&self, known: &OperationDetail, notes: &mut Vec<(Edge, Json)>) -> bool {
-        let runs = known.told::<InterpretationId>("interpretation_id");
+        let runs = known.ids_in_fact::<InterpretationId>("interpretation_id");
         let by_run = runs.iter().any(|run| self.runs.contains(run));
         let mut tells = false;
         for change in &known.changes {
             match change {
-                Change::Record { key: RecordKey::Entity(id), .. } => {
+                LoggedChange::Record { key: RecordKey::Entity(id), .. } => {
                     tells |= self.nameless.contains(id);
                 }
-                Change::Record { key: RecordKey::Relationship(edge), before, after } => {
+                LoggedChange::Record { key: RecordKey::Relationship(edge), before, after } => {
                     if !before.iter().chain(after).any(is_noted) {
                         continue;
                     }

@@ -16,7 +16,7 @@ use tine_api::active_at;
 const BATCH: usize = 512;
 
 /// Where a conversation stands: when people were last at it, and its handle.
-type Standing = (i64, i64);
+type ActivityPosition = (i64, i64);
 
 impl Engine {
     /// Conversations of the project, the one that people were last at first
@@ -28,10 +28,10 @@ impl Engine {
         page: Page,
     ) -> Result<Listing<ConversationView>> {
         let limit = self.page_limit(page.limit)?;
-        let before = page.cursor.as_deref().map(standing).transpose()?;
+        let before = page.cursor.as_deref().map(position).transpose()?;
         let words = words(query.words.as_deref());
         self.read(|records| {
-            let mut found: Vec<Standing> = Vec::new();
+            let mut found: Vec<ActivityPosition> = Vec::new();
             let mut after = None;
             loop {
                 let batch = records.conversations(&call.project, after, BATCH)?;
@@ -45,7 +45,7 @@ impl Engine {
                     found.push((active.as_millis(), conversation.key.0));
                 }
             }
-            found.retain(|standing| before.is_none_or(|before| *standing < before));
+            found.retain(|position| before.is_none_or(|before| *position < before));
             found.sort_unstable_by(|a, b| b.cmp(a));
             let next = found.get(limit).and(found.get(limit - 1));
             let next = next.map(|(active, key)| format!("{active}.{key}"));
@@ -62,7 +62,7 @@ impl Engine {
     }
 }
 
-fn standing(cursor: &str) -> Result<Standing> {
+fn position(cursor: &str) -> Result<ActivityPosition> {
     let parts = cursor.split_once('.');
     let parts = parts.and_then(|(active, key)| Some((active.parse().ok()?, key.parse().ok()?)));
     parts.ok_or_else(|| bad_cursor(cursor))
@@ -82,7 +82,7 @@ fn is_wanted(conversation: &Conversation, query: &RecentQuery, words: &[String])
     shown
         && as_wanted
         && has_tag(conversation, query.tag.as_deref())
-        && has_words(conversation, words)
+        && contains_words(conversation, words)
 }
 
 fn has_tag(conversation: &Conversation, tag: Option<&str>) -> bool {
@@ -91,7 +91,7 @@ fn has_tag(conversation: &Conversation, tag: Option<&str>) -> bool {
     tags.iter().any(|known| known.as_str() == Some(tag))
 }
 
-fn has_words(conversation: &Conversation, words: &[String]) -> bool {
+fn contains_words(conversation: &Conversation, words: &[String]) -> bool {
     if words.is_empty() {
         return true;
     }

@@ -87,7 +87,7 @@ fn refuse_shadowed(mutation: &Mutation<'_>, name: &Name) -> Result<()> {
 
 fn set(mutation: &mut Mutation<'_>, (name, turn): &(Name, TurnRef)) -> Result<BookmarkView> {
     let place = resolve::place(mutation.reader(), mutation.call, turn)?;
-    let loc = place.turn_to_be("bookmarked")?;
+    let loc = place.require_turn_for("bookmarked")?;
     mutation.open(place.conversation)?;
     mutation.depends_on_turn(Some(loc))?;
     let project = mutation.call.project.clone();

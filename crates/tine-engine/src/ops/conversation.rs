@@ -6,12 +6,12 @@ use tine_store::{
     Branch, Content, Conversation, ConversationKey, DerivedFrom, Origin, Root, TurnLoc, Visibility,
 };
 
-use crate::log::change::{Change, ConversationField, text};
+use crate::log::change::{ConversationField, LoggedChange, text};
 use crate::log::mutation::{Mutation, Receipt};
 use crate::ops::append::{equal_child, make_chain, refuse_purged};
 use crate::tree::path;
 use crate::tree::resolve;
-use crate::tree::views::{self, Answered};
+use crate::tree::views::{self, ViewOrId};
 use crate::{
     Call, ConversationPatch, ConversationView, Derive, Derived, Engine, Error, Listing,
     NewConversation, Page, Result, TurnRef,
@@ -42,9 +42,9 @@ impl Engine {
             let title = request.title.clone().filter(|title| !title.trim().is_empty());
             let metadata = object_or_empty(&request.metadata);
             create(mutation, request.id.clone(), root, title, metadata, None)?;
-            Ok(Answered::seen(mutation.conversation_view()?))
+            Ok(ViewOrId::view(mutation.conversation_view()?))
         })?;
-        self.answered_conversation(call, made)
+        self.load_conversation(call, made)
     }
 
     /// Selects or makes the conversation that is this one under another root, and takes a path
@@ -69,7 +69,7 @@ impl Engine {
         };
         let (receipt, _) = self.mutate(call, "derive", request, payload, derive)?;
         Ok(Derived {
-            conversation: self.answered_conversation(call, receipt.conversation)?,
+            conversation: self.load_conversation(call, receipt.conversation)?,
             created: receipt.created,
             turns: receipt.turns,
         })
@@ -85,14 +85,14 @@ impl Engine {
 
     /// The conversation of an answer; one that is only known by its id as it is now, also when
     /// its making was undone since: a repeated call gives the first answer again.
-    fn answered_conversation(
+    fn load_conversation(
         &self,
         call: &Call,
-        conversation: Answered<ConversationView>,
+        conversation: ViewOrId<ConversationView>,
     ) -> Result<ConversationView> {
         match conversation {
-            Answered::Seen(view) => Ok(*view),
-            Answered::Known(id) => self.read(|records| {
+            ViewOrId::View(view) => Ok(*view),
+            ViewOrId::Id(id) => self.read(|records| {
                 let found = records.conversation(&call.project, &id)?;
                 let found = tine_store::required(found, || format!("conversation {id}"))?;
                 views::conversation(records, &found)
@@ -168,10 +168,10 @@ impl Engine {
             let found = resolve::conversation(mutation.reader(), mutation.call, id)?;
             mutation.open(found)?;
             patch_fields(mutation, patch)?;
-            Ok(Answered::seen(mutation.conversation_view()?))
+            Ok(ViewOrId::view(mutation.conversation_view()?))
         };
         let (patched, _) = self.mutate(call, "conversation", request, payload, rules)?;
-        self.answered_conversation(call, patched)
+        self.load_conversation(call, patched)
     }
 
     pub(crate) fn page_limit(&self, wanted: Option<usize>) -> Result<usize> {
@@ -259,7 +259,7 @@ pub(crate) fn create(
     };
     mutation.put_branch(None, &branch)?;
     // Undoing the making of a conversation makes it as if it were not there.
-    mutation.changed(Change::Conversation {
+    mutation.changed(LoggedChange::Conversation {
         field: ConversationField::Visibility,
         before: visibility_json(Visibility::Undone),
         after: visibility_json(Visibility::Shown),
@@ -287,7 +287,7 @@ pub(crate) fn visibility_from(json: &Json) -> Option<Visibility> {
 }
 
 struct DeriveReceipt {
-    conversation: Answered<ConversationView>,
+    conversation: ViewOrId<ConversationView>,
     created: bool,
     turns: usize,
 }
@@ -303,7 +303,7 @@ impl Receipt for DeriveReceipt {
 
     fn from_json(json: &Json) -> Option<Self> {
         Some(DeriveReceipt {
-            conversation: Answered::from_json(json.get("conversation_id")?)?,
+            conversation: ViewOrId::from_json(json.get("conversation_id")?)?,
             created: json.get("created")?.as_bool()?,
             turns: usize::try_from(json.get("turns")?.as_u64()?).ok()?,
         })
@@ -350,7 +350,7 @@ fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt
         }
     }
     let turns = take_over(mutation, at.unwrap_or_default())?;
-    let conversation = Answered::seen(mutation.conversation_view()?);
+    let conversation = ViewOrId::view(mutation.conversation_view()?);
     Ok(DeriveReceipt { conversation, created, turns })
 }
 
@@ -434,6 +434,6 @@ fn note<T: Clone + PartialEq + Into<Json>>(
 ) {
     if before != after {
         let (before, after) = (before.clone().into(), after.clone().into());
-        mutation.changed(Change::Conversation { field, before, after });
+        mutation.changed(LoggedChange::Conversation { field, before, after });
     }
 }

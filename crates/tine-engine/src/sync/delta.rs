@@ -16,13 +16,13 @@ use tine_store::{
 };
 
 use super::BundleRecord;
-use super::export::{Part, beginning, export, named, turns};
+use super::export::{ExportSelection, branch_record, conversation_record, export, turns};
 use super::sync_marks::sync_marks;
-use crate::log::change::{Change, OperationDetail, parsed, text};
+use crate::log::change::{LoggedChange, OperationDetail, parsed, text};
 use crate::log::history::detail;
 use crate::ops::conversation::bad_cursor;
 use crate::tree::resolve;
-use crate::tree::shown::{State, Tree};
+use crate::tree::shown::{Tree, TurnState};
 use crate::{Call, Engine, Error, Listing, LogEnd, LogMark, LogMerge, LogMerges, Page, Result};
 
 /// The newest merges that are told.
@@ -120,16 +120,16 @@ impl Engine {
     }
 
     /// What a conversation's log tells about other logs behind an entry.
-    pub fn log_merges(&self, call: &Call, id: &ConversationId, behind: u64) -> Result<LogMerges> {
+    pub fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
         self.read(|records| {
             let mut told = LogMerges::default();
             let Some(found) = records.conversation(&call.project, id)? else { return Ok(told) };
-            each_behind(records, found.key, behind, &mut |operation, known| {
-                if known.is_none() || turns_back(&operation) {
+            for_each_after(records, found.key, after, &mut |operation, known| {
+                if known.is_none() || is_undo_or_redo(&operation) {
                     told.turned = operation.seq;
                 }
                 if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
-                    told.erased.extend(known.told::<TurnId>("turn_ids"));
+                    told.erased.extend(known.ids_in_fact::<TurnId>("turn_ids"));
                 }
                 let of = known.and_then(|known| mark_from_json(known.facts.get("merged")?));
                 told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
@@ -179,9 +179,9 @@ impl Engine {
             }
             let (whole, told) = match scope {
                 Scope::Log => changed(records, &found, since, limit)?,
-                Scope::Turns => (false, said(records, &found, since, limit)?),
+                Scope::Turns => (false, new_turns(records, &found, since, limit)?),
             };
-            let known = known(records, &found, scope, &told)?;
+            let known = referenced_turns(records, &found, scope, &told)?;
             let bytes = told.iter().map(size).sum();
             let since = since.filter(|_| !whole);
             Ok(Delta { scope, since, until, known, records: told, bytes })
@@ -194,13 +194,13 @@ fn end_of(records: &dyn Read, key: ConversationKey) -> Result<Option<LogMark>> {
 }
 
 /// Visits the entries behind one, each with what it tells, unless that was erased.
-fn each_behind(
+fn for_each_after(
     records: &dyn Read,
     key: ConversationKey,
-    behind: u64,
+    after: u64,
     visit: &mut dyn FnMut(Operation, Option<OperationDetail>),
 ) -> Result<()> {
-    Ok(records.operations(key, behind.saturating_add(1), u64::MAX, &mut |operation| {
+    Ok(records.operations(key, after.saturating_add(1), u64::MAX, &mut |operation| {
         let known = match &operation.detail {
             Detail::Kept(_) => detail(&operation).ok(),
             Detail::Purged(_) => None,
@@ -211,8 +211,8 @@ fn each_behind(
 }
 
 /// Whether an entry takes an earlier one back, or does it again.
-pub(super) fn turns_back(operation: &Operation) -> bool {
-    crate::ops::undo::turns_back(&operation.kind)
+pub(super) fn is_undo_or_redo(operation: &Operation) -> bool {
+    crate::ops::undo::is_undo_or_redo(&operation.kind)
 }
 
 /// Everything that changed behind an entry; whether that is all there is.
@@ -222,11 +222,11 @@ fn changed(
     since: Option<LogMark>,
     limit: usize,
 ) -> Result<(bool, Vec<BundleRecord>)> {
-    let behind = since.map_or(0, |mark| mark.seq);
+    let after = since.map_or(0, |mark| mark.seq);
     let bounded = limit < usize::MAX;
-    let mut part = Part { since: behind, bounded, ..Part::default() };
+    let mut selection = ExportSelection { since: after, bounded, ..ExportSelection::default() };
     let mut whole = false;
-    each_behind(records, conversation.key, behind, &mut |operation, known| match known {
+    for_each_after(records, conversation.key, after, &mut |operation, known| match known {
         // An erasure and a repair reach back further than they tell.
         Some(known)
             if !matches!(
@@ -234,31 +234,31 @@ fn changed(
                 crate::maintenance::purge::KIND | crate::maintenance::repair::KIND
             ) =>
         {
-            part.changed.extend(with_metadata(&known));
-            if turns_back(&operation) {
-                part.turned.extend(known.turned());
+            selection.changed.extend(with_metadata(&known));
+            if is_undo_or_redo(&operation) {
+                selection.undo_targets.extend(known.target_operation());
             }
         }
         _ => whole = true,
     })?;
-    for seq in &part.turned {
+    for seq in &selection.undo_targets {
         if let Some(earlier) = records.operation(conversation.key, *seq)?
             && let Ok(known) = detail(&earlier)
         {
-            part.changed.extend(with_metadata(&known));
+            selection.changed.extend(with_metadata(&known));
         }
     }
     if whole {
-        part = Part { bounded, ..Part::default() };
+        selection = ExportSelection { bounded, ..ExportSelection::default() };
     }
-    let told = gathered(limit, |visit| export(records, conversation, &part, visit))?;
+    let told = gathered(limit, |visit| export(records, conversation, &selection, visit))?;
     Ok((whole, told))
 }
 
 /// Turns whose metadata an entry changed.
 fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
-    let turn = |change: &Change| match change {
-        Change::Metadata { turn, .. } => Some(*turn),
+    let turn = |change: &LoggedChange| match change {
+        LoggedChange::Metadata { turn, .. } => Some(*turn),
         _ => None,
     };
     known.changes.iter().filter_map(turn).collect()
@@ -268,27 +268,31 @@ fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
 ///
 /// Halves of a turn, and turns that were deleted alone, come only where something was said below
 /// them; then also those from before the entry, since they may not have come at the time.
-fn said(
+fn new_turns(
     records: &dyn Read,
     conversation: &Conversation,
     since: Option<LogMark>,
     limit: usize,
 ) -> Result<Vec<BundleRecord>> {
     let bounded = limit < usize::MAX;
-    let part = Part { since: since.map_or(0, |mark| mark.seq), bounded, ..Part::default() };
+    let selection = ExportSelection {
+        since: since.map_or(0, |mark| mark.seq),
+        bounded,
+        ..ExportSelection::default()
+    };
     let tree = Tree::new(records, conversation.key);
     let mut ids = Default::default();
     let all = gathered(limit, |visit| {
-        ids = turns(records, conversation, &part, visit)?;
+        ids = turns(records, conversation, &selection, visit)?;
         Ok(())
     })?;
     let mut gone: HashSet<TurnId> = HashSet::new();
     let mut bridged: HashSet<TurnId> = HashSet::new();
     for (loc, id) in &ids {
         match tree.state(*loc)? {
-            State::Gone(_) => drop(gone.insert(*id)),
-            State::Bridged(_) => drop(bridged.insert(*id)),
-            State::Live | State::Split(_) => {}
+            TurnState::Gone(_) => drop(gone.insert(*id)),
+            TurnState::Bridged(_) => drop(bridged.insert(*id)),
+            TurnState::Live | TurnState::Split(_) => {}
         }
     }
     let mut needed: HashSet<TurnId> = HashSet::new();
@@ -310,21 +314,26 @@ fn said(
     let above = leading(&tree, &ids, &told)?;
     let mut led = Vec::new();
     if !above.is_empty() {
-        let part = Part { since: u64::MAX, changed: above, bounded, ..Part::default() };
+        let selection = ExportSelection {
+            since: u64::MAX,
+            changed: above,
+            bounded,
+            ..ExportSelection::default()
+        };
         let used = usize::try_from(told.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
         let room = limit.saturating_sub(used);
         let too_much = |error| match error {
             Error::LongDelta { .. } => Error::LongDelta { limit },
             error => error,
         };
-        led = gathered(room, |visit| turns(records, conversation, &part, visit).map(drop))
+        led = gathered(room, |visit| turns(records, conversation, &selection, visit).map(drop))
             .map_err(too_much)?;
     }
     let kept = |record: &BundleRecord| {
         matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
     };
     led.retain(kept);
-    let beginning = std::iter::once(beginning(conversation));
+    let beginning = std::iter::once(conversation_record(conversation));
     let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
     for record in &mut told {
         if let BundleRecord::Turn { origin, .. } = record
@@ -343,7 +352,7 @@ fn said(
     for branch in records.branches(conversation.key)? {
         let tip = branch.tip.and_then(|tip| ids.get(&tip)).copied();
         if tip.is_some_and(|tip| made.contains(&tip)) {
-            told.push(named(tine_store::Branch { forked_from: None, ..branch }, tip));
+            told.push(branch_record(tine_store::Branch { forked_from: None, ..branch }, tip));
         }
     }
     Ok(told)
@@ -368,7 +377,7 @@ fn leading(
         let mut next = Some(*loc);
         while let Some(loc) = next {
             let turn = tree.turn(loc)?;
-            let bridged = matches!(tree.state(loc)?, State::Bridged(_));
+            let bridged = matches!(tree.state(loc)?, TurnState::Bridged(_));
             if turn.origin.part_of.is_none() && !bridged || !above.insert(turn.id) {
                 break;
             }
@@ -409,7 +418,7 @@ fn gathered(
 }
 
 /// The turns that records name and do not bring.
-fn known(
+fn referenced_turns(
     records: &dyn Read,
     conversation: &Conversation,
     scope: Scope,

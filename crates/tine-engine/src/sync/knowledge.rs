@@ -17,7 +17,7 @@ use tine_store::{
 use super::BundleRecord;
 use crate::commits::commit_maintenance;
 use crate::knowledge::{KnowledgeReader, erase, sealed};
-use crate::log::change::{Change, OperationDetail};
+use crate::log::change::{LoggedChange, OperationDetail};
 use crate::{Error, Result};
 
 /// What a log mentions.
@@ -39,17 +39,17 @@ impl LoggedRecords {
         };
         for change in &known.changes {
             match change {
-                Change::Observed { id, .. } => {
+                LoggedChange::Observed { id, .. } => {
                     self.observed.insert(*id);
                 }
-                Change::Record { key, .. } => {
+                LoggedChange::Record { key, .. } => {
                     self.changed.insert(key.clone());
                 }
                 _ => {}
             }
         }
-        self.sources.extend(known.told::<SourceId>("source_id"));
-        self.runs.extend(known.told::<InterpretationId>("interpretation_id"));
+        self.sources.extend(known.ids_in_fact::<SourceId>("source_id"));
+        self.runs.extend(known.ids_in_fact::<InterpretationId>("interpretation_id"));
     }
 
     /// Returns the records that the log changed, whether they still exist or not.
@@ -163,7 +163,7 @@ impl IncomingRecords {
         records: &mut dyn Write,
         project: &ProjectId,
         owned: bool,
-        erased: &mut erase::Plan,
+        erased: &mut erase::ErasurePlan,
     ) -> Result<()> {
         for record in &self.records {
             let present = records.record(project, record.key())?;
@@ -198,7 +198,7 @@ impl IncomingRecords {
         owned: bool,
         record: &Record,
         present: Option<&Record>,
-        erased: &mut erase::Plan,
+        erased: &mut erase::ErasurePlan,
     ) -> Result<()> {
         let changeable = present.is_none() || owned;
         match record.key() {

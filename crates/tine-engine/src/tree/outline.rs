@@ -10,16 +10,16 @@ use std::collections::{BTreeSet, HashMap};
 use tine_core::{Json, Role, TurnId, Usage};
 use tine_store::{Content, Conversation, Read, SEGMENT_TURNS, Turn, TurnLoc};
 
-use crate::log::change::Change;
+use crate::log::change::LoggedChange;
 use crate::log::history::detail;
 use crate::maintenance::purge;
 use crate::ops::conversation::bad_cursor;
 use crate::ops::metadata::shown_title;
-use crate::ops::undo::turns_back;
+use crate::ops::undo::is_undo_or_redo;
 use crate::tree::path::fetch;
 use crate::tree::resolve;
-use crate::tree::shown::{State, Tree};
-use crate::tree::topology::{Order, Orders, preview};
+use crate::tree::shown::{Tree, TurnState};
+use crate::tree::topology::{TreeOrder, TreeOrderCache, preview};
 use crate::{
     Call, ContentKind, Engine, Error, OUTLINE_ROWS, Outline, OutlineBookmark, OutlineParent,
     OutlineQuery, OutlineRow, Result, Tip,
@@ -30,7 +30,7 @@ const OPERATIONS: u64 = 1_000;
 
 /// Whether operations of a kind change what was there, beyond what their changes say.
 fn is_beyond_adding(kind: &str) -> bool {
-    turns_back(kind) || kind == purge::KIND
+    is_undo_or_redo(kind) || kind == purge::KIND
 }
 
 impl Engine {
@@ -45,13 +45,13 @@ impl Engine {
             }
             Some(given) => given,
         };
-        self.read(|records| outline(records, self.orders(), call, &query, limit))
+        self.read(|records| outline(records, self.tree_orders(), call, &query, limit))
     }
 }
 
 fn outline(
     records: &dyn Read,
-    orders: &Orders,
+    tree_orders: &TreeOrderCache,
     call: &Call,
     query: &OutlineQuery,
     limit: usize,
@@ -74,7 +74,7 @@ fn outline(
             (rows_since(records, &tree, &locs)?, total, false, None)
         }
         None => {
-            let order = orders.shown(&tree, conversation.key, seq)?;
+            let order = tree_orders.shown(&tree, conversation.key, seq)?;
             let end = order.len().min(start.saturating_add(limit));
             let rows = rows(records, &order, start..end)?;
             let next = (end < order.len()).then(|| format!("{seq}.{end}"));
@@ -125,20 +125,20 @@ fn added(
         let changes = changes.ok().filter(|_| !is_beyond_adding(&operation.kind));
         only_added = changes.is_some_and(|changes| {
             changes.iter().all(|change| match change {
-                Change::Created { first, count, .. } => {
+                LoggedChange::Created { first, count, .. } => {
                     found.insert((*first, *count));
                     true
                 }
-                Change::Metadata { turn, .. } => {
+                LoggedChange::Metadata { turn, .. } => {
                     found.insert((*turn, 1));
                     true
                 }
-                Change::Hidden { .. } | Change::Split { .. } => false,
-                Change::Branch { .. }
-                | Change::Bookmark { .. }
-                | Change::Conversation { .. }
-                | Change::Observed { .. }
-                | Change::Record { .. } => true,
+                LoggedChange::Hidden { .. } | LoggedChange::Split { .. } => false,
+                LoggedChange::Branch { .. }
+                | LoggedChange::Bookmark { .. }
+                | LoggedChange::Conversation { .. }
+                | LoggedChange::Observed { .. }
+                | LoggedChange::Record { .. } => true,
             })
         });
         Ok(only_added)
@@ -156,7 +156,7 @@ fn added(
         // What a turn is called may change with its first child.
         locs.extend(tree.shown_parent(loc)?);
         for _ in 0..count {
-            if matches!(tree.state(loc)?, State::Live) {
+            if matches!(tree.state(loc)?, TurnState::Live) {
                 locs.insert(loc);
             }
             loc = loc.next();
@@ -168,7 +168,7 @@ fn added(
 /// Rows of the whole tree, in its order.
 fn rows(
     records: &dyn Read,
-    order: &Order,
+    order: &TreeOrder,
     page: std::ops::Range<usize>,
 ) -> Result<Vec<OutlineRow>> {
     let turns = fetch(records, &order.locs(page.clone()))?;

@@ -11,9 +11,9 @@
 //! log, in an entry of the kind `repair`.
 
 mod copy;
-mod mend;
 mod orphans;
 mod records;
+mod salvage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use tine_store::{
     Conversation, ConversationKey, FeedPosition, LostRecord, Problem, Project, Read, Store, Turn,
 };
 
-use self::mend::Kept;
-use crate::maintenance::census::{self, damage};
+use self::salvage::SalvagedConversation;
+use crate::maintenance::conversation_pages::{self, damage};
 use crate::{Call, Engine, Error, Result};
 
 /// The kind of the entry that a repair leaves in a log.
@@ -129,7 +129,8 @@ impl Repair<'_> {
         self.records(project)?;
         let mut after = None;
         loop {
-            let page = self.read(|records| census::page(records, &project.id, after))?;
+            let page =
+                self.read(|records| conversation_pages::page(records, &project.id, after))?;
             for Problem { record, why } in page.problems {
                 self.done.lost += 1;
                 let project = Some(project.id.clone());
@@ -154,10 +155,11 @@ impl Repair<'_> {
             .filter(|gone| gone.conversation == Some(conversation.key))
             .map(|gone| gone.record.as_str())
             .collect();
-        let mut kept = self.read(|records| Kept::of(records, conversation.clone(), &lost))?;
+        let mut kept =
+            self.read(|records| SalvagedConversation::of(records, conversation.clone(), &lost))?;
         let mut left_out = std::mem::take(&mut kept.left_out);
         let kept = Arc::new(kept);
-        let copy = copy::Order {
+        let copy = copy::CopyJob {
             engine: self.engine.clone(),
             actor: self.call.actor.clone(),
             project: project.clone(),

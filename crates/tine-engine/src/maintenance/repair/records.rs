@@ -8,7 +8,7 @@ use tine_store::{Family, PIECE_BYTES, Project, PromptRecord, Record, RecordKey, 
 use super::{LeftOut, Repair};
 use crate::Result;
 use crate::knowledge::KnowledgeReader;
-use crate::maintenance::census::damage;
+use crate::maintenance::conversation_pages::damage;
 
 /// Records carried over in one transaction.
 const PAGE: usize = 500;
