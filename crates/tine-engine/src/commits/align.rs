@@ -107,11 +107,11 @@ pub(super) fn word_changes(from: &str, to: &str) -> Vec<WordChange> {
     changes
 }
 
-fn push(changes: &mut Vec<WordChange>, words: &[&str], kind: fn(String) -> WordChange) {
-    if words.is_empty() {
+fn push(changes: &mut Vec<WordChange>, run: &[&str], kind: fn(String) -> WordChange) {
+    if run.is_empty() {
         return;
     }
-    match (changes.last_mut(), kind(words.concat())) {
+    match (changes.last_mut(), kind(run.concat())) {
         (Some(WordChange::Kept(text)), WordChange::Kept(more))
         | (Some(WordChange::Lost(text)), WordChange::Lost(more))
         | (Some(WordChange::Gained(text)), WordChange::Gained(more)) => text.push_str(&more),

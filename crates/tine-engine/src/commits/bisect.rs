@@ -129,9 +129,9 @@ fn holds(
     };
     let knowledge = KnowledgeReader::new(records, &call.project);
     let entity = knowledge.canonical_entity(knowledge.require_entity(*entity)?)?;
-    let known = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
-    let holds = match known.state.held(entity.id, field) {
-        Some(Held::Value(held)) => value.is_none() || held.json == *value,
+    let path_facts = PathFacts::at(&knowledge, tree, Some(turn.loc))?;
+    let holds = match path_facts.state.held(entity.id, field) {
+        Some(Held::Value(current)) => value.is_none() || current.json == *value,
         _ => false,
     };
     Ok(if holds { BisectVerdict::Holds } else { BisectVerdict::DoesNot })

@@ -64,7 +64,7 @@ pub(crate) fn erase(
     observations: &BTreeSet<ObservationId>,
 ) -> Result<()> {
     let mut places: BTreeMap<ConversationKey, Vec<SegmentRun>> = BTreeMap::new();
-    let mut words: Vec<String> = observations.iter().map(ToString::to_string).collect();
+    let mut mentions: Vec<String> = observations.iter().map(ToString::to_string).collect();
     for id in turns {
         let rings = RecordKey::Rings(*id);
         if records.has(project, &rings)? {
@@ -73,15 +73,15 @@ pub(crate) fn erase(
         let Some((owner, loc)) = records.find_turn(project, id)? else {
             continue;
         };
-        words.extend(records.turn(loc)?.map(|turn| turn.hash.to_string()));
+        mentions.extend(records.turn(loc)?.map(|turn| turn.hash.to_string()));
         let run = SegmentRun { segment: loc.segment, from: loc.index, to: loc.index };
         places.entry(owner).or_default().push(run);
     }
     leave(records, project, |records, text, commit| {
-        let known = commit.facets.is_some()
-            && (words.iter().any(|word| text.contains(word))
+        let affected = commit.facets.is_some()
+            && (mentions.iter().any(|word| text.contains(word))
                 || covers_any(records, project, &commit, &places)?);
-        Ok(known.then_some(Commit { facets: None, ..commit }))
+        Ok(affected.then_some(Commit { facets: None, ..commit }))
     })
 }
 

@@ -242,7 +242,7 @@ pub(super) fn head_of(
             continue;
         }
         let depth = reader.anchor_depth(listed)?;
-        if deepest.is_none_or(|(known, _)| known <= depth) {
+        if deepest.is_none_or(|(depth_so_far, _)| depth_so_far <= depth) {
             deepest = Some((depth, listed));
         }
     }
@@ -257,15 +257,15 @@ pub(super) fn state_at(
     at: Option<TurnLoc>,
 ) -> Result<(State, PathFacts)> {
     let knowledge = crate::knowledge::KnowledgeReader::new(reader.records, reader.project);
-    let known = PathFacts::at(&knowledge, tree, at)?;
-    let mut state = known.state.clone();
+    let path_facts = PathFacts::at(&knowledge, tree, at)?;
+    let mut state = path_facts.state.clone();
     if let Some(listed) = head
         && let Some(before) = reader.commit(listed.hash)?.facets
     {
         let depth = reader.anchor_depth(listed)?;
-        state.carry(&before.state, |observation| known.is_below(observation, depth));
+        state.carry(&before.state, |observation| path_facts.is_below(observation, depth));
     }
-    Ok((state, known))
+    Ok((state, path_facts))
 }
 
 impl CommitPlan {

@@ -307,13 +307,13 @@ impl<'m> BranchMerge<'m> {
                 theirs.hash.short()
             ))
         })?;
-        let (our_state, known) = state_at(&reader, &tree, Some(&ours), self.target.tip)?;
+        let (our_state, path_facts) = state_at(&reader, &tree, Some(&ours), self.target.tip)?;
         let bases = graph.common(ours.hash, theirs.hash);
         let fork = fork_point(&tree, self.target.tip, reader.anchor(&theirs)?)?;
         let base = base_state(&reader, &graph, &tree, &bases, fork)?;
         let mut merged = merge(&base, &our_state, &there.state);
         let changes = field_changes(&our_state, &merged);
-        merged.mark_brought(&known.state);
+        merged.mark_brought(&path_facts.state);
         let (own, incoming) = incoming_facets(&reader, &graph, &here, theirs.hash)?;
         let name = match &self.source {
             Some(source) => source.name.to_string(),
@@ -525,11 +525,11 @@ fn decide(mutation: &mut Mutation<'_>, request: &ResolveConflicts) -> Result<Vie
         let tree = mutation.tree();
         let graph = reader.graph(&conversation.id)?;
         let (range, head) = new_turns(&reader, &graph, &tree, &branch)?;
-        let (mut state, known) = state_at(&reader, &tree, head.as_ref(), branch.tip)?;
+        let (mut state, path_facts) = state_at(&reader, &tree, head.as_ref(), branch.tip)?;
         for decision in &request.decisions {
             settle(&mut state, decision)?;
         }
-        state.mark_brought(&known.state);
+        state.mark_brought(&path_facts.state);
         (range, head, state)
     };
     let facets = facets::of(mutation, &range, state, &PreparedRings::default())?;

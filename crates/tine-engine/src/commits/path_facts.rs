@@ -27,23 +27,23 @@ impl PathFacts {
         tree: &Tree<'_>,
         end: Option<TurnLoc>,
     ) -> Result<PathFacts> {
-        let mut known = PathFacts { state: State::default(), depths: BTreeMap::new() };
+        let mut path_facts = PathFacts { state: State::default(), depths: BTreeMap::new() };
         let Some(end) = end else {
-            return Ok(known);
+            return Ok(path_facts);
         };
         let path = turns_of(tree, &TurnRange::to(tree, end)?)?;
         let mut entities = BTreeSet::new();
         for (turn, id) in observed(knowledge, &path)? {
-            known.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
+            path_facts.depths.insert(id, path.get(&turn).copied().unwrap_or(0));
             entities.insert(speaks_of(knowledge, id)?);
         }
         for entity in entities.into_iter().flatten() {
-            known.learn(knowledge, entity, &path)?;
+            path_facts.add_entity(knowledge, entity, &path)?;
         }
-        Ok(known)
+        Ok(path_facts)
     }
 
-    fn learn(
+    fn add_entity(
         &mut self,
         knowledge: &KnowledgeReader<'_>,
         id: EntityId,
@@ -53,13 +53,13 @@ impl PathFacts {
         if entity.slot.is_some() || entity.conversation.is_some() || entity.deleted_at.is_some() {
             return Ok(());
         }
-        let mut said = knowledge.observations(entity.id)?;
-        said.retain(|one| match &one.turn {
+        let mut observations = knowledge.observations(entity.id)?;
+        observations.retain(|one| match &one.turn {
             Some(turn) => path.contains_key(turn),
             None => one.retracts.is_some() || one.correction,
         });
-        let schema = knowledge.schema(&entity.entity_type, schema_version(&said))?;
-        let snapshot = reduce(&schema, Order::ObservedTime, &said);
+        let schema = knowledge.schema(&entity.entity_type, schema_version(&observations))?;
+        let snapshot = reduce(&schema, Order::ObservedTime, &observations);
         let mut fact = Fact {
             entity_type: entity.entity_type.clone(),
             name: name(&schema, &snapshot.fields),

@@ -300,7 +300,7 @@ fn from_json(json: &Json) -> Option<TurnAnalysis> {
         intent: Intent::from_name(json.get("intent")?.as_str()?)?,
         facets: each(json, "facets", |[text, start, end]| {
             let text = text.as_str()?;
-            let name = FACETS.iter().find(|known| **known == text)?;
+            let name = FACETS.iter().find(|facet| **facet == text)?;
             Some(Facet { name, span: span(start, end)? })
         })?,
         segments: each(json, "segments", |[start, end]| span(start, end))?,

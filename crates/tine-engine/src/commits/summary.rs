@@ -36,8 +36,8 @@ pub(super) fn lines(
         let field = &change.field;
         let (text, from) = match &change.to {
             Some(Held::Value(value)) => {
-                let said = value.json.as_ref().map_or_else(String::new, readable);
-                (format!("{name}: {field} is {said}"), value.from.first())
+                let shown_value = value.json.as_ref().map_or_else(String::new, readable);
+                (format!("{name}: {field} is {shown_value}"), value.from.first())
             }
             Some(Held::Conflict(conflict)) => {
                 let sides = conflict.sides.iter();
@@ -65,8 +65,8 @@ pub(super) fn lines(
     let keywords = new_keywords;
     if let Some(first) = keywords.first() {
         let turn = first.at.as_ref().map(|at| at.turn);
-        let words = keywords.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>().join(", ");
-        lines.push(SummaryLine { text: format!("It was about: {words}"), turn });
+        let list = keywords.iter().map(|seen| seen.text.as_str()).collect::<Vec<_>>().join(", ");
+        lines.push(SummaryLine { text: format!("It was about: {list}"), turn });
     }
     Ok(lines)
 }

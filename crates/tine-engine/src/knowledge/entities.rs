@@ -33,11 +33,11 @@ impl Engine {
     pub fn entity(&self, call: &Call, id: EntityId, as_of: AsOf) -> Result<EntityView> {
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
-            let asked = knowledge.require_entity(id)?;
+            let requested = knowledge.require_entity(id)?;
             // Before it was merged it was one of its own.
-            let stands = knowledge.canonical_entity_at(asked, as_of.stored)?;
-            let mut view = view(&knowledge, &stands, as_of)?;
-            view.merged_from = (stands.id != id).then_some(id);
+            let canonical = knowledge.canonical_entity_at(requested, as_of.stored)?;
+            let mut view = view(&knowledge, &canonical, as_of)?;
+            view.merged_from = (canonical.id != id).then_some(id);
             Ok(view)
         })
     }
@@ -55,7 +55,7 @@ impl Engine {
         }
         let of_type = IndexQuery::entities(query.entity_type.as_deref());
         let of_type = resume(of_type, page.cursor.as_deref())?;
-        let words = query.text.as_deref().map(str::to_lowercase);
+        let text = query.text.as_deref().map(str::to_lowercase);
         self.read(|records| {
             let knowledge = KnowledgeReader::new(records, &call.project);
             pages::page(&knowledge, of_type.clone(), limit, |key| {
@@ -66,14 +66,14 @@ impl Engine {
                 let Some(view) = within_bounds(view(&knowledge, &record, AsOf::default()))? else {
                     // Nobody can say what holds of it; that it is there can be said.
                     let bare = bare_view(&record, Snapshot::default());
-                    return Ok(words.is_none().then_some(bare));
+                    return Ok(text.is_none().then_some(bare));
                 };
-                let told = words.as_ref().is_none_or(|words| {
+                let matches = text.as_ref().is_none_or(|text| {
                     let fields = Json::Object(view.snapshot.fields.clone());
-                    fields.to_canonical().to_lowercase().contains(words)
+                    fields.to_canonical().to_lowercase().contains(text)
                 });
                 let holds = view.snapshot.observations > 0 || query.deleted;
-                Ok(Some(view).filter(|_| told && holds))
+                Ok(Some(view).filter(|_| matches && holds))
             })
         })
     }
@@ -351,24 +351,25 @@ pub(super) fn view(
     record: &EntityRecord,
     as_of: AsOf,
 ) -> Result<EntityView> {
-    let mut known = match &record.slot {
+    let mut observations = match &record.slot {
         Some(_) => slot_observations(knowledge, record, as_of)?,
         None => knowledge.observations_at(record.id, as_of.stored)?,
     };
-    known.retain(|one| {
+    observations.retain(|one| {
         as_of.observed.is_none_or(|at| one.observed_at <= at)
             && as_of.stored.is_none_or(|at| one.stored_at <= at)
     });
     if record.slot.is_some() {
         // What a slot says is its last store, and nothing of an earlier one.
-        known = standing(&known).last().map(|last| (*last).clone()).into_iter().collect();
+        observations =
+            standing(&observations).last().map(|last| (*last).clone()).into_iter().collect();
     }
-    for one in &mut known {
+    for one in &mut observations {
         fill(knowledge, record, one)?;
     }
-    let schema = knowledge.schema(&record.entity_type, schema_version(&known))?;
+    let schema = knowledge.schema(&record.entity_type, schema_version(&observations))?;
     let order = if record.slot.is_some() { Order::Sequence } else { Order::ObservedTime };
-    let snapshot = reduce(&schema, order, &known);
+    let snapshot = reduce(&schema, order, &observations);
     let undeclared = snapshot.fields.keys().filter(|name| !schema.declares(name));
     let undeclared = undeclared.map(str::to_owned).collect();
     Ok(EntityView {
@@ -466,7 +467,7 @@ pub(super) fn fill(
     }
     if let Content::Kept(body) = &turn.content {
         let content = match body.text_only() {
-            Some(words) => words.into(),
+            Some(text_only) => text_only.into(),
             None => Json::Array(body.blocks()?),
         };
         fields.insert("content", content);
@@ -489,7 +490,7 @@ fn dated(
         return Ok(None);
     }
     let view = match seen.entry(entity.id) {
-        Entry::Occupied(known) => known.into_mut(),
+        Entry::Occupied(cached) => cached.into_mut(),
         Entry::Vacant(place) => {
             place.insert(within_bounds(view(knowledge, &entity, AsOf::default()))?)
         }

@@ -68,8 +68,8 @@ impl Engine {
         };
         let request = (turn, source, prepared);
         let (receipt, _) =
-            self.mutate(call, "store_source", request, payload, |mutation, asked| {
-                let (turn, source, prepared) = asked;
+            self.mutate(call, "store_source", request, payload, |mutation, request| {
+                let (turn, source, prepared) = request;
                 let place = resolve::find(mutation.reader(), mutation.call, turn)?;
                 let loc = place.turn.ok_or(Error::Root("given bytes"))?;
                 mutation.open(place.conversation)?;

@@ -272,14 +272,14 @@ fn entity_of(
     schema: &tine_core::facts::Schema,
 ) -> Result<EntityRecord> {
     if let Some(id) = fact.entity {
-        let known = mutation.knowledge().require_entity(id)?;
-        if known.entity_type != fact.entity_type {
+        let existing = mutation.knowledge().require_entity(id)?;
+        if existing.entity_type != fact.entity_type {
             return Err(Error::invalid(format!(
                 "{id} is a {}, not a {}; nothing was stored",
-                known.entity_type, fact.entity_type
+                existing.entity_type, fact.entity_type
             )));
         }
-        return Ok(known);
+        return Ok(existing);
     }
     let key = identity::key(schema, &fact.fields);
     let id = match &key {

@@ -100,8 +100,8 @@ fn slots_of(mutation: &Mutation<'_>, turn_id: &str) -> Result<Vec<Slot>> {
 
 fn slot_of_key(mutation: &Mutation<'_>, key: &IndexKey) -> Result<Slot> {
     let entity = entity_of(key)?;
-    let known = mutation.knowledge().entity(entity)?.and_then(|known| known.slot);
-    Ok(tine_store::required(known, || format!("entity {entity}"))?.1)
+    let record = mutation.knowledge().entity(entity)?.and_then(|record| record.slot);
+    Ok(tine_store::required(record, || format!("entity {entity}"))?.1)
 }
 
 /// The turns that are versions of a slot, shown or not, newest first.
@@ -423,12 +423,12 @@ fn after_history(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<Opt
     let tree = mutation.tree();
     let mut end = None;
     let mut rest = request.history.as_slice();
-    while let Some((message, behind)) = rest.split_first() {
+    while let Some((message, remaining)) = rest.split_first() {
         let Some(found) = equal_child(&tree, end, message)? else {
             break;
         };
         end = Some(found.loc);
-        rest = behind;
+        rest = remaining;
     }
     let dependencies = tree.dependencies();
     mutation.depends_on_all(dependencies);

@@ -49,10 +49,10 @@ impl Engine {
             if let Some(field) = field
                 && view.snapshot.fields.get(field).is_none()
             {
-                let held: Vec<&str> = view.snapshot.fields.keys().collect();
+                let present: Vec<&str> = view.snapshot.fields.keys().collect();
                 return Err(Error::NotFound {
                     what: "field",
-                    name: format!("{field}` of {id}, which has `{}", held.join("`, `")),
+                    name: format!("{field}` of {id}, which has `{}", present.join("`, `")),
                     advice: "",
                 });
             }

@@ -104,7 +104,7 @@ impl<'r> KnowledgeReader<'r> {
         while let Some(entity) = same.get(at) {
             for key in self.indexed(&IndexQuery::merged_into(entity.id))? {
                 let merged = self.entity(entity_of(&key)?)?;
-                same.extend(merged.filter(|it| same.iter().all(|known| known.id != it.id)));
+                same.extend(merged.filter(|it| same.iter().all(|listed| listed.id != it.id)));
             }
             at += 1;
         }
@@ -426,8 +426,8 @@ impl Mutation<'_> {
 
     /// Makes an entity unless it is there.
     pub(crate) fn ensure_entity(&mut self, entity: EntityRecord) -> Result<EntityRecord> {
-        if let Some(known) = self.knowledge().entity(entity.id)? {
-            return Ok(known);
+        if let Some(existing) = self.knowledge().entity(entity.id)? {
+            return Ok(existing);
         }
         self.records.insert(&self.call.project, &entity)?;
         Ok(entity)
@@ -436,8 +436,8 @@ impl Mutation<'_> {
     /// Relates two things unless they are; answers whether this is new. What Tine makes along
     /// with a turn follows from the turn and is not noted.
     pub(crate) fn relate(&mut self, edge: &Edge, metadata: Json, structural: bool) -> Result<bool> {
-        if let Some(known) = self.knowledge().relationship(edge)? {
-            if let Some((log, operation)) = known.made
+        if let Some(existing) = self.knowledge().relationship(edge)? {
+            if let Some((log, operation)) = existing.made
                 && log == self.conversation().id
             {
                 self.depends_on(operation);

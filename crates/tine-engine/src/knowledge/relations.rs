@@ -44,13 +44,13 @@ impl Engine {
         self.mutate(call, "delete_relationship", request, as_sent, |mutation, request| {
             mutation.open_project_log()?;
             let edge = edge_from(mutation, request, &[])?;
-            let known = mutation.knowledge().relationship(&edge)?;
-            let known = known.ok_or_else(|| Error::NotFound {
+            let existing = mutation.knowledge().relationship(&edge)?;
+            let existing = existing.ok_or_else(|| Error::NotFound {
                 what: "relationship",
                 name: format!("{} {} {}", edge.source, edge.relation, edge.target),
                 advice: "",
             })?;
-            if known.structural {
+            if existing.structural {
                 return Err(Error::Unsupported(
                     "this relationship follows from a turn and stays as long as it".to_owned(),
                 ));
@@ -226,7 +226,7 @@ fn begin_at<'c>(sections: &[RelationshipSection], cursor: &'c str) -> Result<(us
 fn shown(
     knowledge: &KnowledgeReader<'_>,
     edge: &Edge,
-    asked: &[Endpoint],
+    requested: &[Endpoint],
 ) -> Result<Option<RelationshipView>> {
     for end in [edge.source, edge.target] {
         let there = match end {
@@ -237,7 +237,7 @@ fn shown(
                 ),
                 None => false,
             },
-            Endpoint::Entity(id) if !asked.contains(&end) => match knowledge.entity(id)? {
+            Endpoint::Entity(id) if !requested.contains(&end) => match knowledge.entity(id)? {
                 Some(entity) => knowledge.canonical_entity(entity)?.deleted_at.is_none(),
                 None => true,
             },

@@ -61,10 +61,10 @@ impl Interpreters {
     pub(crate) fn get(&self, name: Option<&str>) -> Result<&Arc<dyn Interpreter>> {
         let name = name.unwrap_or(&self.default);
         self.by_name.get(name).ok_or_else(|| {
-            let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+            let available: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             Error::invalid(format!(
                 "there is no interpreter `{name}` here; there are: {}",
-                known.join(", ")
+                available.join(", ")
             ))
         })
     }
@@ -216,14 +216,14 @@ impl Engine {
     /// What waits and what works, and who could be asked.
     pub fn interpretation_queue(&self, call: &Call) -> Result<QueueStatus> {
         let interpreters = self.interpreters();
-        let told = interpreters.by_name.iter().map(|(name, it)| {
+        let descriptions = interpreters.by_name.iter().map(|(name, it)| {
             let about = it.about();
             let kind = kind_name(about.kind);
             let model = about.model.map_or(String::new(), |model| format!(", {model}"));
             (name.clone(), format!("{kind} {}{model}", about.version))
         });
         let mut status = QueueStatus {
-            interpreters: told.collect(),
+            interpreters: descriptions.collect(),
             default: interpreters.default.clone(),
             ..QueueStatus::default()
         };
@@ -277,22 +277,27 @@ impl Engine {
                 ("sources", texts(sources)),
             ])
         };
-        let asked = (request, sources);
-        let (queued, _) =
-            self.mutate(call, "reinterpret", asked, payload, |mutation, (request, sources)| {
+        let selection = (request, sources);
+        let (queued, _) = self.mutate(
+            call,
+            "reinterpret",
+            selection,
+            payload,
+            |mutation, (request, sources)| {
                 mutation.open_project_log()?;
                 let mut queued = Vec::new();
                 for source in sources {
-                    let known = mutation.knowledge().require_source(*source)?;
-                    if known.purged {
+                    let record = mutation.knowledge().require_source(*source)?;
+                    if record.purged {
                         let why = format!("the bytes of {source} were purged");
                         return Err(Error::Unsupported(why));
                     }
-                    let asked = request.interpreter.as_deref();
-                    queued.push(queue(mutation, *source, asked, None)?);
+                    let interpreter = request.interpreter.as_deref();
+                    queued.push(queue(mutation, *source, interpreter, None)?);
                 }
                 Ok(QueuedRuns(queued))
-            })?;
+            },
+        )?;
         let mut views = Vec::new();
         for run in queued.0 {
             if wait {
@@ -357,8 +362,8 @@ impl Engine {
                         failed.status.as_str()
                     )));
                 }
-                let asked = Some(failed.interpreter.as_str());
-                Ok(QueuedRuns(vec![queue(mutation, failed.source, asked, Some(*id))?]))
+                let interpreter = Some(failed.interpreter.as_str());
+                Ok(QueuedRuns(vec![queue(mutation, failed.source, interpreter, Some(*id))?]))
             })?;
         let run = queued.0.first().copied();
         self.interpretation(call, required(run, || format!("retry of {id}"))?)

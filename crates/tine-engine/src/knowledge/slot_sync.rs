@@ -23,11 +23,11 @@ pub(crate) fn after_hiding(mutation: &mut Mutation<'_>, runs: &[SegmentRun]) -> 
     if !has_slots(mutation)? {
         return Ok(());
     }
-    let mut known = Retractions::default();
+    let mut retractions = Retractions::default();
     for (turn, shown) in versions(mutation, runs)? {
         for one in mutation.knowledge().about_turn(&turn)? {
             if one.origin == Origin::Turn {
-                known.set_in_effect(mutation, &one, shown, HIDDEN)?;
+                retractions.set_in_effect(mutation, &one, shown, HIDDEN)?;
             }
         }
     }
@@ -58,11 +58,11 @@ pub(crate) fn after_undo(
     made: impl Iterator<Item = ObservationId>,
     undone: bool,
 ) -> Result<()> {
-    let mut known = Retractions::default();
+    let mut retractions = Retractions::default();
     for id in made {
         let one = mutation.knowledge().observation(id)?;
         if let Some(one) = one.filter(|one| one.retracts.is_none()) {
-            known.set_in_effect(mutation, &one, !undone, UNDONE)?;
+            retractions.set_in_effect(mutation, &one, !undone, UNDONE)?;
         }
     }
     Ok(())
@@ -115,13 +115,13 @@ impl Retractions {
         mutation: &Mutation<'_>,
         id: ObservationId,
     ) -> Result<&[Observation]> {
-        let (from, known) = self.of.entry(id.entity).or_insert((u64::MAX, Vec::new()));
+        let (from, cached) = self.of.entry(id.entity).or_insert((u64::MAX, Vec::new()));
         if id.seq < *from {
             let later =
                 mutation.knowledge().own_observations(id.entity, id.seq, OBSERVATIONS_READ)?;
-            *known = later.into_iter().filter(|one| one.retracts.is_some()).collect();
+            *cached = later.into_iter().filter(|one| one.retracts.is_some()).collect();
             *from = id.seq;
         }
-        Ok(known)
+        Ok(cached)
     }
 }

@@ -204,11 +204,11 @@ impl Engine {
     /// One piece of a source's bytes, from 0; `None` behind the last.
     pub fn source_piece(&self, call: &Call, id: SourceId, nth: u32) -> Result<Option<Vec<u8>>> {
         self.read(|records| {
-            let known = KnowledgeReader::new(records, &call.project).require_source(id)?;
-            if known.purged {
+            let source = KnowledgeReader::new(records, &call.project).require_source(id)?;
+            if source.purged {
                 return Err(Error::Unsupported(format!("the bytes of {id} were purged")));
             }
-            if u64::from(nth) * PIECE_BYTES as u64 >= known.size_bytes {
+            if u64::from(nth) * PIECE_BYTES as u64 >= source.size_bytes {
                 return Ok(None);
             }
             let piece = records.piece(&call.project, &id, nth)?;
@@ -276,8 +276,8 @@ pub(super) fn store(
     let mut run = None;
     if request.interpret != Interpret::None {
         if is_text(&source.mime_type) {
-            let asked = request.interpreter.as_deref();
-            run = Some(runs::queue(mutation, source.id, asked, None)?);
+            let interpreter = request.interpreter.as_deref();
+            run = Some(runs::queue(mutation, source.id, interpreter, None)?);
         } else {
             warnings.push(format!("there is no text to interpret in {}", source.mime_type));
         }
@@ -295,13 +295,13 @@ pub(crate) fn keep(
 ) -> Result<(SourceRecord, bool)> {
     let project = mutation.call.project.clone();
     let id = source_id(&project, &prepared.digest);
-    if let Some(known) = mutation.knowledge().source(id)? {
-        if known.purged {
+    if let Some(existing) = mutation.knowledge().source(id)? {
+        if existing.purged {
             return Err(Error::Unsupported(format!(
                 "these bytes were purged as source {id} and do not come back"
             )));
         }
-        return Ok((known, false));
+        return Ok((existing, false));
     }
     let record = SourceRecord {
         id,

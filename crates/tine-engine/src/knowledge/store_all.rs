@@ -99,7 +99,7 @@ fn store(mutation: &mut Mutation<'_>, parts: &CombinedParts) -> Result<CombinedR
         None => None,
         Some(turn) => Some(turns::store_with_run(mutation, turn)?),
     };
-    let said = match &turn {
+    let message_of_turn = match &turn {
         Some(TurnReceipt { turn: ViewOrId::View(view), observation, .. }) => {
             Some((view.id, Endpoint::Entity(observation.entity)))
         }
@@ -114,20 +114,20 @@ fn store(mutation: &mut Mutation<'_>, parts: &CombinedParts) -> Result<CombinedR
         done.source = Some((source, Outcome::from_created(created)));
         done.runs.extend(run);
         done.warnings.extend(warnings);
-        if let Some((_, message)) = said {
+        if let Some((_, message)) = message_of_turn {
             relate(mutation, Relation::Embeds, message, Endpoint::Source(source), true)?;
         }
     }
     if let Some((facts, prepared)) = &parts.facts {
         let mut facts = facts.clone();
         facts.source = facts.source.or(done.source.map(|(id, _)| id));
-        if let Some((turn, _)) = said {
+        if let Some((turn, _)) = message_of_turn {
             for fact in &mut facts.entities {
                 fact.turn.get_or_insert_with(|| turn.into());
             }
         }
         let kept = facts::store(mutation, &facts, prepared)?;
-        if let Some((_, message)) = said {
+        if let Some((_, message)) = message_of_turn {
             for fact in &kept.entities {
                 let about = Endpoint::Entity(fact.entity);
                 relate(mutation, Relation::RefersTo, message, about, false)?;

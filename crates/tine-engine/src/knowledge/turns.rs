@@ -258,8 +258,8 @@ fn open_or_make(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<()> 
 /// A conversation by its own id or by its entity's.
 fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationId> {
     if let Ok(entity) = given.parse::<EntityId>() {
-        let known = mutation.knowledge().entity(entity)?;
-        return known.and_then(|known| known.conversation).ok_or_else(|| Error::NotFound {
+        let record = mutation.knowledge().entity(entity)?;
+        return record.and_then(|record| record.conversation).ok_or_else(|| Error::NotFound {
             what: "conversation with the entity",
             name: given.to_owned(),
             advice: "; give the conversation's own id to begin a new one",
@@ -271,8 +271,8 @@ fn conversation_id(mutation: &Mutation<'_>, given: &str) -> Result<ConversationI
 /// Makes sure that the open conversation has its entity.
 pub(super) fn ensure_conversation_entity(mutation: &mut Mutation<'_>) -> Result<EntityId> {
     let conversation = mutation.conversation().clone();
-    if let Some(known) = mutation.knowledge().conversation_entity(&conversation.id)? {
-        return Ok(known);
+    if let Some(existing) = mutation.knowledge().conversation_entity(&conversation.id)? {
+        return Ok(existing);
     }
     let now = mutation.now;
     let key = Json::Array(vec![conversation.id.as_str().into()]);
@@ -292,17 +292,17 @@ pub(super) fn ensure_conversation_entity(mutation: &mut Mutation<'_>) -> Result<
 
 fn conversation_entity(mutation: &mut Mutation<'_>, request: &StoreTurn) -> Result<EntityId> {
     let id = ensure_conversation_entity(mutation)?;
-    let known = mutation.conversation().title.clone();
+    let current_title = mutation.conversation().title.clone();
     if let Some(title) = request.title.as_deref().filter(|title| !title.trim().is_empty())
-        && known.as_deref() != Some(title)
+        && current_title.as_deref() != Some(title)
     {
         // A conversation's own title stays once it is set; what hosts call it is observed.
         let mut fields = Object::new();
         fields.insert("title", title.into());
         let knowledge = mutation.knowledge();
         let latest = knowledge.last_observations(id, VERSIONS_TRIED)?;
-        let said = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
-        if said.and_then(Json::as_str) != Some(title) {
+        let observed = standing(&latest).into_iter().rev().find_map(|one| one.fields.get("title"));
+        if observed.and_then(Json::as_str) != Some(title) {
             let draft = mutation.draft(id, "conversation", Made::Agent);
             mutation.observe(Observation { fields, ..draft })?;
         }
@@ -325,9 +325,9 @@ pub(crate) fn observe_version(
     turn: &Turn,
 ) -> Result<(ObservationId, bool)> {
     let id = mutation.conversation().id.clone();
-    let known = mutation.knowledge().slot_entity(&id, slot)?;
-    let made = known.is_none();
-    let entity = known.unwrap_or_else(|| slot.entity(&mutation.call.project, &id));
+    let existing = mutation.knowledge().slot_entity(&id, slot)?;
+    let made = existing.is_none();
+    let entity = existing.unwrap_or_else(|| slot.entity(&mutation.call.project, &id));
     if made {
         let mut record = EntityRecord::new(entity, "agent_message", Json::Null, mutation.now);
         record.slot = Some((id, slot.clone()));

@@ -110,18 +110,18 @@ impl Engine {
             let mut query = IndexQuery::runs_due(now);
             loop {
                 let found = records.index_keys(&call.project, &query, CANDIDATES)?;
-                let known = found.iter().filter_map(|key| match key {
+                let runnable = found.iter().filter_map(|key| match key {
                     IndexKey::QueuedRun { run, interpreter, .. } => {
                         self.interpreters().knows(interpreter).then_some(*run)
                     }
                     _ => None,
                 });
-                let known: Vec<InterpretationId> = known.collect();
+                let runnable: Vec<InterpretationId> = runnable.collect();
                 match found.last() {
-                    Some(last) if known.is_empty() && found.len() == CANDIDATES => {
+                    Some(last) if runnable.is_empty() && found.len() == CANDIDATES => {
                         query = query.after(last);
                     }
-                    _ => return Ok(known),
+                    _ => return Ok(runnable),
                 }
             }
         })

@@ -29,7 +29,7 @@ impl Engine {
     ) -> Result<Listing<ConversationView>> {
         let limit = self.page_limit(page.limit)?;
         let before = page.cursor.as_deref().map(position).transpose()?;
-        let words = words(query.words.as_deref());
+        let terms = lowercase_words(query.words.as_deref());
         self.read(|records| {
             let mut found: Vec<ActivityPosition> = Vec::new();
             let mut after = None;
@@ -37,7 +37,7 @@ impl Engine {
                 let batch = records.conversations(&call.project, after, BATCH)?;
                 let Some(last) = batch.last() else { break };
                 after = Some(last.key);
-                for conversation in batch.iter().filter(|it| is_wanted(it, query, &words)) {
+                for conversation in batch.iter().filter(|it| is_wanted(it, query, &terms)) {
                     let changed = records.changed_at(conversation.key)?;
                     let created = conversation.created_at;
                     let changed = changed.unwrap_or(created);
@@ -68,11 +68,11 @@ fn position(cursor: &str) -> Result<ActivityPosition> {
     parts.ok_or_else(|| bad_cursor(cursor))
 }
 
-fn words(text: Option<&str>) -> Vec<String> {
+fn lowercase_words(text: Option<&str>) -> Vec<String> {
     text.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect()
 }
 
-fn is_wanted(conversation: &Conversation, query: &RecentQuery, words: &[String]) -> bool {
+fn is_wanted(conversation: &Conversation, query: &RecentQuery, terms: &[String]) -> bool {
     let shown = match conversation.visibility {
         Visibility::Shown => true,
         Visibility::Archived => query.include_archived,
@@ -82,20 +82,20 @@ fn is_wanted(conversation: &Conversation, query: &RecentQuery, words: &[String])
     shown
         && as_wanted
         && has_tag(conversation, query.tag.as_deref())
-        && contains_words(conversation, words)
+        && contains_words(conversation, terms)
 }
 
 fn has_tag(conversation: &Conversation, tag: Option<&str>) -> bool {
     let Some(tag) = tag else { return true };
     let tags = conversation.metadata.get("tags").and_then(Json::as_array).unwrap_or_default();
-    tags.iter().any(|known| known.as_str() == Some(tag))
+    tags.iter().any(|other| other.as_str() == Some(tag))
 }
 
-fn contains_words(conversation: &Conversation, words: &[String]) -> bool {
-    if words.is_empty() {
+fn contains_words(conversation: &Conversation, terms: &[String]) -> bool {
+    if terms.is_empty() {
         return true;
     }
     let title = conversation.title.as_deref().unwrap_or_default().to_lowercase();
     let id = conversation.id.as_str().to_lowercase();
-    words.iter().all(|word| title.contains(word) || id.contains(word))
+    terms.iter().all(|term| title.contains(term) || id.contains(term))
 }

@@ -255,11 +255,11 @@ pub(crate) fn seal(
 }
 
 fn replay<R: Receipt>(key: &str, fingerprint: &Digest, first: &Operation) -> Result<(R, Replay)> {
-    let known = required(first.idempotency.as_ref(), || format!("key {key}"))?;
-    if known.fingerprint != *fingerprint {
+    let idempotency = required(first.idempotency.as_ref(), || format!("key {key}"))?;
+    if idempotency.fingerprint != *fingerprint {
         return Err(Error::IdempotencyMismatch { key: key.to_owned() });
     }
-    let receipt = json::parse(known.answer.as_bytes(), json::MAX_DEPTH)
+    let receipt = json::parse(idempotency.answer.as_bytes(), json::MAX_DEPTH)
         .ok()
         .and_then(|json| R::from_json(&json));
     let receipt = required(receipt, || format!("answer to key {key}"))?;
@@ -362,8 +362,8 @@ impl<'m> Mutation<'m> {
         }
         let project = &self.call.project;
         let id = ConversationId::from_stored(PROJECT_LOG);
-        if let Some(known) = self.records.conversation(project, &id)? {
-            return self.open(known);
+        if let Some(existing) = self.records.conversation(project, &id)? {
+            return self.open(existing);
         }
         self.ensure_project()?;
         let root = Root { system_prompt: None, config: Json::Null };
@@ -445,15 +445,15 @@ impl<'m> Mutation<'m> {
     /// One more fact of a name: the first stands alone, several are a list.
     pub(crate) fn fact_also(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
-        let told = match self.facts.remove(name) {
+        let values = match self.facts.remove(name) {
             None => value,
-            Some(Json::Array(mut told)) => {
-                told.push(value);
-                Json::Array(told)
+            Some(Json::Array(mut values)) => {
+                values.push(value);
+                Json::Array(values)
             }
             Some(first) => Json::Array(vec![first, value]),
         };
-        self.facts.insert(name, told);
+        self.facts.insert(name, values);
     }
 
     /// A fact that matters only when something happened.
@@ -482,8 +482,8 @@ impl<'m> Mutation<'m> {
         let Some(loc) = loc else {
             return Ok(None);
         };
-        if let Some(known) = self.turn_names.borrow().get(&loc) {
-            return Ok(Some(*known));
+        if let Some(cached) = self.turn_names.borrow().get(&loc) {
+            return Ok(Some(*cached));
         }
         let turn = self.tree().turn(loc)?;
         self.remember_turn(&turn);
@@ -583,10 +583,10 @@ impl<'m> Mutation<'m> {
         before: Option<&Bookmark>,
         after: Option<&Bookmark>,
     ) -> Result<()> {
-        let Some(known) = before.or(after) else {
+        let Some(bookmark_record) = before.or(after) else {
             return Ok(());
         };
-        let (name, project) = (known.name.clone(), known.project.clone());
+        let (name, project) = (bookmark_record.name.clone(), bookmark_record.project.clone());
         let before = before.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
         let image = after.map(|bookmark| self.bookmark_image(bookmark)).transpose()?;
         match after {

@@ -105,11 +105,11 @@ impl ExpectedState {
         if seq == 1 && matches!(operation.kind.as_str(), "create" | "derive") {
             self.created_at = Some(operation.at);
         }
-        let known = match &operation.detail {
+        let entry = match &operation.detail {
             Detail::Kept(_) => detail(operation).ok(),
             Detail::Purged(_) => None,
         };
-        match (operation.kind.as_str(), known) {
+        match (operation.kind.as_str(), entry) {
             // What these change is known by their kind, also when it is erased.
             (crate::maintenance::purge::KIND, _) | ("metadata" | "conversation", None) => {
                 self.forget_text_fields()
@@ -118,9 +118,9 @@ impl ExpectedState {
                 self.complete = false;
                 self.forget_movable_state();
             }
-            (UNDO | REDO, Some(known)) => self.apply_undo_or_redo(seq, &known),
-            (crate::maintenance::repair::KIND, Some(known)) => self.repaired(&known),
-            (_, Some(known)) => self.apply_changes(seq, known.changes),
+            (UNDO | REDO, Some(entry)) => self.apply_undo_or_redo(seq, &entry),
+            (crate::maintenance::repair::KIND, Some(entry)) => self.repaired(&entry),
+            (_, Some(entry)) => self.apply_changes(seq, entry.changes),
         }
     }
 
@@ -140,12 +140,12 @@ impl ExpectedState {
     }
 
     /// What a repair left out is not expected any more, and what it set anew is not known.
-    fn repaired(&mut self, known: &OperationDetail) {
+    fn repaired(&mut self, entry: &OperationDetail) {
         self.complete = false;
         self.forget_movable_state();
         self.observed.clear();
         self.records.clear();
-        let incomplete = known.facts.get("incomplete").and_then(Json::as_array);
+        let incomplete = entry.facts.get("incomplete").and_then(Json::as_array);
         self.excused.extend(incomplete.into_iter().flatten().filter_map(Json::as_u64));
     }
 
@@ -197,13 +197,13 @@ impl ExpectedState {
         }
     }
 
-    fn apply_undo_or_redo(&mut self, seq: u64, known: &OperationDetail) {
-        for change in &known.changes {
+    fn apply_undo_or_redo(&mut self, seq: u64, entry: &OperationDetail) {
+        for change in &entry.changes {
             if let LoggedChange::Observed { id, digest } = change {
                 self.observed.push((*id, *digest));
             }
         }
-        let target = known.target_operation();
+        let target = entry.target_operation();
         let Some((target, changes)) =
             target.and_then(|target| Some((target, self.changes.get(&target)?.clone())))
         else {
@@ -213,20 +213,20 @@ impl ExpectedState {
         };
         // An operation is undone when it holds, and done again when it does not: whichever way
         // was asked for, it is the other one now.
-        let again = self.undone.remove(&target);
-        if !again {
+        let redone = self.undone.remove(&target);
+        if !redone {
             self.undone.insert(target);
         }
         for change in &changes {
             match change {
-                LoggedChange::Created { .. } if again => {
+                LoggedChange::Created { .. } if redone => {
                     let undo = self.undone_by.get(&target).copied();
                     self.hidden.retain(|(operation, _, _)| Some(*operation) != undo);
                 }
                 LoggedChange::Created { first, .. } => {
                     self.hidden.insert((seq, *first, HiddenBy::Undo));
                 }
-                LoggedChange::Hidden { .. } | LoggedChange::Split { .. } if again => {
+                LoggedChange::Hidden { .. } | LoggedChange::Split { .. } if redone => {
                     self.apply_visibility(target, change)
                 }
                 LoggedChange::Hidden { .. } => {
@@ -236,7 +236,7 @@ impl ExpectedState {
                     self.splits.remove(whole);
                 }
                 LoggedChange::Branch { id, before, after } => {
-                    let there = if again { after } else { before }.is_some();
+                    let there = if redone { after } else { before }.is_some();
                     self.branches.insert(
                         *id,
                         if there { ExpectedBranch::Unknown } else { ExpectedBranch::Removed },
@@ -246,23 +246,23 @@ impl ExpectedState {
                     self.bookmarks.remove(name);
                 }
                 LoggedChange::Metadata { turn, key, before, after } => {
-                    let value = if again { after } else { before };
+                    let value = if redone { after } else { before };
                     self.metadata.insert((*turn, *key), value.clone());
                 }
                 LoggedChange::Conversation { field, before, after } => {
-                    let value = if again { after } else { before };
+                    let value = if redone { after } else { before };
                     self.fields.retain(|(of, _)| of != field);
                     self.fields.push((*field, value.clone()));
                 }
                 // What an undo takes back of it, it notes itself.
                 LoggedChange::Observed { .. } => {}
                 LoggedChange::Record { key, before, after } => {
-                    let value = if again { after } else { before };
+                    let value = if redone { after } else { before };
                     self.records.insert(key.clone(), value.clone());
                 }
             }
         }
-        if !again {
+        if !redone {
             self.undone_by.insert(target, seq);
         }
     }

@@ -345,18 +345,18 @@ fn sharing_text(tree: &Tree<'_>, loc: TurnLoc) -> Result<Vec<Turn>> {
     }
     // Every part lies beside it or below another part; one may be met before what it is a half of.
     let beside = tree.raw_children(tree.raw_parent(top.loc)?)?;
-    let mut known = BTreeSet::from([top.id]);
+    let mut sharing = BTreeSet::from([top.id]);
     let mut found = vec![top];
     loop {
         let before = found.len();
         let mut pending = beside.clone();
         while let Some(loc) = pending.pop() {
             let turn = tree.turn(loc)?;
-            let part = turn.origin.part_of.is_some_and(|whole| known.contains(&whole));
+            let part = turn.origin.part_of.is_some_and(|whole| sharing.contains(&whole));
             if part {
                 pending.extend(tree.raw_children(Some(loc))?);
             }
-            if part && known.insert(turn.id) {
+            if part && sharing.insert(turn.id) {
                 found.push(turn);
             }
         }
@@ -377,27 +377,27 @@ fn repeating_operations(
     whole: bool,
 ) -> Result<(Vec<u64>, BTreeSet<SourceId>)> {
     let ids: BTreeSet<_> = turns.iter().map(|turn| turn.id).collect();
-    let mut telling = Vec::new();
+    let mut repeating = Vec::new();
     let mut sources = BTreeSet::new();
     records.operations(conversation.key, 1, u64::MAX, &mut |operation| {
         if let Detail::Kept(_) = &operation.detail
-            && let Ok(known) = detail(&operation)
+            && let Ok(entry) = detail(&operation)
         {
-            sources.extend(known.ids_in_fact::<SourceId>("source_id"));
-            let tells = known.changes.iter().any(|change| match change {
+            sources.extend(entry.ids_in_fact::<SourceId>("source_id"));
+            let repeats = entry.changes.iter().any(|change| match change {
                 LoggedChange::Metadata { turn, .. } => ids.contains(turn),
                 LoggedChange::Conversation { field, .. } => {
                     whole && *field != ConversationField::Visibility
                 }
                 _ => false,
             });
-            if tells {
-                telling.push(operation.seq);
+            if repeats {
+                repeating.push(operation.seq);
             }
         }
         Ok(true)
     })?;
-    Ok((telling, sources))
+    Ok((repeating, sources))
 }
 
 fn other_holders(records: &dyn Read, turns: &[Turn]) -> Result<Vec<Holder>> {

@@ -200,7 +200,7 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
     if request.reuse {
         let tree = mutation.tree();
         let mut above: Option<Turn> = None;
-        while let Some((message, behind)) = rest.split_first() {
+        while let Some((message, remaining)) = rest.split_first() {
             let Some(found) = equal_child(&tree, end, message)? else {
                 break;
             };
@@ -208,7 +208,7 @@ pub(crate) fn append(mutation: &mut Mutation<'_>, request: &Append) -> Result<Ap
             turns.push((view, Outcome::Reused));
             end = Some(found.loc);
             above = Some(found);
-            rest = behind;
+            rest = remaining;
         }
         let dependencies = tree.dependencies();
         siblings = tree.take_children(end);
@@ -452,7 +452,7 @@ fn make_chain_with_siblings(
         // A turn that was just made has no children yet.
         let siblings = match (turns.last(), siblings.take()) {
             (Some(_), _) => Vec::new(),
-            (None, Some(known)) => known,
+            (None, Some(given)) => given,
             (None, None) => {
                 mutation.tree().raw_children(parent.as_ref().map(|parent| parent.loc))?
             }

@@ -333,15 +333,15 @@ fn derive(mutation: &mut Mutation<'_>, request: &Derive) -> Result<DeriveReceipt
     let shown = |found: &Conversation| {
         found.root_hash == root_hash && found.visibility.is_there() && found.root.is_some()
     };
-    let known = if shown(&original) {
+    let existing = if shown(&original) {
         Some(original.clone())
     } else {
         let derived = mutation.reader().derivatives(&call.project, &original.id)?;
         derived.into_iter().find(shown)
     };
-    let created = known.is_none();
-    match known {
-        Some(known) => mutation.open(known)?,
+    let created = existing.is_none();
+    match existing {
+        Some(existing) => mutation.open(existing)?,
         None => {
             let origin = DerivedFrom { conversation: original.id.clone(), turn: source };
             let metadata = Json::Object(Object::new());
@@ -374,17 +374,17 @@ fn take_over(mutation: &mut Mutation<'_>, turns: Vec<tine_store::Turn>) -> Resul
         });
     }
     let mut end: Option<TurnLoc> = None;
-    let mut known = 0;
-    while let Some(message) = messages.get(known) {
+    let mut common = 0;
+    while let Some(message) = messages.get(common) {
         match equal_child(&mutation.tree(), end, message)? {
             Some(found) => end = Some(found.loc),
             None => break,
         }
-        known += 1;
+        common += 1;
     }
     let origin =
-        |index: usize| Origin { derived_from: Some(turns[known + index].id), ..Origin::default() };
-    let made = make_chain(mutation, end, &messages[known..], origin)?.turns;
+        |index: usize| Origin { derived_from: Some(turns[common + index].id), ..Origin::default() };
+    let made = make_chain(mutation, end, &messages[common..], origin)?.turns;
     let Some(last) = made.last() else {
         return Ok(0);
     };

@@ -133,11 +133,11 @@ fn version(
         .check(mutation.engine.limits())
         .map_err(|source| Error::Message { index: 0, source })?;
     let parent = tree.shown_parent(loc)?;
-    let known = if reuse { equal_child(&tree, parent, &message)? } else { None };
+    let existing = if reuse { equal_child(&tree, parent, &message)? } else { None };
     let dependencies = tree.dependencies();
     mutation.depends_on_all(dependencies);
     mutation.depends_on(old.operation);
-    let (turn, outcome) = match known {
+    let (turn, outcome) = match existing {
         Some(turn) => {
             mutation.depends_on(turn.operation);
             (turn, Outcome::Reused)

@@ -71,8 +71,8 @@ fn split(mutation: &mut Mutation<'_>, request: &SplitTurn) -> Result<SplitReceip
     mutation.open(place.conversation)?;
     let tree = mutation.tree();
     let whole = tree.turn(loc)?;
-    let words = splittable_text(&whole)?;
-    let (left, right) = split_at_scalar(&words, request.offset)?;
+    let content = splittable_text(&whole)?;
+    let (left, right) = split_at_scalar(&content, request.offset)?;
     let parent = match tree.raw_parent(loc)? {
         Some(parent) => Some(tree.turn(parent)?),
         None => None,

@@ -195,15 +195,15 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
         return Err(Error::invalid(format!("operation {seq} is not undone")));
     }
     let undo = last_undo_of(mutation, seq)?;
-    let known = detail(target)?;
-    for dependency in &known.depends_on {
+    let entry = detail(target)?;
+    for dependency in &entry.depends_on {
         let found = mutation.reader().operation(mutation.key(), *dependency)?;
         if found.is_some_and(|found| found.undone) {
             let what = format!("operation {dependency}, on which it builds, is undone and");
             return Err(changed_since(target, what));
         }
     }
-    let changes = &known.changes;
+    let changes = &entry.changes;
     let undone = mutation.conversation().visibility == Visibility::Undone;
     if undone && !makes_conversation(changes) {
         let what = "the making of the conversation, on which it builds, is undone and".to_owned();
@@ -233,7 +233,7 @@ fn redo(mutation: &mut Mutation<'_>, target: &Operation) -> Result<Undone> {
                 let by = if *cascade { HiddenBy::Cascade } else { HiddenBy::Reparent };
                 let root = locate(mutation, root)?;
                 if *cascade {
-                    refuse_hidden_since(mutation, target, root, &known.depends_on)?;
+                    refuse_hidden_since(mutation, target, root, &entry.depends_on)?;
                     refuse_younger(mutation, target, root, undo)?;
                 }
                 mutation.hide(root, by, seq)?;
@@ -303,9 +303,9 @@ fn dependents(
             _ if makes_conversation => true,
             Detail::Purged(_) => true,
             Detail::Kept(_) => {
-                let known = detail(operation)?;
-                known.depends_on.iter().any(|seq| on.contains(seq))
-                    || known
+                let entry = detail(operation)?;
+                entry.depends_on.iter().any(|seq| on.contains(seq))
+                    || entry
                         .changes
                         .iter()
                         .any(|new| changes.iter().any(|old| old.same_record(new)))

@@ -168,21 +168,21 @@ impl IndexBatch<'_> {
 /// Turns whose metadata an operation changed, or that it erased. A detail that cannot be read says
 /// nothing: it was erased with the turns that it told about.
 fn touched(records: &dyn Read, operation: &Operation) -> Stored<Vec<(TurnId, bool)>> {
-    let told = match operation.kind.as_str() {
+    let entry = match operation.kind.as_str() {
         // Most operations are appends, and an append touches no turn but its own.
         "append" => return Ok(Vec::new()),
-        UNDO | REDO => match detail(operation).ok().and_then(|told| told.target_operation()) {
+        UNDO | REDO => match detail(operation).ok().and_then(|entry| entry.target_operation()) {
             Some(seq) => records.operation(operation.conversation, seq)?,
             None => None,
         },
         _ => None,
     };
-    let Ok(told) = detail(told.as_ref().unwrap_or(operation)) else { return Ok(Vec::new()) };
-    let changed = told.changes.iter().filter_map(|change| match change {
+    let Ok(entry) = detail(entry.as_ref().unwrap_or(operation)) else { return Ok(Vec::new()) };
+    let changed = entry.changes.iter().filter_map(|change| match change {
         LoggedChange::Metadata { turn, .. } => Some((*turn, false)),
         _ => None,
     });
-    let erased = told.facts.get("turn_ids").and_then(Json::as_array).unwrap_or_default();
+    let erased = entry.facts.get("turn_ids").and_then(Json::as_array).unwrap_or_default();
     let erased = erased.iter().filter_map(|id| Some((id.as_str()?.parse().ok()?, true)));
     Ok(changed.chain(erased).collect())
 }

@@ -159,7 +159,7 @@ impl<'s> Search<'s> {
         let mut last = None;
         for candidate in ranked {
             let found = match conversations.entry(candidate.conversation) {
-                Entry::Occupied(known) => known.into_mut(),
+                Entry::Occupied(cached) => cached.into_mut(),
                 Entry::Vacant(new) => {
                     new.insert(self.hit_conversation(candidate.conversation, &scope)?)
                 }

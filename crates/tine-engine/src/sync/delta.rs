@@ -122,24 +122,24 @@ impl Engine {
     /// What a conversation's log tells about other logs behind an entry.
     pub fn log_merges(&self, call: &Call, id: &ConversationId, after: u64) -> Result<LogMerges> {
         self.read(|records| {
-            let mut told = LogMerges::default();
-            let Some(found) = records.conversation(&call.project, id)? else { return Ok(told) };
-            for_each_after(records, found.key, after, &mut |operation, known| {
-                if known.is_none() || is_undo_or_redo(&operation) {
-                    told.turned = operation.seq;
+            let mut merges = LogMerges::default();
+            let Some(found) = records.conversation(&call.project, id)? else { return Ok(merges) };
+            for_each_after(records, found.key, after, &mut |operation, entry| {
+                if entry.is_none() || is_undo_or_redo(&operation) {
+                    merges.turned = operation.seq;
                 }
-                if let Some(known) = known.as_ref().filter(|_| operation.kind == "purge") {
-                    told.erased.extend(known.ids_in_fact::<TurnId>("turn_ids"));
+                if let Some(entry) = entry.as_ref().filter(|_| operation.kind == "purge") {
+                    merges.erased.extend(entry.ids_in_fact::<TurnId>("turn_ids"));
                 }
-                let of = known.and_then(|known| mark_from_json(known.facts.get("merged")?));
-                told.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
+                let of = entry.and_then(|entry| mark_from_json(entry.facts.get("merged")?));
+                merges.merges.extend(of.map(|of| LogMerge { seq: operation.seq, of }));
             })?;
-            told.erased.sort_unstable();
-            told.erased.dedup();
-            let surplus = told.merges.len().saturating_sub(MERGES);
-            told.merges.drain(..surplus);
-            told.compared = sync_marks(records, &call.project, id)?;
-            Ok(told)
+            merges.erased.sort_unstable();
+            merges.erased.dedup();
+            let surplus = merges.merges.len().saturating_sub(MERGES);
+            merges.merges.drain(..surplus);
+            merges.compared = sync_marks(records, &call.project, id)?;
+            Ok(merges)
         })
     }
 
@@ -177,14 +177,14 @@ impl Engine {
                     return Err(Error::Exists { what, name, advice });
                 }
             }
-            let (whole, told) = match scope {
+            let (whole, exported) = match scope {
                 Scope::Log => changed(records, &found, since, limit)?,
                 Scope::Turns => (false, new_turns(records, &found, since, limit)?),
             };
-            let known = referenced_turns(records, &found, scope, &told)?;
-            let bytes = told.iter().map(size).sum();
+            let known = referenced_turns(records, &found, scope, &exported)?;
+            let bytes = exported.iter().map(size).sum();
             let since = since.filter(|_| !whole);
-            Ok(Delta { scope, since, until, known, records: told, bytes })
+            Ok(Delta { scope, since, until, known, records: exported, bytes })
         })
     }
 }
@@ -201,11 +201,11 @@ fn for_each_after(
     visit: &mut dyn FnMut(Operation, Option<OperationDetail>),
 ) -> Result<()> {
     Ok(records.operations(key, after.saturating_add(1), u64::MAX, &mut |operation| {
-        let known = match &operation.detail {
+        let entry = match &operation.detail {
             Detail::Kept(_) => detail(&operation).ok(),
             Detail::Purged(_) => None,
         };
-        visit(operation, known);
+        visit(operation, entry);
         Ok(true)
     })?)
 }
@@ -226,42 +226,42 @@ fn changed(
     let bounded = limit < usize::MAX;
     let mut selection = ExportSelection { since: after, bounded, ..ExportSelection::default() };
     let mut whole = false;
-    for_each_after(records, conversation.key, after, &mut |operation, known| match known {
+    for_each_after(records, conversation.key, after, &mut |operation, entry| match entry {
         // An erasure and a repair reach back further than they tell.
-        Some(known)
+        Some(entry)
             if !matches!(
                 operation.kind.as_str(),
                 crate::maintenance::purge::KIND | crate::maintenance::repair::KIND
             ) =>
         {
-            selection.changed.extend(with_metadata(&known));
+            selection.changed.extend(with_metadata(&entry));
             if is_undo_or_redo(&operation) {
-                selection.undo_targets.extend(known.target_operation());
+                selection.undo_targets.extend(entry.target_operation());
             }
         }
         _ => whole = true,
     })?;
     for seq in &selection.undo_targets {
         if let Some(earlier) = records.operation(conversation.key, *seq)?
-            && let Ok(known) = detail(&earlier)
+            && let Ok(entry) = detail(&earlier)
         {
-            selection.changed.extend(with_metadata(&known));
+            selection.changed.extend(with_metadata(&entry));
         }
     }
     if whole {
         selection = ExportSelection { bounded, ..ExportSelection::default() };
     }
-    let told = gathered(limit, |visit| export(records, conversation, &selection, visit))?;
-    Ok((whole, told))
+    let exported = gathered(limit, |visit| export(records, conversation, &selection, visit))?;
+    Ok((whole, exported))
 }
 
 /// Turns whose metadata an entry changed.
-fn with_metadata(known: &OperationDetail) -> Vec<TurnId> {
+fn with_metadata(entry: &OperationDetail) -> Vec<TurnId> {
     let turn = |change: &LoggedChange| match change {
         LoggedChange::Metadata { turn, .. } => Some(*turn),
         _ => None,
     };
-    known.changes.iter().filter_map(turn).collect()
+    entry.changes.iter().filter_map(turn).collect()
 }
 
 /// The turns that were made behind an entry and are there, and the branches that end on them.
@@ -296,7 +296,7 @@ fn new_turns(
         }
     }
     let mut needed: HashSet<TurnId> = HashSet::new();
-    let mut told = Vec::new();
+    let mut exported = Vec::new();
     for record in all.into_iter().rev() {
         let BundleRecord::Turn { id, parent, content: Content::Kept(_), origin, .. } = &record
         else {
@@ -308,11 +308,11 @@ fn new_turns(
         }
         needed.extend(*parent);
         needed.insert(*id);
-        told.push(record);
+        exported.push(record);
     }
-    told.reverse();
-    let above = leading(&tree, &ids, &told)?;
-    let mut led = Vec::new();
+    exported.reverse();
+    let above = leading(&tree, &ids, &exported)?;
+    let mut leading_turns = Vec::new();
     if !above.is_empty() {
         let selection = ExportSelection {
             since: u64::MAX,
@@ -320,29 +320,30 @@ fn new_turns(
             bounded,
             ..ExportSelection::default()
         };
-        let used = usize::try_from(told.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
+        let used = usize::try_from(exported.iter().map(size).sum::<u64>()).unwrap_or(usize::MAX);
         let room = limit.saturating_sub(used);
         let too_much = |error| match error {
             Error::LongDelta { .. } => Error::LongDelta { limit },
             error => error,
         };
-        led = gathered(room, |visit| turns(records, conversation, &selection, visit).map(drop))
-            .map_err(too_much)?;
+        leading_turns =
+            gathered(room, |visit| turns(records, conversation, &selection, visit).map(drop))
+                .map_err(too_much)?;
     }
     let kept = |record: &BundleRecord| {
         matches!(record, BundleRecord::Turn { content: Content::Kept(_), .. })
     };
-    led.retain(kept);
+    leading_turns.retain(kept);
     let beginning = std::iter::once(conversation_record(conversation));
-    let mut told: Vec<BundleRecord> = beginning.chain(led).chain(told).collect();
-    for record in &mut told {
+    let mut exported: Vec<BundleRecord> = beginning.chain(leading_turns).chain(exported).collect();
+    for record in &mut exported {
         if let BundleRecord::Turn { origin, .. } = record
             && let Some(whole) = origin.part_of
         {
             origin.part_of = Some(topmost(&tree, &conversation.project, whole)?);
         }
     }
-    let made: HashSet<TurnId> = told
+    let made: HashSet<TurnId> = exported
         .iter()
         .filter_map(|record| match record {
             BundleRecord::Turn { id, .. } => Some(*id),
@@ -352,10 +353,10 @@ fn new_turns(
     for branch in records.branches(conversation.key)? {
         let tip = branch.tip.and_then(|tip| ids.get(&tip)).copied();
         if tip.is_some_and(|tip| made.contains(&tip)) {
-            told.push(branch_record(tine_store::Branch { forked_from: None, ..branch }, tip));
+            exported.push(branch_record(tine_store::Branch { forked_from: None, ..branch }, tip));
         }
     }
-    Ok(told)
+    Ok(exported)
 }
 
 /// The turns above the first ones told that may not be on the other side although they are from
@@ -363,15 +364,15 @@ fn new_turns(
 fn leading(
     tree: &Tree<'_>,
     ids: &HashMap<TurnLoc, TurnId>,
-    told: &[BundleRecord],
+    exported: &[BundleRecord],
 ) -> Result<BTreeSet<TurnId>> {
     let turn = |record: &BundleRecord| match record {
         BundleRecord::Turn { id, parent, .. } => Some((*id, *parent)),
         _ => None,
     };
-    let brought: HashSet<TurnId> = told.iter().filter_map(turn).map(|(id, _)| id).collect();
-    let parents = told.iter().filter_map(turn).filter_map(|(_, parent)| parent);
-    let wanted: HashSet<TurnId> = parents.filter(|parent| !brought.contains(parent)).collect();
+    let included: HashSet<TurnId> = exported.iter().filter_map(turn).map(|(id, _)| id).collect();
+    let parents = exported.iter().filter_map(turn).filter_map(|(_, parent)| parent);
+    let wanted: HashSet<TurnId> = parents.filter(|parent| !included.contains(parent)).collect();
     let mut above = BTreeSet::new();
     for (loc, _) in ids.iter().filter(|(_, id)| wanted.contains(id)) {
         let mut next = Some(*loc);
@@ -422,13 +423,13 @@ fn referenced_turns(
     records: &dyn Read,
     conversation: &Conversation,
     scope: Scope,
-    told: &[BundleRecord],
+    exported: &[BundleRecord],
 ) -> Result<BTreeMap<TurnId, TurnHash>> {
-    let (mut named, mut brought) = (BTreeSet::new(), HashSet::new());
-    for record in told {
+    let (mut named, mut included) = (BTreeSet::new(), HashSet::new());
+    for record in exported {
         match record {
             BundleRecord::Turn { id, parent, origin, .. } => {
-                brought.insert(*id);
+                included.insert(*id);
                 named.extend(*parent);
                 named.extend(origin.part_of.filter(|_| scope == Scope::Turns));
             }
@@ -448,14 +449,14 @@ fn referenced_turns(
             _ => {}
         }
     }
-    let mut known = BTreeMap::new();
-    for id in named.into_iter().filter(|id| !brought.contains(id)) {
+    let mut referenced = BTreeMap::new();
+    for id in named.into_iter().filter(|id| !included.contains(id)) {
         let found = records.find_turn(&conversation.project, &id)?;
         let (_, loc) = required(found, || format!("turn {id}"))?;
         let turn = required(records.turn(loc)?, || format!("turn {id}"))?;
-        known.insert(id, turn.hash);
+        referenced.insert(id, turn.hash);
     }
-    Ok(known)
+    Ok(referenced)
 }
 
 /// About how many bytes a record takes on its way.

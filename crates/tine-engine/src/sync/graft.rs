@@ -180,11 +180,11 @@ struct GraftProgress {
 fn graft(batch: &mut OperationBatch<'_>, request: &Graft) -> Result<Grafted> {
     let new = &request.conversation;
     let id = new.id.clone().ok_or_else(|| Error::invalid("the conversation has no id"))?;
-    let known = batch.reader().conversation(&batch.call().project, &id)?;
-    let mut done = Grafted { created: known.is_none(), ..Grafted::default() };
-    match &known {
-        Some(known) if !known.visibility.is_there() || known.root.is_none() => {
-            remember_compared(batch, known, request)?;
+    let existing = batch.reader().conversation(&batch.call().project, &id)?;
+    let mut done = Grafted { created: existing.is_none(), ..Grafted::default() };
+    match &existing {
+        Some(existing) if !existing.visibility.is_there() || existing.root.is_none() => {
+            remember_compared(batch, existing, request)?;
             return Ok(Grafted { refused: true, ..done });
         }
         Some(_) => {}
@@ -196,7 +196,7 @@ fn graft(batch: &mut OperationBatch<'_>, request: &Graft) -> Result<Grafted> {
         Ok(batch.reader().log_end(conversation.key)?.map_or(0, |(seq, _)| seq))
     };
     let begun = if done.created { 0 } else { log_end(batch)? };
-    let places = match known {
+    let places = match existing {
         None => all_new(request),
         Some(_) => place_all(batch, &conversation, request)?,
     };
@@ -583,14 +583,14 @@ fn follow(
         let Some(branch) = mutation.reader().branch(key, &wanted)? else {
             break;
         };
-        let behind = match branch.tip {
+        let can_advance = match branch.tip {
             Some(old) => ours.contains(&old) || mutation.tree().on_shown_path(Some(old), tip)?,
             None => true,
         };
         if branch.tip == tip {
             return Ok((branch, false));
         }
-        if behind {
+        if can_advance {
             return Ok((mutation.move_branch(&branch, tip)?, false));
         }
     }

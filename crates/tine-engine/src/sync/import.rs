@@ -309,8 +309,8 @@ impl IncomingConversation {
                     return Err(damaged(record(), "its hash does not fit its content"));
                 }
             }
-            let known = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
-            if turn.operation == 0 || turn.operation > known {
+            let logged = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
+            if turn.operation == 0 || turn.operation > logged {
                 return Err(damaged(record(), "the operation that made it is not in the bundle"));
             }
             if hashes.insert(turn.id, turn.hash).is_some() {
@@ -348,13 +348,13 @@ impl IncomingConversation {
         let imported = &mut outcome.imported;
         let mut erases = false;
         let mut erased = erase::ErasurePlan::default();
-        let (key, known) = match records.conversation(&wanted.project, &wanted.id)? {
+        let (key, stored_operations) = match records.conversation(&wanted.project, &wanted.id)? {
             None => {
                 imported.conversations = 1;
                 (records.insert_conversation(wanted)?, 0)
             }
             Some(present) => {
-                let Some(known) = self.ahead_of(records, &present)? else {
+                let Some(stored_operations) = self.ahead_of(records, &present)? else {
                     imported.unchanged = 1;
                     return Ok((outcome, None));
                 };
@@ -362,13 +362,14 @@ impl IncomingConversation {
                 erases = present.root.is_some() && wanted.root.is_none();
                 let next = Conversation { key: present.key, ..wanted.clone() };
                 records.update_conversation(&next)?;
-                (present.key, known)
+                (present.key, stored_operations)
             }
         };
-        let locs = self.store_turns(records, key, known, &mut imported.turns, &mut erased)?;
+        let locs =
+            self.store_turns(records, key, stored_operations, &mut imported.turns, &mut erased)?;
         outcome.imported.operations =
-            self.store_operations(records, key, known, &mut erases, &mut outcome.keys)?;
-        outcome.renamed = self.store_state(records, key, known, &locs)?;
+            self.store_operations(records, key, stored_operations, &mut erases, &mut outcome.keys)?;
+        outcome.renamed = self.store_state(records, key, stored_operations, &locs)?;
         let owned = wanted.visibility == Visibility::ProjectLog;
         self.incoming.store(records, &wanted.project, owned, &mut erased)?;
         if owned {
@@ -416,9 +417,9 @@ impl IncomingConversation {
         if present.root_hash != self.conversation.root_hash {
             return Err(refused(" with another root; import into another project"));
         }
-        let known = records.last_operation(present.key)?.map_or(0, |last| last.seq);
+        let stored_operations = records.last_operation(present.key)?.map_or(0, |last| last.seq);
         let offered = u64::try_from(self.operations.len()).unwrap_or(u64::MAX);
-        let common = known.min(offered);
+        let common = stored_operations.min(offered);
         if common > 0 {
             let here = required(records.operation(present.key, common)?, || {
                 format!("operation {common}")
@@ -430,20 +431,20 @@ impl IncomingConversation {
                 ));
             }
         }
-        Ok((offered > known).then_some(known))
+        Ok((offered > stored_operations).then_some(stored_operations))
     }
 
     fn store_operations(
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
-        known: u64,
+        stored_operations: u64,
         erases: &mut bool,
         keys: &mut u64,
     ) -> Result<u64> {
         let mut added = 0;
         for operation in &self.operations {
-            if operation.seq > known {
+            if operation.seq > stored_operations {
                 let mut operation = Operation { conversation: key, ..operation.clone() };
                 if let Some(first) = &operation.idempotency
                     && records.idempotent(&self.conversation.project, &first.key)?.is_some()
@@ -478,7 +479,7 @@ impl IncomingConversation {
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
-        known: u64,
+        stored_operations: u64,
         added: &mut u64,
         erased: &mut erase::ErasurePlan,
     ) -> Result<HashMap<TurnId, (TurnLoc, u32)>> {
@@ -486,7 +487,7 @@ impl IncomingConversation {
         for BundleTurn { parent, turn } in &self.turns {
             let present = records.find_turn(&self.conversation.project, &turn.id)?;
             if let Some((owner, loc)) = present {
-                if owner != key || turn.operation > known {
+                if owner != key || turn.operation > stored_operations {
                     let (what, name) = ("turn", turn.id.to_string());
                     let advice = " in this project; import into another one";
                     return Err(Error::Exists { what, name, advice });
@@ -518,7 +519,7 @@ impl IncomingConversation {
         &self,
         records: &mut dyn Write,
         key: ConversationKey,
-        known: u64,
+        stored_operations: u64,
         locs: &HashMap<TurnId, (TurnLoc, u32)>,
     ) -> Result<Vec<Renamed>> {
         let find = |id: &TurnId| -> Result<TurnLoc> {
@@ -561,7 +562,7 @@ impl IncomingConversation {
             let mut bookmark =
                 Bookmark { project, name: name.clone(), conversation: key, turn, created_at };
             let previous = self.previous_bookmark(&before, &bookmark);
-            self.choose_bookmark_name(records, known, previous, &mut bookmark)?;
+            self.choose_bookmark_name(records, stored_operations, previous, &mut bookmark)?;
             records.put_bookmark(&bookmark)?;
             let new = !before.iter().any(|it| it.name == bookmark.name);
             let from = match previous {
@@ -596,14 +597,16 @@ impl IncomingConversation {
     /// Whether a name means something else in this very conversation than the bookmark: another one
     /// that arrives with it, one that the log tells of, or a branch.
     fn is_other_name(&self, name: &Name, bookmark: &Bookmark) -> bool {
-        let told = |operation: &Operation| {
-            let changes = detail(operation).map(|known| known.changes).unwrap_or_default();
+        let logged = |operation: &Operation| {
+            let changes = detail(operation).map(|entry| entry.changes).unwrap_or_default();
             changes.into_iter().rev().find_map(|change| match change {
-                LoggedChange::Bookmark { name: told, after, .. } if told == *name => Some(after),
+                LoggedChange::Bookmark { name: logged, after, .. } if logged == *name => {
+                    Some(after)
+                }
                 _ => None,
             })
         };
-        let last = self.operations.iter().rev().filter(|it| !it.undone).find_map(told);
+        let last = self.operations.iter().rev().filter(|it| !it.undone).find_map(logged);
         let is_it = |image: BookmarkImage| image.created_at == bookmark.created_at;
         self.bookmarks.iter().any(|(arrives, ..)| arrives == name)
             || self.branches.iter().any(|(branch, _)| branch.name == *name)
@@ -615,7 +618,7 @@ impl IncomingConversation {
     fn choose_bookmark_name(
         &self,
         records: &mut dyn Write,
-        known: u64,
+        stored_operations: u64,
         previous: Option<&Bookmark>,
         bookmark: &mut Bookmark,
     ) -> Result<()> {
@@ -635,7 +638,7 @@ impl IncomingConversation {
             let advice = " in this project; import into another one, or remove it first";
             return Err(Error::Exists { what, name, advice });
         }
-        if self.moved_bookmark(records, known, &other)? {
+        if self.moved_bookmark(records, stored_operations, &other)? {
             return Ok(records.delete_bookmark(&other.project, &other.name)?);
         }
         for number in 1_u64.. {
@@ -651,15 +654,22 @@ impl IncomingConversation {
     }
 
     /// Whether an operation that is new here moved this very bookmark into the conversation.
-    fn moved_bookmark(&self, records: &dyn Write, known: u64, other: &Bookmark) -> Result<bool> {
+    fn moved_bookmark(
+        &self,
+        records: &dyn Write,
+        stored_operations: u64,
+        other: &Bookmark,
+    ) -> Result<bool> {
         let named = || format!("bookmark {}", other.name);
         let owner = required(records.conversation_by_key(other.conversation)?, named)?;
         let turn = required(records.turn(other.turn)?, named)?;
         let here =
             BookmarkImage { conversation: owner.id, turn: turn.id, created_at: other.created_at };
-        let newer = self.operations.iter().filter(|it| it.seq > known && !it.undone);
-        let told = newer.filter_map(|it| detail(it).ok()).flat_map(|known| known.changes);
-        Ok(told.into_iter().any(|change| match change {
+        let newer = self.operations.iter().filter(|it| it.seq > stored_operations && !it.undone);
+        let changes = newer
+            .filter_map(|it| detail(it).ok())
+            .flat_map(|stored_operations| stored_operations.changes);
+        Ok(changes.into_iter().any(|change| match change {
             LoggedChange::Bookmark { name, before, .. } => {
                 name == other.name && before.as_ref() == Some(&here)
             }

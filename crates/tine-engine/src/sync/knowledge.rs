@@ -34,10 +34,10 @@ impl LoggedRecords {
     /// Adds what the detail of an operation mentions.
     pub(super) fn add(&mut self, detail: &str) {
         let json = tine_core::json::parse(detail.as_bytes(), tine_core::json::MAX_DEPTH).ok();
-        let Some(known) = json.and_then(|json| OperationDetail::from_json(&json)) else {
+        let Some(entry) = json.and_then(|json| OperationDetail::from_json(&json)) else {
             return;
         };
-        for change in &known.changes {
+        for change in &entry.changes {
             match change {
                 LoggedChange::Observed { id, .. } => {
                     self.observed.insert(*id);
@@ -48,8 +48,8 @@ impl LoggedRecords {
                 _ => {}
             }
         }
-        self.sources.extend(known.ids_in_fact::<SourceId>("source_id"));
-        self.runs.extend(known.ids_in_fact::<InterpretationId>("interpretation_id"));
+        self.sources.extend(entry.ids_in_fact::<SourceId>("source_id"));
+        self.runs.extend(entry.ids_in_fact::<InterpretationId>("interpretation_id"));
     }
 
     /// Returns the records that the log changed, whether they still exist or not.
@@ -78,10 +78,10 @@ impl LoggedRecords {
             visit(BundleRecord::Record(record))?;
         }
         for source in &self.sources {
-            let Some(known) = knowledge.source(*source)?.filter(|known| !known.purged) else {
+            let Some(record) = knowledge.source(*source)?.filter(|record| !record.purged) else {
                 continue;
             };
-            let mut left = known.size_bytes;
+            let mut left = record.size_bytes;
             let mut nth = 0;
             while left > 0 {
                 let bytes = records.piece(project, source, nth)?;
@@ -181,10 +181,10 @@ impl IncomingRecords {
         project: &ProjectId,
         logged: LoggedRecords,
     ) -> Result<()> {
-        let brought: BTreeSet<&RecordKey> = self.records.iter().map(Record::key).collect();
+        let incoming: BTreeSet<&RecordKey> = self.records.iter().map(Record::key).collect();
         for key in logged.changed() {
             let removable = matches!(key.family(), Family::Relationship | Family::ObservationMove);
-            if removable && !brought.contains(&key) && records.has(project, &key)? {
+            if removable && !incoming.contains(&key) && records.has(project, &key)? {
                 records.delete_record(project, &key)?;
             }
         }
@@ -246,12 +246,13 @@ impl IncomingRecords {
             }
             RecordKey::Run(_) => {
                 let run: RunRecord = sound(record)?;
-                let known = present.and_then(|present| present.decode::<RunRecord>());
+                let existing = present.and_then(|present| present.decode::<RunRecord>());
                 // One that has ended here stays as it ended, unless what was said in it is gone.
                 let is_purged = |run: &RunRecord| run.detail.get("purged").is_some();
                 let purged = is_purged(&run);
-                erased.answers |= purged && known.as_ref().is_some_and(|known| !is_purged(known));
-                if known.is_none_or(|known| purged || known.status.is_open()) {
+                erased.answers |=
+                    purged && existing.as_ref().is_some_and(|existing| !is_purged(existing));
+                if existing.is_none_or(|existing| purged || existing.status.is_open()) {
                     records.put(project, &run)?;
                 }
             }

@@ -183,8 +183,8 @@ fn undo_targets(records: &[BundleRecord]) -> HashMap<u64, bool> {
         if let BundleRecord::Operation { kind, detail: Detail::Kept(detail), .. } = record
             && crate::ops::undo::is_undo_or_redo(kind)
             && let Ok(json) = json::parse(detail.as_bytes(), json::MAX_DEPTH)
-            && let Some(known) = OperationDetail::from_json(&json)
-            && let Some(target) = known.target_operation()
+            && let Some(entry) = OperationDetail::from_json(&json)
+            && let Some(target) = entry.target_operation()
         {
             *undo_targets.entry(target).or_insert(false) ^= true;
         }
@@ -196,14 +196,15 @@ fn undo_targets(records: &[BundleRecord]) -> HashMap<u64, bool> {
 fn grafted(
     id: &ConversationId,
     records: Vec<BundleRecord>,
-    known: &BTreeMap<TurnId, TurnHash>,
+    referenced: &BTreeMap<TurnId, TurnHash>,
     until: LogMark,
 ) -> Result<Graft> {
     let mut turns: Vec<GraftTurn> = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut inner: HashSet<usize> = HashSet::new();
     let mut branches: Vec<(Name, usize)> = Vec::new();
-    let mut hashes: HashMap<TurnId, TurnHash> = known.iter().map(|(id, it)| (*id, *it)).collect();
+    let mut hashes: HashMap<TurnId, TurnHash> =
+        referenced.iter().map(|(id, it)| (*id, *it)).collect();
     hashes.extend(records.iter().filter_map(|record| match record {
         BundleRecord::Turn { id, hash, .. } => Some((*id, *hash)),
         _ => None,
@@ -227,7 +228,7 @@ fn grafted(
                 let below = match parent.filter(|_| place.is_none()) {
                     None => None,
                     Some(parent) => {
-                        let hash = known.get(&parent);
+                        let hash = referenced.get(&parent);
                         Some(*hash.ok_or_else(|| Error::not_found("turn", parent))?)
                     }
                 };

@@ -116,7 +116,7 @@ fn added(
     seq: u64,
 ) -> Result<Option<Vec<TurnLoc>>> {
     // Whoever has seen more than there is has seen another store.
-    if seq.checked_sub(since).is_none_or(|behind| behind > OPERATIONS) {
+    if seq.checked_sub(since).is_none_or(|operations| operations > OPERATIONS) {
         return Ok(None);
     }
     let (mut found, mut only_added) = (BTreeSet::new(), true);
@@ -197,8 +197,8 @@ fn rows_since(records: &dyn Read, tree: &Tree<'_>, locs: &[TurnLoc]) -> Result<V
 }
 
 fn row(turn: &Turn, above: OutlineParent, has_children: bool) -> OutlineRow {
-    let told = turn.metadata.source_info.as_ref();
-    let model = told.and_then(|info| info.get("model")).and_then(Json::as_str);
+    let source_info = turn.metadata.source_info.as_ref();
+    let model = source_info.and_then(|info| info.get("model")).and_then(Json::as_str);
     OutlineRow {
         id: turn.id,
         above,
@@ -209,7 +209,7 @@ fn row(turn: &Turn, above: OutlineParent, has_children: bool) -> OutlineRow {
         title: shown_title(&turn.metadata, has_children),
         tags: turn.metadata.tags.iter().cloned().collect(),
         model: model.filter(|name| !name.is_empty()).map(str::to_owned),
-        tokens: told.and_then(Usage::told).map(|usage| usage.total),
+        tokens: source_info.and_then(Usage::told).map(|usage| usage.total),
         status: turn.status,
         purged: matches!(turn.content, Content::Purged(_)),
     }

@@ -146,8 +146,8 @@ impl<'t> Tree<'t> {
     /// The raw children of a turn, if they were the last that were asked for. The tree has not
     /// changed since: it sees one state of the store.
     pub(crate) fn take_children(&self, parent: Option<TurnLoc>) -> Option<Vec<TurnLoc>> {
-        let known = self.children.take().filter(|(of, _)| *of == parent);
-        known.map(|(_, children)| children)
+        let cached = self.children.take().filter(|(of, _)| *of == parent);
+        cached.map(|(_, children)| children)
     }
 
     /// Operations whose deletions and splits were looked through so far.
@@ -232,8 +232,8 @@ impl<'t> Tree<'t> {
     }
 
     fn hidden_in(&self, segment: SegmentNo) -> Result<Rc<[Hidden]>> {
-        if let Some(known) = self.hidden.borrow().get(&segment) {
-            return Ok(Rc::clone(known));
+        if let Some(cached) = self.hidden.borrow().get(&segment) {
+            return Ok(Rc::clone(cached));
         }
         let found: Rc<[Hidden]> = self.records.hidden_in(self.conversation, segment)?.into();
         self.hidden.borrow_mut().insert(segment, Rc::clone(&found));

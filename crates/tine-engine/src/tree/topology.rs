@@ -158,7 +158,7 @@ impl TreeOrderCache {
         make: impl FnOnce() -> Result<TreeOrder>,
     ) -> Result<Arc<TreeOrder>> {
         let lock = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, order)) = lock().iter().find(|(known, _)| *known == name) {
+        if let Some((_, order)) = lock().iter().find(|(cached, _)| *cached == name) {
             return Ok(Arc::clone(order));
         }
         let order = Arc::new(make()?);

@@ -73,11 +73,11 @@ impl CopyJob {
     /// The entry by which a log says that it is not all that it was.
     fn entry(&self, key: ConversationKey, left_out: usize) -> Operation {
         let kept = &*self.kept;
-        let mut known = OperationDetail::default();
+        let mut entry_detail = OperationDetail::default();
         let incomplete = kept.incomplete.iter().map(|seq| Json::from(*seq)).collect();
-        known.facts.insert("incomplete", Json::Array(incomplete));
-        known.facts.insert("left_out", (left_out as u64).into());
-        let detail = Detail::Kept(known.to_canonical());
+        entry_detail.facts.insert("incomplete", Json::Array(incomplete));
+        entry_detail.facts.insert("left_out", (left_out as u64).into());
+        let detail = Detail::Kept(entry_detail.to_canonical());
         let (seq, at) = (kept.operations.len() as u64 + 1, self.engine.now());
         let hash = operation_hash(&OperationSeal {
             conversation_id: kept.conversation.id.as_str(),

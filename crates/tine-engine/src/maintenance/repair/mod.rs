@@ -81,13 +81,13 @@ impl Engine {
     ) -> Result<Repaired> {
         let done = Repaired::default();
         let mut repair = Repair { engine: self, call, damaged, lost, left_out, done };
-        let mut known = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         for project in repair.read(|records| Ok(records.projects()?))? {
-            repair.project(&project, &mut known)?;
+            repair.project(&project, &mut visited)?;
         }
-        repair.orphans(&known)?;
+        repair.orphans(&visited)?;
         for gone in lost {
-            if gone.conversation.is_none_or(|key| !known.contains(&key)) {
+            if gone.conversation.is_none_or(|key| !visited.contains(&key)) {
                 let record = gone.record.clone();
                 let (project, conversation, turn) = (None, None, None);
                 let why = GONE.to_owned();
@@ -125,7 +125,11 @@ impl Repair<'_> {
         Ok(())
     }
 
-    fn project(&mut self, project: &Project, known: &mut BTreeSet<ConversationKey>) -> Result<()> {
+    fn project(
+        &mut self,
+        project: &Project,
+        visited: &mut BTreeSet<ConversationKey>,
+    ) -> Result<()> {
         self.records(project)?;
         let mut after = None;
         loop {
@@ -138,7 +142,7 @@ impl Repair<'_> {
                 self.leave_out(vec![lost])?;
             }
             for conversation in page.conversations {
-                known.insert(conversation.key);
+                visited.insert(conversation.key);
                 self.conversation(project, conversation)?;
             }
             match page.last {
@@ -186,7 +190,7 @@ impl Repair<'_> {
     }
 
     /// Conversations whose own record is lost: what they said is handed over.
-    fn orphans(&mut self, known: &BTreeSet<ConversationKey>) -> Result<()> {
+    fn orphans(&mut self, visited: &BTreeSet<ConversationKey>) -> Result<()> {
         let mut found: BTreeSet<ConversationKey> = BTreeSet::new();
         let mut after = FeedPosition::default();
         let mut unreadable = 0;
@@ -214,7 +218,7 @@ impl Repair<'_> {
                 }
             }
         }
-        for key in found.difference(known) {
+        for key in found.difference(visited) {
             let lost = self.read(|records| orphans::left_of(records, *key))?;
             self.done.lost += 1;
             self.leave_out(lost)?;

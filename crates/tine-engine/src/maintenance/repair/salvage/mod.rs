@@ -164,7 +164,7 @@ impl SalvagedConversation {
         let conversation = &mut self.conversation;
         let logged = self.operations.first().and_then(|first| detail(first).ok());
         let logged = logged
-            .and_then(|known| known.facts.get("root_hash").and_then(Json::as_str)?.parse().ok());
+            .and_then(|entry| entry.facts.get("root_hash").and_then(Json::as_str)?.parse().ok());
         let computed = conversation
             .root
             .as_ref()

@@ -220,14 +220,14 @@ impl SalvagedConversation {
             return None;
         }
         let (turn, _, _) = *self.places.get(&bookmark.turn)?;
-        let told = expected.bookmarks.iter().find(|(name, image)| {
+        let logged = expected.bookmarks.iter().find(|(name, image)| {
             let free = !taken.contains(*name);
             free && image.as_ref().is_some_and(|image| {
                 image.conversation == self.conversation.id
                     && (image.turn, image.created_at) == (turn, bookmark.created_at)
             })
         });
-        let name = told.map(|(name, _)| name)?;
+        let name = logged.map(|(name, _)| name)?;
         (!bookmark.name.is_numbered(name, &Limits::default())).then(|| name.clone())
     }
 }
